@@ -1,0 +1,1 @@
+"""Media and arrays: bytes to decoded frames to buffers to framework arrays."""

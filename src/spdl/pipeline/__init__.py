@@ -1,0 +1,1 @@
+"""The engine: declare a graph of stages, run it on threads, observe it."""
