@@ -1,0 +1,47 @@
+# Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint typecheck bench docs wheel clean
+
+export PYTHON
+ARGS ?=
+bin := .venv/bin
+setup := @scripts/setup.sh
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## Load 512 real photos, show where the time goes, compare with other loaders
+	$(setup) demo
+	@$(bin)/spdl demo $(ARGS)
+
+test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
+	$(setup) test
+	@$(bin)/python -m pytest $(ARGS)
+
+lint: ## Check style and formatting of Python and C++
+	$(setup) lint
+	@$(bin)/ruff check
+	@$(bin)/ruff format --check
+	@find native -name '*.cpp' -o -name '*.h' | xargs --no-run-if-empty $(bin)/clang-format --dry-run --Werror
+
+typecheck: ## Check the types of src and tests
+	$(setup) typecheck
+	@$(bin)/mypy
+
+bench: ## Run the benchmarks; results go to build/bench
+	$(setup) bench
+	@scripts/bench.sh
+
+docs: ## Build the architecture page and the API reference into docs/_build/html
+	$(setup) docs
+	@$(bin)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@echo "docs: docs/_build/html/index.html"
+
+wheel: ## Build a wheel on the system's libraries into dist
+	$(setup) wheel
+	@$(bin)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
+clean: ## Remove everything that make made, .venv included
+	@rm -rf .venv build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis compile_commands.json
+	@find src tests benchmarks examples docs scripts -name __pycache__ -type d -prune -exec rm -rf {} +

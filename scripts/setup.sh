@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# Brings a checkout to the point where one make target can run: system libraries, .venv, dependencies, the package.
+# Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel}
+readonly python=.venv/bin/python
+readonly stamps=.venv/.spdl-setup
+readonly logs=build/logs
+# The newest release that the tests were run with; another one may round differently.
+readonly torch="torch==2.13.0"
+
+# What each target needs. native: compilers and codec libraries. package: the editable install.
+groups=() extras="" native=no package=no with_torch=no optional_system=()
+case $profile in
+  lint) groups=(lint) ;;
+  typecheck) groups=(typecheck) ;;
+  wheel) groups=(build) native=yes ;;
+  docs) groups=(build) extras=docs native=yes package=yes ;;
+  test) groups=(build test) extras=demo native=yes package=yes with_torch=yes ;;
+  # The released reference, one of the demo's contenders, links libavdevice.
+  demo) groups=(build) extras=demo native=yes package=yes with_torch=yes optional_system=(libavdevice:libavdevice-dev) ;;
+  bench) groups=(build) extras=bench native=yes package=yes with_torch=yes optional_system=(libavdevice:libavdevice-dev) ;;
+  *)
+    printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel\n' "$profile" >&2
+    exit 2
+    ;;
+esac
+
+say() { printf 'spdl setup: %s\n' "$*"; }
+
+fail() {
+  printf 'spdl setup: %s\n' "$@" >&2
+  exit 1
+}
+
+# logged NAME MESSAGE COMMAND...: one plain line on the terminal, everything else in a log that a failure shows.
+logged() {
+  local log=$logs/$1.log message=$2
+  shift 2
+  say "$message"
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 60 "$log" >&2
+    fail "failed: $message" "the whole output is in $log"
+  fi
+}
+
+# ---- system packages -------------------------------------------------------------------------------------------
+
+# pkg-config module and its least version (FFmpeg 5.1, libjpeg-turbo 2.1), and the Debian package that has it.
+readonly libraries=(
+  "libavformat >= 59.27:libavformat-dev"
+  "libavcodec >= 59.37:libavcodec-dev"
+  "libavfilter >= 8.44:libavfilter-dev"
+  "libavutil >= 57.28:libavutil-dev"
+  "libswscale >= 6.7:libswscale-dev"
+  "libswresample >= 4.7:libswresample-dev"
+  "libturbojpeg >= 2.1:libturbojpeg0-dev"
+  "libjpeg >= 2.1:libjpeg-dev" # Brings libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
+)
+
+# Prints the packages of those "module:package" arguments that pkg-config does not find.
+missing_libraries() {
+  local entry
+  for entry in "$@"; do
+    pkg-config --exists "${entry%:*}" 2>/dev/null || printf '%s\n' "${entry##*:}"
+  done
+}
+
+missing_tools() {
+  command -v pkg-config >/dev/null || echo pkg-config
+  command -v nasm >/dev/null || echo nasm
+  command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || echo g++
+}
+
+as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@"
+  elif [[ -t 0 ]]; then
+    sudo "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+
+apt_install() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update || echo "apt-get update failed; trying with the lists at hand"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
+}
+
+install_system() {
+  if ! command -v apt-get >/dev/null; then
+    fail "missing: $*" \
+      "this machine has no apt-get, the only package manager this script knows. Install these with yours and run make again:" \
+      "  a C++20 compiler, nasm, pkg-config, Python's headers and its venv module" \
+      "  FFmpeg 5.1 to 8 with headers (libavformat, libavcodec, libavfilter, libavutil, libswscale, libswresample)" \
+      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg and libjpeg)"
+  fi
+  if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
+    fail "missing: $*" "installing them takes root and there is no sudo here; run this as root, then make again:" \
+      "  apt-get install --no-install-recommends $*"
+  fi
+  logged apt "installing system packages: $*" apt_install "$@"
+}
+
+setup_system() {
+  local missing
+  mapfile -t missing < <(missing_tools; missing_libraries "${libraries[@]}")
+  [[ ${#missing[@]} -eq 0 ]] || install_system "${missing[@]}"
+
+  mapfile -t missing < <(missing_libraries "${optional_system[@]}")
+  if [[ ${#missing[@]} -gt 0 ]]; then
+    (install_system "${missing[@]}") || say "going on without ${missing[*]}: the released spdl cannot be compared here"
+  fi
+}
+
+# ---- Python ----------------------------------------------------------------------------------------------------
+
+is_recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3; do
+    if command -v "$candidate" >/dev/null && is_recent "$candidate"; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+has_headers() {
+  "$1" -c 'import os, sysconfig as s; raise SystemExit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))'
+}
+
+# Debian splits its interpreter into packages; any other build comes whole, and apt could not complete it.
+require_python_part() {
+  local base=$1 part=$2 what=$3 version
+  version=$("$base" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  case $(realpath "$("$base" -c 'import sys; print(sys.executable)')") in
+    /usr/bin/*) install_system "python$version-$part" ;;
+    *) fail "$base lacks $what; use a complete Python 3.11 or newer: make ... PYTHON=/path/to/python3" ;;
+  esac
+}
+
+setup_venv() {
+  if is_recent $python && $python -m pip --version >/dev/null 2>&1; then
+    return
+  fi
+  local base
+  base=$(find_python) || fail "no Python 3.11 or newer found (looked for python3 and python3.11 to python3.14)." \
+    "Install one, or name it: make ... PYTHON=/path/to/python3"
+  "$base" -c 'import ensurepip, venv' 2>/dev/null || require_python_part "$base" venv "the modules venv and ensurepip"
+  logged venv "creating .venv with $("$base" --version)" "$base" -m venv --clear .venv
+}
+
+setup_pip() {
+  # --group came with pip 25.1.
+  if ! $python -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))'; then
+    logged pip "upgrading pip" $python -m pip install --upgrade "pip>=25.1"
+  fi
+}
+
+# A CPU build costs 200 MB, a CUDA build several GB: too much to take unasked for the few tests and the one contender.
+setup_torch() {
+  local report=$logs/torch.json
+  if $python -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)'; then
+    return
+  fi
+  if ! $python -m pip install --dry-run --quiet --report "$report" "$torch" >"$logs/torch.log" 2>&1 </dev/null; then
+    say "skipping PyTorch: pip finds no $torch for this platform ($logs/torch.log); what needs it is left out"
+  elif grep -qE '"name": "(nvidia|cuda|triton)' "$report"; then
+    say "skipping PyTorch: pip would take a CUDA build of several GB; what needs it is left out. To have it:" \
+      "$python -m pip install '$torch'"
+  else
+    logged torch "installing $torch" $python -m pip install "$torch"
+  fi
+}
+
+has_cmake() {
+  local version
+  version=$(cmake --version 2>/dev/null | sed -n 's/^cmake version \([0-9.]*\).*/\1/p')
+  [[ -n $version && $(printf '3.25\n%s\n' "$version" | sort -V | head -n 1) == 3.25 ]]
+}
+
+# ---- stamps ----------------------------------------------------------------------------------------------------
+
+digest() { sha256sum | cut -d ' ' -f 1; }
+
+dependencies_key() { cat pyproject.toml scripts/setup.sh | digest; }
+
+# An editable install maps the Python files it found, so their names count; their contents do not.
+package_key() {
+  {
+    cat pyproject.toml CMakeLists.txt
+    find native -type f -exec sha256sum {} + | sort -k 2
+    find src -name '*.py' -o -name '*.pyi' | sort
+  } | digest
+}
+
+is_fresh() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
+
+mark() { printf '%s\n' "$2" >"$stamps/$1"; }
+
+# ---- the order of things ---------------------------------------------------------------------------------------
+
+setup_dependencies() {
+  local key arguments=() group
+  key=$(dependencies_key)
+  if is_fresh "dependencies-$profile" "$key"; then
+    return
+  fi
+  for group in "${groups[@]}"; do
+    arguments+=(--group "$group")
+  done
+  if [[ $native == yes ]] && ! has_cmake; then
+    arguments+=("cmake>=3.25")
+  fi
+  logged "dependencies-$profile" "installing Python packages for make $profile" $python -m pip install "${arguments[@]}"
+  if [[ $with_torch == yes ]]; then
+    setup_torch
+  fi
+  if [[ $package == yes ]]; then
+    install_package "building spdl and installing it with its dependencies" ".[$extras]"
+  fi
+  mark "dependencies-$profile" "$key"
+}
+
+# No build isolation: the build folder then keeps what it compiled, and a change costs only itself.
+install_package() {
+  local key
+  key=$(package_key)
+  logged package "$1" $python -m pip install --no-build-isolation --editable "$2"
+  mark package "$key"
+}
+
+setup_package() {
+  if ! is_fresh package "$(package_key)"; then
+    install_package "rebuilding spdl, its native part or its list of files changed" .
+  fi
+}
+
+mkdir -p $logs
+if command -v flock >/dev/null; then
+  exec 9>build/setup.lock
+  flock 9
+fi
+
+if [[ $native == yes ]]; then
+  setup_system
+fi
+setup_venv
+mkdir -p $stamps
+if [[ $native == yes ]]; then
+  has_headers $python || require_python_part $python dev "its headers"
+fi
+setup_pip
+setup_dependencies
+if [[ $package == yes ]]; then
+  setup_package
+fi
