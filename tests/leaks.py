@@ -1,0 +1,131 @@
+"""A pytest plugin that fails a test which leaves a thread, process, file descriptor or shared-memory segment behind.
+
+A process keeps some of these for good once it has asked for them: the helper processes of multiprocessing, and the
+thread pools of numerical libraries. The former are told by identity. The latter cannot be told from a leaked native
+thread: they are started before the first test, provided that the test module imports the library at its top.
+"""
+
+import contextlib
+import gc
+import importlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Generator, Mapping
+from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
+
+import psutil
+import pytest
+
+# A thread that was joined is gone for Python a moment before it is gone for the kernel.
+_GRACE_SECONDS = 1.0
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - this is where POSIX puts the segments, not a temporary file of ours.
+
+Resources = Mapping[tuple[object, ...], str]
+
+
+def _describe_thread(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)
+    where = f", now at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}" if frame else ""
+    return f"{'daemon ' if thread.daemon else ''}thread {thread.name!r}{where}"
+
+
+def _list_threads() -> Resources:
+    by_id = {thread.native_id: thread for thread in threading.enumerate()}
+    found: dict[tuple[object, ...], str] = {}
+    for entry in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            thread_id, name = int(entry.name), (entry / "comm").read_text().strip()
+            python_thread = by_id.get(thread_id)
+            found["thread", thread_id] = _describe_thread(python_thread) if python_thread else f"native thread {name!r}"
+    return found
+
+
+def _list_processes() -> Resources:
+    helpers = {
+        getattr(resource_tracker._resource_tracker, "_pid", None),
+        getattr(forkserver._forkserver, "_forkserver_pid", None),
+    }
+    found: dict[tuple[object, ...], str] = {}
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.pid not in helpers and process.ppid() not in helpers:
+                zombie = process.status() == psutil.STATUS_ZOMBIE
+                command = "ended, nobody waited for it" if zombie else " ".join(process.cmdline())
+                found["process", process.pid, process.create_time()] = f"process {process.pid} ({command})"
+    return found
+
+
+def _list_descriptors() -> Resources:
+    helpers = {
+        getattr(resource_tracker._resource_tracker, "_fd", None),
+        getattr(forkserver._forkserver, "_forkserver_alive_fd", None),
+    }
+    found: dict[tuple[object, ...], str] = {}
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - as few objects as can be between listing and looking.
+        # The descriptor that listed the folder is closed by now.
+        with contextlib.suppress(FileNotFoundError):
+            target = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+            if int(name) not in helpers:
+                found["descriptor", name, target] = f"file descriptor {name} ({target})"
+    return found
+
+
+def _list_segments() -> Resources:
+    found: dict[tuple[object, ...], str] = {}
+    for entry in _SHARED_MEMORY.iterdir() if _SHARED_MEMORY.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):
+            status = entry.stat()
+            if status.st_uid == os.getuid():
+                found["segment", entry.name, status.st_ino] = f"shared memory {entry} ({status.st_size} bytes)"
+    return found
+
+
+def _is_used_elsewhere(segment: str) -> bool:
+    """Tell whether an unrelated process of this machine has the segment mapped, which makes it that one's."""
+    own = {process.pid for process in psutil.Process().children(recursive=True)} | {os.getpid()}
+    path = str(_SHARED_MEMORY / segment)
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if pid not in own and path in Path(f"/proc/{pid}/maps").read_text():
+                return True
+    return False
+
+
+def _list_resources() -> Resources:
+    return {**_list_threads(), **_list_processes(), **_list_descriptors(), **_list_segments()}
+
+
+def _find_leaks(before: Resources) -> list[str]:
+    """Return what is here and was not before, once things on their way out had the time to go."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    leaks = {key: text for key, text in _list_resources().items() if key not in before}
+    if leaks:
+        # What only a reference cycle holds is released by the collector, at a time that no test chooses.
+        gc.collect()
+    while leaks and time.monotonic() < deadline:
+        time.sleep(0.01)
+        leaks = {key: text for key, text in _list_resources().items() if key not in before}
+    return sorted(text for key, text in leaks.items() if not (key[0] == "segment" and _is_used_elsewhere(str(key[1]))))
+
+
+@pytest.fixture(scope="session")
+def started_thread_pools() -> None:
+    """Start the pools that numerical libraries keep for the life of the process."""
+    importlib.import_module("numpy")
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.ones(1 << 22).sum()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(started_thread_pools: None) -> Generator[None]:
+    """Fail the test if something outlives it."""
+    before = _list_resources()
+    yield
+    leaks = _find_leaks(before)
+    if leaks:
+        pytest.fail("the test left behind:\n  " + "\n  ".join(leaks), pytrace=False)
