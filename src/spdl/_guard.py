@@ -1,0 +1,89 @@
+"""Refuses to run among files of the reference, whose distributions install a package of the same name.
+
+``spdl_core`` and ``spdl_io`` write into the same folder as this distribution, and pip lets whichever comes last
+overwrite the other. Importing this module looks for them and raises ImportError when they are there. The package
+imports it first; so do the modules that stay when the package's own ``__init__`` has been overwritten.
+
+The search lists one folder and imports nothing that Python has not imported at its start: ``import spdl`` stays cheap.
+"""
+
+import os
+import sys
+
+_OURS = "spdl_turbo-"
+_THEIRS = ("spdl_core-", "spdl_io-")
+_SUFFIX = ".dist-info"
+
+
+def _list_distributions(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder or os.curdir) if name.startswith("spdl") and name.endswith(_SUFFIX)]
+    except OSError:
+        # A folder that is not there, or an archive: pip installs into neither.
+        return []
+
+
+def _find_installation() -> tuple[str, list[str]]:
+    """Return the folder that this distribution was installed into, and the distributions named spdl-something in it.
+
+    In an editable installation the modules lie elsewhere: it is the first folder of ``sys.path`` with our metadata.
+    """
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for folder in (home, *sys.path):
+        names = _list_distributions(folder)
+        if any(name.startswith(_OURS) for name in names):
+            return folder, names
+    return home, _list_distributions(home)
+
+
+def _find_origin(metadata: str) -> list[str]:
+    """Return what ``pip install`` takes to get this distribution again, from the record that pip keeps (PEP 610)."""
+    import json  # noqa: PLC0415 - only on the way to an error.
+    from urllib.request import url2pathname  # noqa: PLC0415
+
+    version = os.path.basename(metadata).removeprefix(_OURS).removesuffix(_SUFFIX)
+    released = [f"spdl-turbo=={version}"]
+    try:
+        with open(os.path.join(metadata, "direct_url.json"), encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError):
+        return released
+    url: str = record["url"]
+    if "vcs_info" in record:
+        subdirectory = f"#subdirectory={record['subdirectory']}" if "subdirectory" in record else ""
+        return [f"spdl-turbo @ {record['vcs_info']['vcs']}+{url}@{record['vcs_info']['commit_id']}{subdirectory}"]
+    if not url.startswith("file:"):
+        return [f"spdl-turbo @ {url}"]
+    path = url2pathname(url.removeprefix("file://"))
+    if not os.path.exists(path):
+        return released
+    return ["--editable", path] if record.get("dir_info", {}).get("editable") else [path]
+
+
+def _compose_remedy(folder: str, ours: str | None) -> str:
+    import shlex  # noqa: PLC0415 - only on the way to an error.
+
+    pip = [sys.executable or "python3", "-m", "pip"]
+    origin = _find_origin(os.path.join(folder, ours)) if ours else ["spdl-turbo"]
+    uninstall = shlex.join([*pip, "uninstall", "--yes", "spdl", "spdl-core", "spdl-io"])
+    install = shlex.join([*pip, "install", "--force-reinstall", "--no-deps", *origin])
+    return f"Remove them and restore spdl-turbo with this command:\n\n    {uninstall} && {install}\n"
+
+
+def _check() -> None:
+    folder, names = _find_installation()
+    ours = next((name for name in names if name.startswith(_OURS)), None)
+    theirs = sorted(name.removesuffix(_SUFFIX).replace("-", " ") for name in names if name.startswith(_THEIRS))
+    if theirs:
+        raise ImportError(
+            f"{' and '.join(theirs)} and spdl-turbo are installed in the same folder, {folder}, and share the package "
+            f"name 'spdl': whichever came last has overwritten modules of the other. {_compose_remedy(folder, ours)}"
+        )
+    if getattr(sys.modules["spdl"], "__file__", None) is None:
+        raise ImportError(
+            f"parts of spdl-turbo are missing from {os.path.join(folder, 'spdl')}, as after removing the distributions "
+            f"spdl_core and spdl_io, which own files of the same names. {_compose_remedy(folder, ours)}"
+        )
+
+
+_check()
