@@ -76,7 +76,7 @@ def _check() -> None:
     theirs = sorted(name.removesuffix(_SUFFIX).replace("-", " ") for name in names if name.startswith(_THEIRS))
     if theirs:
         raise ImportError(
-            f"{' and '.join(theirs)} and spdl-turbo are installed in the same folder, {folder}, and share the package "
+            f"{', '.join(theirs)} and spdl-turbo are installed in the same folder, {folder}, and share the package "
             f"name 'spdl': whichever came last has overwritten modules of the other. {_compose_remedy(folder, ours)}"
         )
     if getattr(sys.modules["spdl"], "__file__", None) is None:
