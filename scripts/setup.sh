@@ -190,12 +190,12 @@ digest() { sha256sum | cut -d ' ' -f 1; }
 
 dependencies_key() { cat pyproject.toml scripts/setup.sh | digest; }
 
-# An editable install maps the Python files it found, so their names count; their contents do not.
+# An editable install runs the Python files where they are, but remembers which there were.
 package_key() {
   {
     cat pyproject.toml CMakeLists.txt
     find native -type f -exec sha256sum {} + | sort -k 2
-    find src -name '*.py' -o -name '*.pyi' | sort
+    find src -name '*.py' | sort
   } | digest
 }
 

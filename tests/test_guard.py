@@ -44,7 +44,7 @@ class Environment:
 
     def mend(self, message: str) -> None:
         """Run the one command that a message tells to run."""
-        commands = re.findall(r"^    (\S.*)$", message, re.MULTILINE)
+        commands = re.findall(r"^    (.+ -m pip .+)$", message, re.MULTILINE)
         assert len(commands) == 1, message
         self.run("sh", "-c", commands[0]).check_returncode()
 
