@@ -1,0 +1,103 @@
+"""The main job: a folder of images becomes decoded, resized, batched arrays."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from spdl.io import load_image_batch, to_numpy
+from spdl.pipeline import Pipeline, PipelineBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from spdl.io import CPUBuffer
+
+RESIZE_MODE = "stretch"
+INTERPOLATION = "bilinear"
+BATCHES_AHEAD = 3
+"""Finished batches that may wait for the consumer."""
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may run on (fewer than the machine has, in a container)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def images_pipeline(source: Iterable[Sequence[str]], load: LoadImages, workers: int) -> Pipeline[CPUBuffer]:
+    """Return the pipeline: lists of paths in, batches `(len(paths), size, size, 3)` of uint8 out."""
+    return (
+        PipelineBuilder()
+        .add_source(source)
+        .pipe(load, concurrency=workers, name="load_image_batch")
+        .add_sink(BATCHES_AHEAD)
+        .build(num_threads=workers)
+    )
+
+
+class LoadImages:
+    """The stage: one native call per batch. Remembers the files that would not load.
+
+    Attributes:
+        failures: Why each file that failed did so, by path.
+        num_read: Files tried so far; one that is read in several passes counts in each.
+        num_failed: Those of them that failed.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self.failures: dict[str, str] = {}
+        self.num_read = 0
+        self.num_failed = 0
+
+    def __call__(self, paths: Sequence[str]) -> CPUBuffer | None:
+        try:
+            batch = load_image_batch(
+                paths,
+                width=self._size,
+                height=self._size,
+                mode=RESIZE_MODE,
+                interpolation=INTERPOLATION,
+                strict=False,
+            )
+        except RuntimeError as error:
+            # Not one of them loaded. None leaves the batch out; the files are reported with the others at the end.
+            self._count(paths, dict.fromkeys(paths, str(error)))
+            return None
+        self._count(paths, {paths[failure.index]: failure.reason for failure in batch.failures})
+        return batch
+
+    def _count(self, paths: Sequence[str], failures: dict[str, str]) -> None:
+        with self._lock:
+            self.num_read += len(paths)
+            self.num_failed += len(failures)
+            self.failures.update(failures)
+
+
+class PassesOverFolder:
+    """The source: the folder's paths in batches, pass after pass, until the time is over.
+
+    Files that failed are left out of the passes that begin after that.
+    """
+
+    def __init__(self, paths: Sequence[str], batch_size: int, seconds: float, load: LoadImages) -> None:
+        self._paths = paths
+        self._batch_size = batch_size
+        self._seconds = seconds
+        self._load = load
+
+    def __iter__(self) -> Iterator[list[str]]:
+        deadline = time.monotonic() + self._seconds
+        while paths := [path for path in self._paths if path not in self._load.failures]:
+            for start in range(0, len(paths), self._batch_size):
+                if time.monotonic() > deadline:
+                    return
+                yield paths[start : start + self._batch_size]
+
+
+def count_images(batch: CPUBuffer) -> int:
+    """Return how many images a batch holds, read from the array a training loop would get."""
+    return int(to_numpy(batch).shape[0])

@@ -1,0 +1,167 @@
+"""The command line: what can be asked for, and who answers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl.cli._errors import INTERRUPTED, CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the `spdl` command.
+
+    Args:
+        arguments: The words after the command's name; those of the process by default.
+
+    Returns:
+        The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: For `--help`, `--version` (status 0) and wrong options (status 2), as argparse does.
+
+    Example:
+        >>> from spdl.cli import main
+        >>> main(["bench", "images", "no/such/folder"])
+        2
+    """
+    options = _parser().parse_args(arguments)
+    _escape_what_the_terminal_cannot_show()
+    try:
+        with _termination_unwinds():
+            return _run(options)
+    except CommandError as error:
+        print(f"spdl: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output is gone; without this the interpreter complains once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _run(options: argparse.Namespace) -> int:
+    # Imported here, so that --help, --version and a mistyped option answer at once.
+    if options.command == "demo":
+        from spdl.cli._demo import demo  # noqa: PLC0415
+
+        return demo(options)
+    from spdl.cli._bench_images import bench_images  # noqa: PLC0415
+
+    return bench_images(options.folder, options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="spdl", description="Load data for machine learning, and see how fast.")
+    parser.add_argument("--version", action=_Version, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    commands.add_parser(
+        "demo",
+        help="load 512 real photos with a live view, and compare with other loaders",
+        description="Fetch real photos once, load them with a live view, and compare with other loaders.",
+        parents=[_job_options()],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    bench = commands.add_parser("bench", help="measure loading of your own data", description="Measure loading.")
+    subjects = bench.add_subparsers(dest="subject", required=True, metavar="WHAT")
+    images = subjects.add_parser(
+        "images",
+        help="a folder of images: decoded, resized, batched",
+        description="Load a folder of images into batches with a live view, and compare with other loaders.",
+        parents=[_job_options()],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
+    return parser
+
+
+def _job_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--batch-size", type=_count, default=32, metavar="N", help="images per batch")
+    options.add_argument("--size", type=_count, default=224, metavar="PIXELS", help="width and height of each image")
+    options.add_argument(
+        "--workers",
+        type=_count,
+        metavar="N",
+        help="threads (or processes) of every loader; without it, all CPUs for the live run,"
+        " and for the comparison each loader's best of 1, 2, 4 and 8",
+    )
+    options.add_argument(
+        "--seconds", type=_duration, default=4.0, metavar="S", help="length of the live run and of each loader's turn"
+    )
+    options.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each loader in the comparison")
+    options.add_argument("--no-peers", action="store_true", help="no comparison with other loaders and no report")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    options.add_argument(
+        "--report", type=Path, default=Path(), metavar="DIR", help="folder for report.html and report.png"
+    )
+    return options
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        # Looking the version up opens the distribution's metadata: only for those who ask.
+        import spdl  # noqa: PLC0415
+
+        print(f"spdl-turbo {spdl.__version__}")
+        parser.exit()
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def _duration(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _escape_what_the_terminal_cannot_show() -> None:
+    # File names are bytes: one that is not text must not end the run while it is being reported.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _termination_unwinds() -> Iterator[None]:
+    # By default SIGTERM ends the process on the spot: cursor hidden, loaders of the comparison still running.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(signum: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signum)
+
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

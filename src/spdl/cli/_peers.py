@@ -1,0 +1,118 @@
+"""The other loaders of the comparison, each in an environment that has it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import sys
+import venv
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl.cli._cache import abbreviated, cache_folder
+from spdl.cli._pip import PipError, pip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from spdl.cli._console import Console
+
+REFERENCE = ("spdl==0.8.0", "numpy")
+TORCH = ("torch==2.13.0", "pillow", "numpy")
+
+
+class PeerUnavailable(Exception):  # noqa: N818 (a situation that is reported, not an error)
+    """Raised when a contender's environment cannot be made; the message is one line with the remedy."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where a contender runs.
+
+    Attributes:
+        contender: Its key in the contender program.
+        label: What tables call it.
+        worker: What a worker of it is: a thread or a process.
+        command: The interpreter with its options.
+    """
+
+    contender: str
+    label: str
+    worker: str
+    command: tuple[str, ...]
+
+
+def own_environment() -> Environment:
+    """Return this interpreter: we run in a process of our own like everyone else."""
+    return Environment("spdl-turbo", "spdl-turbo", "thread", (sys.executable, "-P"))
+
+
+def torch_environment(console: Console) -> Environment:
+    """Return an environment with PyTorch and Pillow: this one if it has them, else one of its own.
+
+    Raises:
+        PeerUnavailable: It cannot be installed, or only with gigabytes of CUDA libraries.
+    """
+    label = "PyTorch DataLoader"
+    if find_spec("torch") and find_spec("PIL"):
+        return Environment("torch", label, "process", (sys.executable, "-P"))
+    python = _made("torch", TORCH, console)
+    return Environment("torch", label, "process", (str(python), "-I"))
+
+
+def reference_environment(console: Console) -> Environment:
+    """Return an environment with the released reference; it needs one of its own, for its modules have our names.
+
+    Raises:
+        PeerUnavailable: It cannot be installed.
+    """
+    # Isolated, because a PYTHONPATH that leads to our modules would make it run us in its name.
+    python = _made("reference", REFERENCE, console)
+    return Environment("reference", "spdl 0.8.0", "thread", (str(python), "-I"))
+
+
+def _refuse_cuda(python: Path) -> None:
+    report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *TORCH)
+    names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
+    if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
+        raise PeerUnavailable(
+            f"pip would install {len(cuda)} CUDA packages with it; a CPU build for this Python is enough:"
+            " pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        )
+
+
+def _made(name: str, requirements: Sequence[str], console: Console) -> Path:
+    """Return the interpreter of the cache's environment of that name, made if it is missing, outdated or half-made."""
+    folder = cache_folder() / "peers" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
+    python = folder / "bin" / "python"
+    # An environment cannot be renamed into place, as its programs know its path: a file written last marks it whole.
+    whole = folder / "whole.json"
+    wanted = json.dumps({"requirements": requirements, "base": sys.base_prefix})
+    try:
+        with _only_one(folder):
+            if not (whole.exists() and whole.read_text() == wanted and python.exists()):
+                shutil.rmtree(folder, ignore_errors=True)
+                console.print(f"installing {requirements[0]} into {abbreviated(folder)} (once)")
+                venv.create(folder, symlinks=True)
+                if requirements is TORCH:
+                    _refuse_cuda(python)
+                pip("--python", str(python), "install", *requirements)
+                whole.write_text(wanted)
+    except PipError as error:
+        raise PeerUnavailable(f"pip cannot install {requirements[0]}: {error}") from error
+    except OSError as error:
+        raise PeerUnavailable(f"its environment {abbreviated(folder)} cannot be made: {error}") from error
+    return python
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold off other runs that want to make the same environment."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
