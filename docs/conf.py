@@ -1,0 +1,25 @@
+"""Sphinx: the architecture page, written by hand, and the API reference, taken from the docstrings."""
+
+from importlib.metadata import version as distribution_version
+
+project = "SPDL"
+author = "the SPDL contributors"
+project_copyright = "2026, the SPDL contributors"
+release = version = distribution_version("spdl-turbo")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+nitpicky = False
+
+html_theme = "furo"
+html_title = f"SPDL {release}"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+myst_heading_anchors = 3
