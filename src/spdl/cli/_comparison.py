@@ -12,8 +12,6 @@ from spdl.cli._text import number, several
 from spdl.cli._turn import Turn, TurnFailed, take_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spdl.cli._console import Console
     from spdl.cli._peers import Environment
     from spdl.cli._turn import Work
@@ -105,69 +103,72 @@ def compare(work: Work, *, workers: int | None, seconds: float, rounds: int, con
     Raises:
         CommandError: Our own turn failed.
     """
-    comparison = Comparison([], {})
+    contest = _Contest(work, console)
     try:
-        comparison.contenders = _line_up(comparison, console)
+        contest.line_up()
         if workers is None:
-            tried = ", ".join(map(str, WORKERS_TRIED))
-            console.print(f"choosing each loader's number of workers: {tried} for {TRIAL_SECONDS} s each")
-        for contender in list(comparison.contenders):
-            _attempt(comparison, contender, console, lambda it: _choose_workers(it, work, workers, console))
+            contest.choose_workers()
+        else:
+            for contender in contest.contenders:
+                contender.workers = workers
         for index in range(rounds):
-            for contender in list(comparison.contenders):
-                _attempt(comparison, contender, console, lambda it: _add_turn(it, work, seconds))
-            rates = ", ".join(f"{it.environment.label} {number(_latest(it))}" for it in comparison.contenders)
-            console.print(f"round {index + 1} of {rounds}, images/s: {rates}")
+            contest.play_round(f"round {index + 1} of {rounds}", seconds)
     except KeyboardInterrupt:
-        comparison.interrupted = True
-    comparison.contenders = [it for it in comparison.contenders if it.turns]
-    return comparison
+        contest.interrupted = True
+        console.print("interrupted: the comparison holds the turns up to then")
+    return Comparison([it for it in contest.contenders if it.turns], contest.absent, contest.interrupted)
 
 
-def _line_up(comparison: Comparison, console: Console) -> list[Contender]:
-    contenders = [Contender(own_environment())]
-    for label, environment in (("PyTorch", torch_environment), ("spdl 0.8.0", reference_environment)):
+class _Contest:
+    def __init__(self, work: Work, console: Console) -> None:
+        self._work = work
+        self._console = console
+        self.contenders = [Contender(own_environment())]
+        self.absent: dict[str, str] = {}
+        self.interrupted = False
+
+    def line_up(self) -> None:
+        for label, environment in (("PyTorch DataLoader", torch_environment), ("spdl 0.8.0", reference_environment)):
+            with self._console.working(f"preparing {label}"):
+                try:
+                    self.contenders.append(Contender(environment(self._console)))
+                except PeerUnavailable as reason:
+                    self._leave_out(label, str(reason))
+
+    def choose_workers(self) -> None:
+        tried = ", ".join(map(str, WORKERS_TRIED))
+        self._console.print(f"each loader tries {tried} workers for {TRIAL_SECONDS:g} s and keeps the fastest:")
+        for workers in WORKERS_TRIED:
+            for contender in list(self.contenders):
+                if turn := self._turn(contender, workers, TRIAL_SECONDS, "trial"):
+                    contender.trials[workers] = turn.images / turn.seconds
+        for contender in self.contenders:
+            contender.workers = max(contender.trials, key=contender.trials.__getitem__)
+            rates = ", ".join(number(rate) for rate in contender.trials.values())
+            kept = several(contender.workers, contender.environment.worker)
+            self._console.print(f"  {contender.environment.label}: {rates} images/s, keeps {kept}")
+
+    def play_round(self, name: str, seconds: float) -> None:
+        rates = []
+        for contender in list(self.contenders):
+            if turn := self._turn(contender, contender.workers, seconds, name):
+                contender.turns.append(turn)
+                rates.append(f"{contender.environment.label} {number(turn.images / turn.seconds)}")
+        self._console.print(f"{name}, images/s: {', '.join(rates)}")
+
+    def _turn(self, contender: Contender, workers: int, seconds: float, name: str) -> Turn | None:
+        """Return what the turn gave; None if it failed, and the contender is then out of the contest."""
+        environment = contender.environment
         try:
-            contenders.append(Contender(environment(console)))
-        except PeerUnavailable as reason:
-            _leave_out(comparison, label, str(reason), console)
-    return contenders
+            with self._console.working(f"{name}: {environment.label} with {several(workers, environment.worker)}"):
+                return take_turn(environment, self._work, workers=workers, seconds=seconds)
+        except TurnFailed as reason:
+            if contender is self.contenders[0]:
+                raise CommandError(f"our own turn in the comparison failed: {reason}", exit_status=FAILED) from reason
+            self.contenders.remove(contender)
+            self._leave_out(environment.label, str(reason))
+            return None
 
-
-def _attempt(
-    comparison: Comparison, contender: Contender, console: Console, action: Callable[[Contender], None]
-) -> None:
-    try:
-        action(contender)
-    except TurnFailed as reason:
-        if contender is comparison.contenders[0]:
-            raise CommandError(f"our own turn in the comparison failed: {reason}", exit_status=FAILED) from reason
-        comparison.contenders.remove(contender)
-        _leave_out(comparison, contender.environment.label, str(reason), console)
-
-
-def _leave_out(comparison: Comparison, label: str, reason: str, console: Console) -> None:
-    comparison.absent[label] = reason
-    console.print(f"{label} takes no part: {reason}")
-
-
-def _choose_workers(contender: Contender, work: Work, workers: int | None, console: Console) -> None:
-    if workers is not None:
-        contender.workers = workers
-        return
-    for tried in WORKERS_TRIED:
-        turn = take_turn(contender.environment, work, workers=tried, seconds=TRIAL_SECONDS)
-        contender.trials[tried] = turn.images / turn.seconds
-    contender.workers = max(contender.trials, key=contender.trials.__getitem__)
-    rates = ", ".join(number(rate) for rate in contender.trials.values())
-    kind = contender.environment.worker
-    console.print(f"  {contender.environment.label}: {rates} images/s; runs with {several(contender.workers, kind)}")
-
-
-def _add_turn(contender: Contender, work: Work, seconds: float) -> None:
-    contender.turns.append(take_turn(contender.environment, work, workers=contender.workers, seconds=seconds))
-
-
-def _latest(contender: Contender) -> float:
-    turn = contender.turns[-1]
-    return turn.images / turn.seconds
+    def _leave_out(self, label: str, reason: str) -> None:
+        self.absent[label] = reason
+        self._console.print(f"{label} takes no part: {reason}")

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from spdl.cli._errors import CommandError
+from spdl.cli._text import several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +52,7 @@ def list_images(folder: Path) -> list[str]:
         error = unreadable[0]
         raise CommandError(f"{error.filename} cannot be read ({error.strerror}): mend its permissions and try again.")
     if not paths:
-        found = f"holds {num_files:,} files and no image among them" if num_files else "is empty"
+        found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"
         kinds = " ".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
         raise CommandError(f"{folder} {found}: give a folder with images (told by their names: {kinds}).")
     return sorted(paths)

@@ -73,7 +73,6 @@ def _parser() -> argparse.ArgumentParser:
         help="load 512 real photos with a live view, and compare with other loaders",
         description="Fetch real photos once, load them with a live view, and compare with other loaders.",
         parents=[_job_options()],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     bench = commands.add_parser("bench", help="measure loading of your own data", description="Measure loading.")
     subjects = bench.add_subparsers(dest="subject", required=True, metavar="WHAT")
@@ -82,7 +81,6 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder of images: decoded, resized, batched",
         description="Load a folder of images into batches with a live view, and compare with other loaders.",
         parents=[_job_options()],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
     return parser
@@ -90,23 +88,34 @@ def _parser() -> argparse.ArgumentParser:
 
 def _job_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
-    options.add_argument("--batch-size", type=_count, default=32, metavar="N", help="images per batch")
-    options.add_argument("--size", type=_count, default=224, metavar="PIXELS", help="width and height of each image")
-    options.add_argument(
+    add = options.add_argument
+    add("--batch-size", type=_count, default=32, metavar="N", help="images per batch (default: %(default)s)")
+    add(
+        "--size",
+        type=_count,
+        default=224,
+        metavar="N",
+        help="pixels each image is wide and high (default: %(default)s)",
+    )
+    add(
         "--workers",
         type=_count,
         metavar="N",
-        help="threads (or processes) of every loader; without it, all CPUs for the live run,"
-        " and for the comparison each loader's best of 1, 2, 4 and 8",
+        help="threads or processes of every loader (default: one per CPU in the"
+        " live run, and in the comparison each loader's best of 1, 2, 4 and 8)",
     )
-    options.add_argument(
-        "--seconds", type=_duration, default=4.0, metavar="S", help="length of the live run and of each loader's turn"
+    add(
+        "--seconds",
+        type=_duration,
+        default=4.0,
+        metavar="S",
+        help="length of the live run, and of each loader's turn in the comparison (default: %(default)s)",
     )
-    options.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each loader in the comparison")
-    options.add_argument("--no-peers", action="store_true", help="no comparison with other loaders and no report")
-    options.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
-    options.add_argument(
-        "--report", type=Path, default=Path(), metavar="DIR", help="folder for report.html and report.png"
+    add("--rounds", type=_count, default=5, metavar="N", help="turns each loader takes (default: %(default)s)")
+    add("--no-peers", action="store_true", help="skip the comparison with other loaders and its report")
+    add("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    add(
+        "--report", type=Path, default=Path(), metavar="DIR", help="where report.html and report.png go (default: here)"
     )
     return options
 
