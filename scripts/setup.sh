@@ -12,16 +12,16 @@ readonly logs=build/logs
 readonly torch="torch==2.13.0"
 
 # What each target needs. native: compilers and codec libraries. package: the editable install.
-groups=() extras="" native=no package=no with_torch=no optional_system=()
+groups=() extras="" native=no package=no optional_system=()
 case $profile in
   lint) groups=(lint) ;;
   typecheck) groups=(typecheck) ;;
   wheel) groups=(build) native=yes ;;
   docs) groups=(build) extras=docs native=yes package=yes ;;
-  test) groups=(build test) extras=demo native=yes package=yes with_torch=yes ;;
+  test) groups=(build test) extras=demo native=yes package=yes ;;
   # The released reference, one of the demo's contenders, links libavdevice.
-  demo) groups=(build) extras=demo native=yes package=yes with_torch=yes optional_system=(libavdevice:libavdevice-dev) ;;
-  bench) groups=(build) extras=bench native=yes package=yes with_torch=yes optional_system=(libavdevice:libavdevice-dev) ;;
+  demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
+  bench) groups=(build) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
     printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel\n' "$profile" >&2
     exit 2
@@ -162,7 +162,7 @@ setup_pip() {
   fi
 }
 
-# A CPU build costs 200 MB, a CUDA build several GB: too much to take unasked for the few tests and the one contender.
+# A CPU build costs 200 MB, a CUDA build several GB: too much to take unasked for the few tests that need it.
 setup_torch() {
   local report=$logs/torch.json
   if $python -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)'; then
@@ -218,7 +218,7 @@ setup_dependencies() {
     arguments+=("cmake>=3.25")
   fi
   logged "dependencies-$profile" "installing Python packages for make $profile" $python -m pip install "${arguments[@]}"
-  if [[ $with_torch == yes ]]; then
+  if [[ $profile == test ]]; then
     setup_torch
   fi
   if [[ $package == yes ]]; then
