@@ -10,9 +10,9 @@ setup := @scripts/setup.sh
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## Load 512 real photos, show where the time goes, compare with other loaders
+demo: ## Load 512 real photos, show where the time goes, compare with other loaders (report in build/demo)
 	$(setup) demo
-	@$(bin)/spdl demo $(ARGS)
+	@$(bin)/spdl demo --report build/demo $(ARGS)
 
 test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	$(setup) test
