@@ -1,0 +1,48 @@
+"""What `import spdl` and `import spdl.pipeline` cost a program that has imported nothing else.
+
+Each import is timed inside a fresh interpreter, the modules in turns; the mark is 60 ms.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from _provenance import provenance
+
+MODULES = ("spdl", "spdl.pipeline")
+CODE = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+
+
+def measure(module: str) -> float:
+    """Return the milliseconds that the import takes in an interpreter of its own."""
+    command = [sys.executable, "-c", CODE.format(module)]
+    return 1000 * float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    """Measure, print the medians, and write every figure where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    options = parser.parse_args()
+
+    # The first import writes the bytecode, which an installed package has.
+    for module in MODULES:
+        measure(module)
+    figures: dict[str, list[float]] = {module: [] for module in MODULES}
+    for _ in range(options.rounds):
+        for module in MODULES:
+            figures[module].append(measure(module))
+
+    for module, milliseconds in figures.items():
+        print(f"import {module:14} median {statistics.median(milliseconds):5.1f} ms, worst {max(milliseconds):5.1f} ms")
+    if options.json:
+        result = {"milliseconds": figures, "provenance": provenance()}
+        options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
