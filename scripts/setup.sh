@@ -74,10 +74,13 @@ missing_tools() {
   command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || echo g++
 }
 
+# sudo may ask for a password only where somebody is there to type it.
+[[ -t 0 ]] && readonly interactive=yes || readonly interactive=no
+
 as_root() {
   if [[ $EUID -eq 0 ]]; then
     "$@"
-  elif [[ -t 0 ]]; then
+  elif [[ $interactive == yes ]]; then
     sudo "$@"
   else
     sudo -n "$@"
@@ -121,13 +124,19 @@ is_recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/n
 
 find_python() {
   local candidate
-  for candidate in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3; do
+  if [[ -n ${PYTHON:-} ]]; then
+    is_recent "$PYTHON" || fail "PYTHON=$PYTHON is not a Python 3.11 or newer"
+    command -v "$PYTHON"
+    return
+  fi
+  for candidate in python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3; do
     if command -v "$candidate" >/dev/null && is_recent "$candidate"; then
       command -v "$candidate"
       return
     fi
   done
-  return 1
+  fail "no Python 3.11 or newer found (looked for python3 and python3.11 to python3.14)." \
+    "Install one, or name it: make ... PYTHON=/path/to/python3"
 }
 
 has_headers() {
@@ -149,8 +158,7 @@ setup_venv() {
     return
   fi
   local base
-  base=$(find_python) || fail "no Python 3.11 or newer found (looked for python3 and python3.11 to python3.14)." \
-    "Install one, or name it: make ... PYTHON=/path/to/python3"
+  base=$(find_python)
   "$base" -c 'import ensurepip, venv' 2>/dev/null || require_python_part "$base" venv "the modules venv and ensurepip"
   logged venv "creating .venv with $("$base" --version)" "$base" -m venv --clear .venv
 }
