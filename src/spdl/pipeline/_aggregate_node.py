@@ -1,0 +1,144 @@
+"""Stages that gather items: the built-in batcher and the user's aggregators."""
+
+from __future__ import annotations
+
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any
+
+from ._lineage import Group
+from ._node import STARVED, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._defs import Aggregator
+    from ._engine import Engine
+    from ._lineage import Root
+
+__all__ = ["AggregateNode", "CollateNode"]
+
+
+class _GatheringNode(Node):
+    """What both have in common: items in hand, and a flush once the input has ended."""
+
+    __slots__ = ("drop_last", "flush_due", "flushed", "roots")
+
+    def __init__(self, engine: Engine, name: str, op: Any, *, drop_last: bool) -> None:
+        super().__init__(engine, name, op, limit=1)
+        self.drop_last = drop_last
+        self.flush_due = False
+        self.flushed = drop_last
+        # Where the items in hand came from.
+        self.roots: list[Root] = []
+
+    def drained(self) -> bool:
+        return super().drained() and not self.flush_due
+
+    def end_input(self) -> bool:
+        if self.flushed:
+            self._release_roots()
+            return True
+        self.flush_due = True
+        self.engine.waiting += 1
+        return False
+
+    def _begin_flush(self) -> None:
+        self.flush_due = False
+        self.flushed = True
+        self.engine.waiting -= 1
+
+    def _release_roots(self) -> None:
+        for root in self.roots:
+            self.engine.source.lineage.release(root)
+        self.roots = []
+
+    def _emit(self, value: Any) -> None:
+        roots, self.roots = self.roots, []
+        self.emitted += 1
+        self.engine.emit(self, (Group(roots, 1), value))
+
+
+class CollateNode(_GatheringNode):
+    """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
+
+    __slots__ = ("batch", "n")
+
+    def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
+        super().__init__(engine, name, None, drop_last=drop_last)
+        self.n = n
+        self.batch: list[Any] = []
+
+    def ready(self) -> bool:
+        if self.flush_due:
+            return self.has_room(0)
+        return bool(self.queue) and not self.cancelled and (len(self.batch) + 1 < self.n or self.has_room(0))
+
+    def turn(self) -> None:
+        # Its work takes no time, so it is short of items whenever it is not short of room.
+        self.wait(STARVED)
+        if self.flush_due:
+            self._begin_flush()
+            if self.batch:
+                self._pass_on()
+            return
+        while self.queue and (len(self.batch) + 1 < self.n or self.has_room(0)):
+            root, value = self.engine.dequeue(self)
+            self.roots.append(root)
+            self.batch.append(value)
+            self.completed += 1
+            if len(self.batch) == self.n:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        batch, self.batch = self.batch, []
+        self._emit(batch)
+
+    def discard(self) -> list[Any]:
+        batch, self.batch = self.batch, []
+        return [*super().discard(), *batch]
+
+
+class AggregateNode(_GatheringNode):
+    """Calls the user's aggregator, from one thread at a time."""
+
+    __slots__ = ()
+
+    op: Aggregator[Any, Any]
+
+    def ready(self) -> bool:
+        return bool(self.flush_due or self.queue) and self.running < self.limit and self.has_room(0)
+
+    def turn(self) -> None:
+        if self.flush_due:
+            self._begin_flush()
+            self._call(self.op.flush)
+        else:
+            root, value = self.engine.dequeue(self)
+            self.roots.append(root)
+            self._call(self.op.accumulate, value)
+            self.completed += 1
+
+    def _call(self, function: Callable[..., Any], *values: Any) -> None:
+        engine = self.engine
+        self.running += 1
+        self.started(perf_counter())
+        engine.release_to_user()
+        cpu, start = thread_time(), perf_counter()
+        failure: BaseException | None = None
+        result = None
+        try:
+            result = function(*values)
+        except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
+            failure = error
+        del values
+        end, cpu = perf_counter(), thread_time() - cpu
+        engine.lock.acquire()
+        self.busy_seconds += end - start
+        self.cpu_seconds += cpu
+        self.running -= 1
+        self.ended(end)
+        if failure is not None:
+            self.failed += 1
+            engine.fail(self, self.roots[-1] if self.roots else None, failure)
+        elif result is not None and not self.cancelled:
+            self._emit(result)

@@ -1,0 +1,95 @@
+"""What a failed pipeline raises, and how a failed item is reported."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ._lineage import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._lineage import Root
+
+__all__ = ["PipelineFailure", "annotate", "report_failed_item"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# A stage that fails on every item of a large data set must not drown the log: each stage's first failures are
+# written in full, then one line for every power of two.
+_LOGGED_IN_FULL = 10
+
+
+class PipelineFailure(ExceptionGroup[Exception]):  # noqa: N818 - the name is part of the public contract.
+    """Raised to the consumer when a stage failed as a whole.
+
+    It comes after the items that were finished before the failure, at the read that would have waited for the next
+    one, and again at every later read. ``exceptions`` holds the original exceptions, one per failed stage, each
+    with a note that names the stage.
+
+    Items that fail on their own do not raise it: they are dropped, logged and counted.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder, PipelineFailure
+        >>> def source():
+        ...     yield 1
+        ...     raise OSError("disk on fire")
+        >>> pipeline = PipelineBuilder().add_source(source()).add_sink(1).build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     try:
+        ...         for item in pipeline:
+        ...             print(item)
+        ...     except* OSError as group:
+        ...         print(group.exceptions[0])
+        1
+        disk on fire
+    """
+
+    def __new__(cls, failures: Sequence[tuple[str, BaseException]]) -> PipelineFailure:
+        """Gather the failures, sorted by stage name.
+
+        Args:
+            failures: ``(stage name, exception)`` pairs. An exception that is no `Exception` (`KeyboardInterrupt`,
+                `SystemExit`) is wrapped in a `RuntimeError` whose cause it is, so that ``except Exception`` sees it.
+        """
+        exceptions = [_as_exception(error) for _, error in sorted(failures, key=lambda failure: failure[0])]
+        return super().__new__(cls, "pipeline stages failed", exceptions)
+
+    def __init__(self, failures: Sequence[tuple[str, BaseException]]) -> None:
+        super().__init__("pipeline stages failed", list(self.exceptions))
+
+    def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]
+        """Build the part that ``except*`` or ``split`` leaves."""
+        return PipelineFailure([("", error) for error in excs])
+
+
+def _as_exception(error: BaseException) -> Exception:
+    if isinstance(error, Exception):
+        return error
+    wrapped = RuntimeError(f"A stage raised {type(error).__name__}, which stops the pipeline: {error}")
+    wrapped.__cause__ = error
+    for note in getattr(error, "__notes__", ()):
+        wrapped.add_note(note)
+    return wrapped
+
+
+def annotate(error: BaseException, stage: str, root: Root | None) -> None:
+    """Write the stage, and the source item if there is one, into the exception's notes."""
+    where = f"Pipeline stage: {stage}"
+    error.add_note(where if root is None else f"{where}, {describe(root)}")
+
+
+def report_failed_item(stage: str, root: Root, error: Exception, count: int) -> None:
+    """Log an item that was dropped because its op raised. Must be called without the engine's lock.
+
+    Args:
+        stage: The stage's name.
+        root: Where the item came from.
+        error: What the op raised.
+        count: How many items of this stage have failed so far, this one included.
+    """
+    if count <= _LOGGED_IN_FULL:
+        _LOG.error("Stage %r failed on %s, which is dropped: %r", stage, describe(root), error, exc_info=error)
+    elif count & (count - 1) == 0:
+        _LOG.error("Stage %r has now failed on %d items; the last was %s: %r", stage, count, describe(root), error)

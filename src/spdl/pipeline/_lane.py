@@ -1,0 +1,165 @@
+"""The event loop's thread: it serves async ops, async sources and whatever coroutine an op returns."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Thread
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ._engine import Engine
+    from ._function_node import FunctionNode
+    from ._lineage import Root
+    from ._order import Ticket
+
+__all__ = ["Lane"]
+
+
+class Lane:
+    """One event loop in a thread of its own, started only when the graph needs it.
+
+    It takes items for its stages itself, under the engine's lock, and is woken only when there may be something new
+    for it: an item in an empty queue, room where it found none, or the end.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Those who wait for room; each looks for itself when woken.
+        self._waiters: list[asyncio.Future[None]] = []
+        self._woken = False
+        self.thread = Thread(
+            target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread.start()
+
+    def wake(self) -> None:
+        """Have the loop look at its queues. Called with the engine's lock held."""
+        if not self._woken:
+            self._woken = True
+            self._post(self._look)
+
+    def stop_or_wake(self) -> None:
+        """Have the loop see that the engine is done or stopping. Needs no lock."""
+        self._post(self._end.set)
+
+    def adopt(self, node: FunctionNode, root: Root, ticket: Ticket | None, deferred: Any) -> None:
+        """Run what an op returned. Called with the engine's lock held."""
+        from ._async_node import run_deferred  # noqa: PLC0415 - it knows the lane.
+
+        work = run_deferred(node, root, ticket, deferred)
+        if not self._post(self._spawn, work):
+            work.close()
+
+    def wait_for_room(self) -> asyncio.Future[None]:
+        """A future that ends when room may have appeared. Called on the loop's thread with the lock held."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(future)
+        return future
+
+    def _post(self, function: Any, *values: Any) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(function, *values)
+        except RuntimeError:  # The loop is closed.
+            return False
+        return True
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _look(self) -> None:
+        from ._async_node import AsyncNode  # noqa: PLC0415 - it knows the lane.
+
+        engine = self._engine
+        with engine.lock:
+            self._woken = False
+            if engine.stopping:
+                return
+            engine.source.wants_room = False
+            for node in reversed(engine.nodes):
+                node.wants_room = False
+                if isinstance(node, AsyncNode):
+                    # A server that has no item takes one when its turn comes, so only the others' items count.
+                    while node.servers - node.running < len(node.queue) and node.can_start():
+                        node.servers += 1
+                        self._spawn(node.serve())
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._loop.close()
+
+    async def _main(self) -> None:
+        engine = self._engine
+        if engine.source.on_loop:
+            self._spawn(self._pull())
+        with engine.lock:
+            self.wake()
+        await self._end.wait()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+
+    async def _pull(self) -> None:
+        """Serve an async source."""
+        engine = self._engine
+        source = engine.source
+        iterator = None
+        failure: BaseException | None = None
+        try:
+            iterator = aiter(source.iterable)  # type: ignore[arg-type]
+            while await self._place_in_front():
+                source.pulling = True
+                source.pulling_since = begin = perf_counter()
+                try:
+                    value = await anext(iterator)
+                except StopAsyncIteration:
+                    break
+                finally:
+                    source.pulling = False
+                    source.busy_seconds += perf_counter() - begin
+                with engine.lock:
+                    source.admit(value)
+                    engine.progressed()
+                del value
+        except BaseException as error:
+            if engine.stopping:
+                raise
+            failure = error
+        finally:
+            if iterator is not None and hasattr(iterator, "aclose"):
+                await iterator.aclose()
+            with engine.lock:
+                source.ended = source.exhausted = True
+                if failure is not None:
+                    engine.fail(None, None, failure)
+                engine.concluded()
+
+    async def _place_in_front(self) -> bool:
+        engine = self._engine
+        while True:
+            with engine.lock:
+                if engine.stopping or engine.source.ended:
+                    return False
+                if engine.source.has_place():
+                    return True
+                engine.source.wants_room = True
+                room = self.wait_for_room()
+            await room

@@ -1,0 +1,160 @@
+"""A stage at run time: its queue, its limit, its counters, and the rule that says when it has work."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._lineage import Root
+    from ._source import Source
+
+__all__ = ["BLOCKED", "EDGE_CAPACITY", "HELD", "STARVED", "Entry", "Node"]
+
+# What waits in a queue: where the item came from, and the item.
+Entry: TypeAlias = "tuple[Root, Any]"
+
+# Items that may wait between two stages besides those that hold a slot of the upstream stage. The reference's queues
+# have the same size, so memory budgets made for it hold.
+EDGE_CAPACITY = 2
+
+# Why a stage with a free slot does not use it: indices into `Node.waits`.
+STARVED, BLOCKED, HELD = 0, 1, 2
+
+
+class Node:
+    """A stage of a running pipeline. Everything in it is guarded by the engine's lock.
+
+    An op starts only when its result has a place to go: ``running + len(out) < room``, where ``out`` is the queue of
+    the next stage (or the sink) and ``room`` its capacity plus this stage's limit, since a finished item that cannot
+    move on keeps its slot.
+
+    Subclasses say what a turn of their kind of stage does.
+    """
+
+    __slots__ = (
+        "cancelled",
+        "completed",
+        "cpu_mask",
+        "cpu_seconds",
+        "dropped",
+        "emitted",
+        "engine",
+        "failed",
+        "feeder",
+        "fill",
+        "finished",
+        "limit",
+        "name",
+        "next",
+        "op",
+        "out",
+        "plain",
+        "queue",
+        "room",
+        "running",
+        "busy_seconds",
+        "waiting_for",
+        "waiting_since",
+        "waits",
+        "wants_room",
+    )
+
+    # Whether the event loop's thread serves it, and no worker does.
+    on_loop = False
+
+    def __init__(self, engine: Engine, name: str, op: Any, limit: int) -> None:
+        self.engine = engine
+        self.name = name
+        self.op = op
+        self.limit = limit
+        self.running = 0
+        self.queue: deque[Entry] = deque()
+        self.next: Node | None = None
+        # What puts items into the queue: the stage before this one, or the source.
+        self.feeder: Node | Source | None = None
+        self.out: deque[Entry] = deque()
+        self.room = 0
+        # A plain node's op returns one result, which may leave at once: workers run it without a detour.
+        self.plain = False
+        self.finished = False
+        self.cancelled = False
+        self.completed = self.emitted = self.failed = self.dropped = self.fill = 0
+        self.busy_seconds = self.cpu_seconds = 0.0
+        # The thread's CPU clock is read at every op whose number has none of these bits.
+        self.cpu_mask = 0
+        # Served by the event loop, and it found no room: whoever makes room tells the loop.
+        self.wants_room = False
+        self.waits = [0.0, 0.0, 0.0]
+        self.waiting_for = STARVED
+        self.waiting_since = 0.0
+
+    def connect(self, following: Node | None, out: deque[Entry], capacity: int) -> None:
+        """Say where the results go: to the next stage's queue, or to the sink."""
+        self.next = following
+        self.out = out
+        self.room = capacity + self.limit
+
+    def ready(self) -> bool:
+        """Whether a worker could take a turn now."""
+        raise NotImplementedError
+
+    def turn(self) -> None:
+        """Take one turn. Called and returns with the lock held; releases it around the user's code."""
+        raise NotImplementedError
+
+    def has_place(self) -> bool:
+        """Whether the source may put one more item into the queue."""
+        return len(self.queue) < EDGE_CAPACITY
+
+    def drained(self) -> bool:
+        """Whether nothing is left in here."""
+        return not self.queue and not self.running
+
+    def end_input(self) -> bool:
+        """Learn that no input will follow. True if nothing remains to be done, False if a turn is now due."""
+        return True
+
+    def discard(self) -> list[Any]:
+        """Give up all that waits here; the caller drops what is returned once it has released the lock."""
+        rubbish: list[Any] = list(self.queue)
+        self.engine.waiting -= len(rubbish)
+        self.queue.clear()
+        return rubbish
+
+    def has_room(self, reserved: int) -> bool:
+        """Whether a result has a place to go besides ``reserved`` ones; notes the wait if not."""
+        if reserved + len(self.out) < self.room:
+            return True
+        if self.next is None:
+            # The consumer takes from the sink without the lock and looks at this flag afterwards, so it is set
+            # before the second look: one of the two sees the other.
+            self.engine.sink.full = True
+            if reserved + len(self.out) < self.room:
+                return True
+        self.wait(BLOCKED)
+        return False
+
+    def wait(self, reason: int) -> None:
+        """Note that a free slot stays free from now on."""
+        if self.waiting_since and self.waiting_for == reason:
+            return
+        now = perf_counter()
+        if self.waiting_since:
+            self.waits[self.waiting_for] += now - self.waiting_since
+        self.waiting_for = reason
+        self.waiting_since = now
+
+    def started(self, now: float) -> None:
+        """Note that a slot was taken."""
+        if self.waiting_since and (self.waiting_for or self.queue or self.running >= self.limit):
+            self.waits[self.waiting_for] += now - self.waiting_since
+            self.waiting_since = 0.0
+
+    def ended(self, now: float) -> None:
+        """Note that a slot became free."""
+        if not self.waiting_since and not self.queue:
+            self.waiting_for = STARVED
+            self.waiting_since = now

@@ -1,0 +1,70 @@
+"""Tickets: what keeps the results of an ordered stage in the order of its input."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._node import Entry
+
+__all__ = ["AHEAD", "Order", "Ticket"]
+
+# How many results beyond the stage's concurrency may wait for an earlier one. The reference starts as many ops ahead.
+AHEAD = 2
+
+
+class Ticket:
+    """The place of one input item in the order of output. It completes with any number of results."""
+
+    __slots__ = ("done", "results")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.results: list[Entry] = []
+
+
+class Order:
+    """The tickets of the items that an ordered stage has admitted, in order of admission.
+
+    Only the head ticket's results leave; those of later tickets wait in the ticket. Order is that of admission and
+    never that of the source's positions: after drops, fan-out and merges these are no total order.
+    """
+
+    __slots__ = ("buffered", "tickets")
+
+    def __init__(self) -> None:
+        self.tickets: deque[Ticket] = deque()
+        self.buffered = 0
+
+    def admit(self) -> Ticket:
+        """Give the next item its ticket."""
+        ticket = Ticket()
+        self.tickets.append(ticket)
+        return ticket
+
+    def is_head(self, ticket: Ticket) -> bool:
+        """Whether the ticket's results may leave at once."""
+        return self.tickets[0] is ticket
+
+    def add(self, ticket: Ticket, entry: Entry) -> list[Entry]:
+        """Add a result. Returns what may leave now."""
+        if self.tickets[0] is ticket:
+            return [entry]
+        ticket.results.append(entry)
+        self.buffered += 1
+        return []
+
+    def complete(self, ticket: Ticket) -> list[Entry]:
+        """End a ticket. Returns the results of later tickets that may leave now."""
+        ticket.done = True
+        leaving: list[Entry] = []
+        tickets = self.tickets
+        while tickets and tickets[0].done:
+            tickets.popleft()
+            if tickets:
+                following = tickets[0]
+                leaving += following.results
+                self.buffered -= len(following.results)
+                following.results = []
+        return leaving

@@ -1,0 +1,150 @@
+"""What a pipeline says of itself: counts and times per stage, and the stage that limits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from ._bottleneck import bottleneck
+from ._node import BLOCKED, EDGE_CAPACITY, HELD, STARVED
+from ._source import SOURCE
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._node import Node
+
+__all__ = ["SINK", "PipelineStatistics", "StageStatistics", "collect"]
+
+SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatistics:
+    """What one stage has done since the start.
+
+    Attributes:
+        name: The stage's name; ``src`` and ``sink`` for the ends.
+        concurrency: How many items it may work on at once.
+        num_completed: Items whose op ended without raising.
+        num_emitted: Results passed on.
+        num_failed: Items dropped because the op raised.
+        num_dropped: Results dropped because they were None.
+        running: Ops that run now, and generators between two results.
+        busy_seconds: Time spent in ops, summed over concurrent ones; for the source, in its ``next()``.
+        cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only one in 16 is measured and stands
+            for the others. 0 for async ops and executors, whose threads do other work as well.
+        starved_seconds: Time in which a slot was free and no item waited.
+        blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place.
+        held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
+        queue_size: Items that wait in front of the stage now; for the sink, items to be read.
+        queue_capacity: How many may wait there besides those that hold slots of the stage before.
+        queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
+        elapsed: Seconds since the pipeline's start.
+    """
+
+    name: str
+    concurrency: int
+    num_completed: int
+    num_emitted: int
+    num_failed: int
+    num_dropped: int
+    running: int
+    busy_seconds: float
+    cpu_seconds: float
+    starved_seconds: float
+    blocked_seconds: float
+    held_seconds: float
+    queue_size: int
+    queue_capacity: int
+    queue_fill: float
+    elapsed: float
+
+    @property
+    def items_per_second(self) -> float:
+        """Results passed on per second since the start."""
+        return self.num_emitted / self.elapsed if self.elapsed > 0 else 0.0
+
+    @property
+    def busy_share(self) -> float:
+        """The share of its slots' time that the stage spent in ops, 0 to 1."""
+        offered = self.elapsed * self.concurrency
+        return min(1.0, self.busy_seconds / offered) if offered > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatistics:
+    """What a pipeline has done since its start.
+
+    Attributes:
+        elapsed: Seconds from the start until now, or until the end.
+        stages: The source, the stages in order, and the sink.
+        in_flight: Source items handed out of which something is still under way or unread.
+        bottleneck: One sentence: what limits the throughput, and how one can tell.
+    """
+
+    elapsed: float
+    stages: tuple[StageStatistics, ...]
+    in_flight: int
+    bottleneck: str
+
+
+def collect(engine: Engine) -> PipelineStatistics:
+    """Read an engine's counters, without its lock."""
+    if not engine.started_at:
+        elapsed = now = 0.0
+    else:
+        now = engine.stopped_at or perf_counter()
+        elapsed = now - engine.started_at
+    inner = [_stage(node, elapsed, now) for node in engine.nodes]
+    stages = (_source(engine, elapsed, now), *inner, _sink(engine, elapsed))
+    in_flight = len(engine.source.lineage.open)
+    return PipelineStatistics(elapsed, stages, in_flight, bottleneck(stages, elapsed, engine.num_threads))
+
+
+def _source(engine: Engine, elapsed: float, now: float) -> StageStatistics:
+    source = engine.source
+    pulled = source.lineage.position
+    pulling = source.pulling
+    busy = source.busy_seconds + (max(0.0, now - source.pulling_since) if pulling else 0.0)
+    idle = max(0.0, elapsed - busy) if not source.ended else 0.0
+    return StageStatistics(
+        SOURCE, 1, pulled, pulled, 0, 0, int(pulling), busy, 0.0, 0.0, idle, 0.0, 0, 0, 0.0, elapsed
+    )
+
+
+def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
+    waits = list(node.waits)
+    since = node.waiting_since
+    if since and now > since:
+        waits[node.waiting_for] += now - since
+    taken = node.completed + node.failed + node.running
+    capacity = EDGE_CAPACITY
+    return StageStatistics(
+        name=node.name,
+        concurrency=max(1, node.limit),
+        num_completed=node.completed,
+        num_emitted=node.emitted,
+        num_failed=node.failed,
+        num_dropped=node.dropped,
+        running=node.running,
+        busy_seconds=node.busy_seconds,
+        cpu_seconds=node.cpu_seconds,
+        starved_seconds=waits[STARVED],
+        blocked_seconds=waits[BLOCKED],
+        held_seconds=waits[HELD],
+        queue_size=len(node.queue),
+        queue_capacity=capacity,
+        queue_fill=min(1.0, node.fill / (taken * capacity)) if taken else 0.0,
+        elapsed=elapsed,
+    )
+
+
+def _sink(engine: Engine, elapsed: float) -> StageStatistics:
+    waiting = len(engine.sink.entries)
+    last = engine.nodes[-1].emitted if engine.nodes else engine.source.lineage.position
+    read = last - waiting
+    fill = min(1.0, engine.sink.fill / (last * engine.sink.size)) if last else 0.0
+    return StageStatistics(
+        SINK, 1, read, read, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, waiting, engine.sink.size, fill, elapsed
+    )

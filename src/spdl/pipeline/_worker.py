@@ -1,0 +1,214 @@
+"""What a worker thread does: find the most urgent work, do it, carry the item on."""
+
+from __future__ import annotations
+
+from threading import Lock
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any
+
+from ._function_node import DEFERRED, FunctionNode
+from ._node import STARVED
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._lineage import Root
+    from ._node import Node
+
+__all__ = ["serve"]
+
+
+def serve(engine: Engine) -> None:
+    """The body of a worker thread."""
+    gate = Lock()
+    gate.acquire()
+    engine.lock.acquire()
+    try:
+        while not (engine.stopping or engine.done):
+            if engine.waiting and (node := engine.select()) is not None:
+                _carry(engine, node, None, None)
+            elif not engine.source.pullable():
+                _idle(engine, gate)
+            elif (pulled := _pull(engine)) is not None:
+                _carry(engine, *pulled)
+    except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+        engine.failures.append(("engine", error))
+        engine.request_stop()
+    _leave(engine)
+
+
+def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:
+    """Run one item through as many stages as limits allow. Called and returns with the lock held.
+
+    Args:
+        engine: The engine.
+        node: Where to begin: with the given item if ``root`` is not None, else with a turn of what waits there.
+        root: Where the item came from.
+        value: The item.
+    """
+    lock = engine.lock
+    acquire, release = lock.acquire, lock.release
+    idle = engine.idle
+    engine.permits -= 1
+    cpu = 0.0
+    while True:
+        if node.plain:
+            if root is None:
+                root, value = engine.dequeue(node)
+            assert isinstance(node, FunctionNode)
+            node.running += 1
+            function = node.op
+            sampled = not node.completed & node.cpu_mask
+            if idle and not engine.waking:
+                engine.progressed()
+            if sampled:
+                cpu = thread_time()
+            begin = perf_counter()
+            if node.waiting_since and (node.waiting_for or node.queue or node.running >= node.limit):
+                node.waits[node.waiting_for] += begin - node.waiting_since
+                node.waiting_since = 0.0
+            release()
+            try:
+                value = function(value)
+            except BaseException as error:  # noqa: BLE001 - it becomes the item's failure, or the pipeline's.
+                value = None
+                end = perf_counter()
+                acquire()
+                node.busy_seconds += end - begin
+                node.fail(root, None, error)
+                break
+            end = perf_counter()
+            if sampled:
+                cpu = thread_time() - cpu
+            acquire()
+            node.busy_seconds += end - begin
+            if sampled:
+                node.add_cpu(end - begin, cpu)
+            if value is None or value.__class__ in DEFERRED or node.cancelled:
+                node.finish(root, None, value)
+                break
+            node.running -= 1
+            node.completed += 1
+            node.emitted += 1
+            if not node.waiting_since and not node.queue:
+                node.waiting_for = STARVED
+                node.waiting_since = end
+            following = node.next
+            if following is None:
+                engine.sink.put((root, value))
+                break
+            if (
+                following.plain
+                and not following.queue
+                and following.running < following.limit
+                and following.running + len(following.out) < following.room
+            ):
+                node = following
+                continue
+            engine.enqueue(following, (root, value))
+        else:
+            node.turn()
+            following = node.next
+            if following is None:
+                break
+        root = value = None
+        if engine.stopping or following.on_loop or not following.ready():
+            break
+        node = following
+    engine.permits += 1
+
+
+def _pull(engine: Engine) -> tuple[Node, Root, Any] | None:
+    """Pull one item with the token. Returns the item and its first stage, or None if it was put into a queue."""
+    source = engine.source
+    source.pulling = True
+    source.pulling_since = begin = perf_counter()
+    engine.lock.release()
+    ended = False
+    failure: BaseException | None = None
+    value = None
+    try:
+        value = source.next()
+    except StopIteration:
+        ended = True
+    except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+        failure = error
+    end = perf_counter()
+    engine.lock.acquire()
+    source.busy_seconds += end - begin
+    source.pulling = False
+    if failure is not None:
+        source.exhausted = True
+        engine.fail(None, None, failure)
+    elif ended:
+        source.ended = source.exhausted = True
+    elif not source.ended and not engine.stopping:
+        first = source.first
+        if (
+            first is not None
+            and first.plain
+            and engine.permits
+            and not first.queue
+            and first.running < first.limit
+            and first.running + len(first.out) < first.room
+        ):
+            return first, source.lineage.admit(), value
+        source.admit(value)
+    else:
+        engine.rubbish.append(value)
+    return None
+
+
+def _idle(engine: Engine, gate: Lock) -> None:
+    """Wait until somebody leaves work behind. Called and returns with the lock held."""
+    engine.settle()
+    if engine.done or (engine.waiting and engine.select() is not None):
+        return
+    if _drop_rubbish(engine):
+        return
+    engine.idle.append(gate)
+    # A request to stop takes no lock: it may have looked for idle workers before this one was among them. A consumer
+    # may have made room in the sink likewise.
+    if engine.stopping or engine.source.pullable() or (engine.waiting and engine.select() is not None):
+        try:
+            engine.idle.remove(gate)
+        except ValueError:
+            gate.acquire()
+        return
+    engine.lock.release()
+    gate.acquire()
+    engine.lock.acquire()
+    engine.waking = False
+
+
+def _drop_rubbish(engine: Engine) -> bool:
+    """Drop without the lock what was taken out of queues, and close a source that ended early."""
+    source = engine.source
+    close = (source.ended or engine.stopping) and not (source.pulling or source.exhausted or source.on_loop)
+    if not engine.rubbish and not close:
+        return False
+    rubbish, engine.rubbish = engine.rubbish, []
+    source.pulling = close
+    engine.lock.release()
+    rubbish.clear()
+    failure: BaseException | None = None
+    if close:
+        try:
+            source.close()
+        except BaseException as error:  # noqa: BLE001 - as for next().
+            failure = error
+    engine.lock.acquire()
+    if close:
+        source.pulling = False
+        source.exhausted = True
+        if failure is not None:
+            engine.fail(None, None, failure)
+    return True
+
+
+def _leave(engine: Engine) -> None:
+    """End the thread. Called with the lock held."""
+    if engine.stopping:
+        for node in engine.nodes:
+            engine.rubbish += node.discard()
+    _drop_rubbish(engine)
+    engine.lock.release()

@@ -1,0 +1,29 @@
+"""Declarative definitions: the records a pipeline is built from."""
+
+from ._defs import (
+    Aggregate,
+    AggregateConfig,
+    Aggregator,
+    Collate,
+    Disaggregate,
+    DisaggregateConfig,
+    Pipe,
+    PipeConfig,
+    PipelineConfig,
+    SinkConfig,
+    SourceConfig,
+)
+
+__all__ = [
+    "Aggregate",
+    "AggregateConfig",
+    "Aggregator",
+    "Collate",
+    "Disaggregate",
+    "DisaggregateConfig",
+    "Pipe",
+    "PipeConfig",
+    "PipelineConfig",
+    "SinkConfig",
+    "SourceConfig",
+]
