@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from spdl.cli._console import Table
@@ -92,8 +92,10 @@ def _lines(progress: Progress, console: Console) -> Iterator[None]:
     ended = threading.Event()
 
     def report() -> None:
-        while not ended.wait(SECONDS_PER_LINE):
-            console.print(_line(*progress()))
+        # Nobody reads any more: the main thread learns it with its next line and ends the command.
+        with suppress(BrokenPipeError):
+            while not ended.wait(SECONDS_PER_LINE):
+                console.print(_line(*progress()))
 
     reporter = threading.Thread(target=report, name="spdl-progress", daemon=True)
     reporter.start()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from spdl.cli._cache import abbreviated, cache_folder
 from spdl.cli._pip import PipError, pip
+from spdl.cli._text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +81,7 @@ def _refuse_cuda(python: Path) -> None:
     names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
     if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
         raise PeerUnavailable(
-            f"pip would install {len(cuda)} CUDA packages with it; a CPU build for this Python is enough:"
+            f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python is enough:"
             " pip install torch --index-url https://download.pytorch.org/whl/cpu"
         )
 

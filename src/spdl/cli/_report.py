@@ -88,7 +88,11 @@ def _chart(measure: Measure, comparison: Comparison) -> Iterator[str]:
 def _table(table: Table) -> str:
     def row(tag: str, cells: Sequence[str]) -> str:
         ours = (' class="ours"' if index == table.highlighted else "" for index in range(len(cells)))
-        return "<tr>" + "".join(f"<{tag}{it}>{escape(cell)}</{tag}>" for it, cell in zip(ours, cells, strict=True))
+        return (
+            "<tr>"
+            + "".join(f"<{tag}{it}>{escape(cell)}</{tag}>" for it, cell in zip(ours, cells, strict=True))
+            + "</tr>"
+        )
 
     rows = [row("th", table.header), *(row("td", cells) for cells in table.rows)]
     return f'<div class="scroll"><table>{"".join(rows)}</table></div>'

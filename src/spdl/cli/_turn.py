@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import threading
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -17,11 +18,12 @@ from spdl.cli import _contender
 from spdl.cli._measure import session_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spdl.cli._peers import Environment
 
-SECONDS_BETWEEN_WEIGHINGS = 0.5
+SHARE_OF_WEIGHING = 0.05
+SHORTEST_PAUSE = 0.1
 PATIENCE = 120.0
 """Seconds that importing, starting and ending may take, together, before the processes are killed."""
 
@@ -99,18 +101,20 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
             # Its own session: Ctrl-C comes to us alone, and its processes can be weighed and ended together.
             start_new_session=True,
         ) as process:
-            overdue = threading.Timer(2 * seconds + PATIENCE, _kill, (process,))
-            overdue.start()
-            try:
-                turn = _conduct(process)
-                process.wait()
-            except (ValueError, BrokenPipeError) as error:
-                _kill(process)
-                raise TurnFailed(_last_line(complaints) or f"exit status {process.wait()}") from error
-            finally:
-                overdue.cancel()
-                overdue.join()
-                _kill(process)
+            patience = 2 * seconds + PATIENCE
+            with _deadline(process, patience) as expired:
+                try:
+                    turn = _conduct(process)
+                    process.wait()
+                except (ValueError, BrokenPipeError) as error:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(1)
+                    _kill(process)
+                    status = f"it ended without a result (exit status {process.wait()})"
+                    why = f"it took longer than {patience:g} s" if expired.is_set() else _last_line(complaints)
+                    raise TurnFailed(why or status) from error
+                finally:
+                    _kill(process)
     if not turn.images:
         raise TurnFailed("it delivered no image")
     return turn
@@ -122,11 +126,29 @@ def _conduct(process: subprocess.Popen[str]) -> Turn:
     assert process.stdout is not None  # noqa: S101
     name = json.loads(process.stdout.readline())
     before = session_memory(process.pid)
-    process.stdin.write("go\n")
-    process.stdin.flush()
+    # Past the buffer, which would keep what a contender that has gone did not take, and fail again when closed.
+    os.write(process.stdin.fileno(), b"go\n")
     with _Scales(process.pid) as scales:
         figures: _contender.Figures = json.loads(process.stdout.readline())
     return Turn(name, **figures, peak_memory=scales.peak, memory_before=before)
+
+
+@contextmanager
+def _deadline(process: subprocess.Popen[str], seconds: float) -> Iterator[threading.Event]:
+    """Kill the process if the block takes longer; the event then tells that this is why it ended."""
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _kill(process)
+
+    timer = threading.Timer(seconds, expire)
+    timer.start()
+    try:
+        yield expired
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 class _Scales:
@@ -139,10 +161,14 @@ class _Scales:
         self._thread = threading.Thread(target=self._weigh, name="spdl-scales", daemon=True)
 
     def _weigh(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN_WEIGHINGS):
+        pause = SHORTEST_PAUSE
+        while not self._ended.wait(pause):
+            before = time.thread_time()
             memory = session_memory(self._session)
             if memory is not None:
                 self.peak = max(self.peak or 0, memory)
+            # The system walks all pages: weighing many large processes often would take their processor away.
+            pause = max(SHORTEST_PAUSE, (time.thread_time() - before) / SHARE_OF_WEIGHING)
 
     def __enter__(self) -> Self:
         self._thread.start()

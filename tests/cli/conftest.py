@@ -1,0 +1,66 @@
+"""What the tests of the command share."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.cli.wheels import Wheelhouse
+
+NUM_PHOTOS = 24
+
+
+def write_photo(file: Path, seed: int) -> None:
+    """Write a picture of soft noise: it decodes like a photo does, and no two are alike."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    Image.fromarray(coarse).resize((96, 72), Image.Resampling.BICUBIC).save(file)
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    (folder / "deeper" / "still").mkdir(parents=True)
+    places = [folder, folder / "deeper", folder / "deeper" / "still"]
+    suffixes = [".jpg", ".JPEG", ".png"]
+    for index in range(NUM_PHOTOS):
+        write_photo(places[index % 3] / f"{index:02d}{suffixes[index % 2]}", index)
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+@pytest.fixture
+def spoil(photos: Path, tmp_path: Path) -> Callable[[int], Path]:
+    """Make a folder with copies of some photos, and with files that are none in spite of their names."""
+
+    def make(num_spoilt: int, num_whole: int = 6) -> Path:
+        folder = tmp_path / "spoilt"
+        folder.mkdir()
+        for file in sorted(photos.rglob("*.jpg"))[:num_whole]:
+            (folder / file.name).write_bytes(file.read_bytes())
+        for index in range(num_spoilt):
+            (folder / f"spoilt-{index}.jpg").write_bytes(os.urandom(2000))
+        return folder
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give every test an empty cache folder, and a pip that reaches no index."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    return tmp_path / "cache" / "spdl"
+
+
+@pytest.fixture
+def wheelhouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wheelhouse:
+    """Give a folder of wheels that takes the place of the index."""
+    house = Wheelhouse(tmp_path / "wheelhouse")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(house.folder))
+    return house
