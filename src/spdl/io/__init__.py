@@ -1,1 +1,57 @@
-"""Media and arrays: bytes to decoded frames to buffers to framework arrays."""
+"""Media and arrays: bytes to decoded frames to buffers to framework arrays.
+
+Every function that reads, decodes or copies pixels releases the GIL for its whole length, so any number of threads can
+call them at once. Importing this package loads no native code; the first call does.
+"""
+
+from typing import TYPE_CHECKING
+
+from spdl.io._arrays import ArrayInterface, to_numpy, to_torch
+from spdl.io._batch import load_image_batch
+from spdl.io._config import DecodeConfig, DemuxConfig, decode_config, demux_config
+from spdl.io._convert import convert_frames
+from spdl.io._decode import decode_packets
+from spdl.io._demux import demux_image
+from spdl.io._failure import LoadFailure
+from spdl.io._filter_desc import get_filter_desc, get_video_filter_desc
+from spdl.io._image import load_image
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUBuffer, ImageCodec, ImageFrames, ImagePackets
+
+__all__ = [
+    "ArrayInterface",
+    "CPUBuffer",
+    "DecodeConfig",
+    "DemuxConfig",
+    "ImageCodec",
+    "ImageFrames",
+    "ImagePackets",
+    "LoadFailure",
+    "convert_frames",
+    "decode_config",
+    "decode_packets",
+    "demux_config",
+    "demux_image",
+    "get_filter_desc",
+    "get_video_filter_desc",
+    "load_image",
+    "load_image_batch",
+    "to_numpy",
+    "to_torch",
+]
+
+_NATIVE_CLASSES = ("CPUBuffer", "ImageCodec", "ImageFrames", "ImagePackets")
+
+
+def __getattr__(name: str) -> object:
+    if name in _NATIVE_CLASSES:
+        from spdl.io._lazy import native  # noqa: PLC0415 - only whoever asks for a native class needs it.
+
+        return getattr(native, name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,149 @@
+#include "bindings/buffer.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "bindings/gil.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+// Returning less than this to the system costs less than handing over the GIL.
+constexpr std::size_t kLargeBytes = 1 << 20;
+
+const char* dtype(const CpuBuffer& self) {
+    switch (self.buffer.type) {
+        case ElementType::kUint16:
+            return "uint16";
+        case ElementType::kFloat32:
+            return "float32";
+        case ElementType::kUint8:
+            break;
+    }
+    return "uint8";
+}
+
+nb::tuple shape(const CpuBuffer& self) {
+    nb::list sides;
+    for (const std::size_t side : self.buffer.shape) {
+        sides.append(side);
+    }
+    return nb::tuple(sides);
+}
+
+nb::dict array_interface(const CpuBuffer& self) {
+    const bool swapped = std::endian::native == std::endian::big;
+    std::string type = swapped ? ">" : "<";
+    switch (self.buffer.type) {
+        case ElementType::kUint8:
+            type = "|u1";
+            break;
+        case ElementType::kUint16:
+            type += "u2";
+            break;
+        case ElementType::kFloat32:
+            type += "f4";
+            break;
+    }
+    nb::dict interface;
+    interface["version"] = 3;
+    interface["shape"] = shape(self);
+    interface["typestr"] = type;
+    interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(self.buffer.data), false);
+    interface["strides"] = nb::none();
+    return interface;
+}
+
+// nanobind's own array type speaks every version of DLPack; it keeps `self` alive.
+nb::object as_ndarray(nb::handle_t<CpuBuffer> self) {
+    const auto& held = nb::cast<const CpuBuffer&>(self);
+    const Buffer& buffer = held.buffer;
+    nb::dlpack::dtype type = nb::dtype<std::uint8_t>();
+    if (buffer.type == ElementType::kUint16) {
+        type = nb::dtype<std::uint16_t>();
+    } else if (buffer.type == ElementType::kFloat32) {
+        type = nb::dtype<float>();
+    }
+    return nb::cast(nb::ndarray<nb::array_api>(buffer.data, buffer.shape.size(), buffer.shape.data(), self, nullptr,
+                                               type, nb::device::cpu::value));
+}
+
+nb::object dlpack(nb::handle_t<CpuBuffer> self, const nb::kwargs& options) {
+    return as_ndarray(self).attr("__dlpack__")(**options);
+}
+
+std::string represent(const CpuBuffer& self) {
+    std::string text = "CPUBuffer(shape=" + std::string(nb::repr(shape(self)).c_str()) + ", dtype=" + dtype(self);
+    if (const std::size_t failed = nb::len(self.failures); failed != 0) {
+        text += ", failures=" + std::to_string(failed);
+    }
+    return text + ")";
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) {
+        Py_VISIT(nb::inst_ptr<CpuBuffer>(self)->failures.ptr());
+    }
+    return 0;
+}
+
+int clear(PyObject* self) {
+    nb::inst_ptr<CpuBuffer>(self)->failures = nb::tuple();
+    return 0;
+}
+
+}  // namespace
+
+CpuBuffer::~CpuBuffer() {
+    if (buffer.owner && buffer.bytes() >= kLargeBytes) {
+        const ReleasedGil released;
+        buffer.owner.reset();
+    }
+}
+
+void bind_buffer(nb::module_& module) {
+    static PyType_Slot slots[] = {
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+        {0, nullptr},
+    };
+    nb::class_<CpuBuffer>(
+        module, "CPUBuffer", nb::type_slots(slots),
+        "A C-contiguous array in main memory, made by convert_frames, load_image or load_image_batch.\n"
+        "\n"
+        "``to_numpy`` and ``to_torch`` (or anything that reads ``__array_interface__`` or DLPack) view\n"
+        "it without a copy; the views are writable and keep the memory alive.")
+        .def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
+        .def_prop_ro("shape", &shape, "The sides, outermost first.")
+        .def_prop_ro("dtype", &dtype, "The element type by NumPy's name: \"uint8\", \"uint16\" or \"float32\".")
+        .def_prop_ro(
+            "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
+        .def_prop_ro(
+            "nbytes", [](const CpuBuffer& self) { return self.buffer.bytes(); }, "The size in bytes.")
+        .def_prop_ro(
+            "failures", [](const CpuBuffer& self) { return self.failures; },
+            "The images that load_image_batch(..., strict=False) left out: a tuple of LoadFailure.")
+        .def(
+            "_set_failures", [](CpuBuffer& self, nb::tuple failures) { self.failures = std::move(failures); },
+            nb::arg("failures"))
+        .def("__dlpack__", &dlpack, nb::arg("options"), "The array as a DLPack capsule.")
+        .def(
+            "__dlpack_device__",
+            [](nb::handle_t<CpuBuffer> self) { return as_ndarray(self).attr("__dlpack_device__")(); },
+            "The device, as DLPack numbers it: the CPU.")
+        .def("__len__",
+             [](const CpuBuffer& self) {
+                 if (self.buffer.shape.empty()) {
+                     throw nb::type_error("a CPUBuffer without sides has no length");
+                 }
+                 return self.buffer.shape.front();
+             })
+        .def("__repr__", &represent);
+}
+
+}  // namespace spdl

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <Python.h>
+#include <cxxabi.h>
+#include <unistd.h>
+
+namespace spdl {
+
+// Releases the GIL for its lifetime.
+//
+// A daemon thread that asks for the GIL back while the interpreter shuts down is ended by CPython before 3.14 with
+// pthread_exit, whose unwinding no C++ destructor survives: the process would abort. Such a thread sleeps until the
+// process ends instead, which is what CPython 3.14 does.
+class ReleasedGil {
+  public:
+    ReleasedGil() : state_(PyEval_SaveThread()) {}
+    ReleasedGil(const ReleasedGil&) = delete;
+    ReleasedGil& operator=(const ReleasedGil&) = delete;
+    ~ReleasedGil() {
+        try {
+            PyEval_RestoreThread(state_);
+        } catch (abi::__forced_unwind&) {
+            for (;;) {
+                ::pause();
+            }
+        }
+    }
+
+  private:
+    PyThreadState* state_;
+};
+
+}  // namespace spdl

@@ -1,0 +1,252 @@
+#include "bindings/images.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/arguments.h"
+#include "bindings/buffer.h"
+#include "bindings/consumable.h"
+#include "bindings/gil.h"
+#include "bindings/python_bytes.h"
+#include "core/aligned_buffer.h"
+#include "core/media_error.h"
+#include "image/convert.h"
+#include "image/encoded_image.h"
+#include "image/image_reader.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+struct Packets {
+    static constexpr const char* kConsumed =
+        "these ImagePackets were consumed by decode_packets: call clone() before decoding to use them again";
+
+    std::string name;
+    std::shared_ptr<const EncodedImage> image;
+};
+
+struct Frames {
+    static constexpr const char* kConsumed =
+        "these ImageFrames were consumed by convert_frames: call clone() before converting to use them again";
+
+    std::string name;
+    DecodedImage image;
+};
+
+using PacketsObject = Consumable<Packets>;
+using FramesObject = Consumable<Frames>;
+
+// Runs `work` without the GIL; its errors say which image they are about.
+template <typename Work>
+auto run(const std::string& name, Work&& work) {
+    const ReleasedGil released;
+    try {
+        return work();
+    } catch (const MediaError& error) {
+        throw MediaError(name + ": " + error.what());
+    }
+}
+
+PacketsObject wrap_packets(std::string name, std::shared_ptr<const EncodedImage> image) {
+    return PacketsObject(std::make_shared<Packets>(std::move(name), std::move(image)));
+}
+
+FramesObject wrap_frames(std::string name, DecodedImage image) {
+    return FramesObject(std::make_shared<Frames>(std::move(name), std::move(image)));
+}
+
+PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& options) {
+    const PythonPath encoded(std::move(path));
+    auto image = run(name, [&] {
+        const Bytes bytes = thread_scratch().file.read(encoded.get());
+        // Packets outlive the thread's buffer.
+        auto owned = std::make_shared<AlignedBuffer>(bytes.size());
+        std::copy(bytes.begin(), bytes.end(), owned->data());
+        return std::make_shared<const EncodedImage>(owned, Bytes(owned->data(), bytes.size()), options);
+    });
+    return wrap_packets(std::move(name), std::move(image));
+}
+
+PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOptions& options) {
+    auto bytes = std::make_shared<PythonBytes>(source);
+    auto image = run(name, [&] { return std::make_shared<const EncodedImage>(bytes, bytes->get(), options); });
+    return wrap_packets(std::move(name), std::move(image));
+}
+
+FramesObject decode_resized(PacketsObject& object, const Resize& resize, const DecodeOptions& options) {
+    // Held until the GIL is back: the packets may own a Python object.
+    const std::shared_ptr<Packets> packets = object.take();
+    return wrap_frames(packets->name,
+                       run(packets->name, [&] { return packets->image->decode_resized(resize, options); }));
+}
+
+FramesObject decode_filtered(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
+    const std::shared_ptr<Packets> packets = object.take();
+    return wrap_frames(packets->name,
+                       run(packets->name, [&] { return packets->image->decode_filtered(filters, options); }));
+}
+
+CpuBuffer convert_one(FramesObject& object) {
+    std::shared_ptr<Frames> frames = object.take();
+    return CpuBuffer(run(frames->name, [&] { return convert_image(std::move(frames->image)); }));
+}
+
+CpuBuffer convert_many(const nb::list& objects) {
+    std::vector<std::shared_ptr<Frames>> frames;
+    frames.reserve(objects.size());
+    for (const nb::handle object : objects) {
+        frames.push_back(nb::cast<FramesObject&>(object).take());
+    }
+    return CpuBuffer(run("convert_frames", [&] {
+        std::vector<const DecodedImage*> images;
+        images.reserve(frames.size());
+        for (const auto& frame : frames) {
+            images.push_back(&frame->image);
+        }
+        Buffer buffer = convert_images(images);
+        frames.clear();
+        return buffer;
+    }));
+}
+
+CodecInfo info(const PacketsObject& object) {
+    const std::shared_ptr<Packets> packets = object.get();
+    return run(packets->name, [&] { return packets->image->info(); });
+}
+
+std::string represent_packets(const PacketsObject& object) {
+    if (object.consumed()) {
+        return "ImagePackets(consumed)";
+    }
+    return "ImagePackets(" + object.get()->name + ")";
+}
+
+const char* format_name(const AVFrame& frame) {
+    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format));
+    return name == nullptr ? "unknown" : name;
+}
+
+std::string represent_frames(const FramesObject& object) {
+    if (object.consumed()) {
+        return "ImageFrames(consumed)";
+    }
+    const auto frames = object.get();
+    const AVFrame& frame = *frames->image.frame;
+    return "ImageFrames(" + frames->name + ", " + std::to_string(frame.width) + "x" + std::to_string(frame.height) +
+           ", " + format_name(frame) + ")";
+}
+
+nb::dict metadata(const FramesObject& object) {
+    nb::dict result;
+    const auto frames = object.get();
+    const AVDictionaryEntry* entry = nullptr;
+    while ((entry = av_dict_get(frames->image.frame->metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+        result[entry->key] = nb::steal(
+            PyUnicode_DecodeUTF8(entry->value, static_cast<Py_ssize_t>(strlen(entry->value)), "surrogateescape"));
+    }
+    return result;
+}
+
+double pts(const FramesObject& object) {
+    const auto frames = object.get();
+    const AVFrame& frame = *frames->image.frame;
+    const std::int64_t ticks = frame.pts == AV_NOPTS_VALUE ? 0 : frame.pts;
+    return static_cast<double>(ticks) * av_q2d(frames->image.time_base);
+}
+
+std::pair<int, int> rational(AVRational value) {
+    return {value.num, value.den};
+}
+
+void bind_codec(nb::module_& module) {
+    nb::class_<CodecInfo>(module, "ImageCodec", "What an encoded image says of itself.")
+        .def_prop_ro(
+            "name", [](const CodecInfo& self) { return self.name; }, "The codec by FFmpeg's name.")
+        .def_prop_ro(
+            "width", [](const CodecInfo& self) { return self.size.width; }, "In pixels.")
+        .def_prop_ro(
+            "height", [](const CodecInfo& self) { return self.size.height; }, "In pixels.")
+        .def_prop_ro(
+            "pix_fmt", [](const CodecInfo& self) { return self.pixel_format; },
+            "The stored pixel format by FFmpeg's name.")
+        .def_prop_ro(
+            "time_base", [](const CodecInfo& self) { return rational(self.time_base); },
+            "The unit of timestamps in seconds: (numerator, denominator).")
+        .def_prop_ro(
+            "sample_aspect_ratio", [](const CodecInfo& self) { return rational(self.sample_aspect_ratio); },
+            "The width of a pixel against its height: (numerator, denominator), (0, 1) where unknown.")
+        .def("__repr__", [](const CodecInfo& self) {
+            return "ImageCodec(" + self.name + ", " + std::to_string(self.size.width) + "x" +
+                   std::to_string(self.size.height) + ", " + self.pixel_format + ")";
+        });
+}
+
+void bind_packets(nb::module_& module) {
+    nb::class_<PacketsObject>(module, "ImagePackets", "One encoded image, as demux_image found it.")
+        .def_prop_ro(
+            "width", [](const PacketsObject& self) { return info(self).size.width; }, "In pixels.")
+        .def_prop_ro(
+            "height", [](const PacketsObject& self) { return info(self).size.height; }, "In pixels.")
+        .def_prop_ro(
+            "pix_fmt", [](const PacketsObject& self) { return info(self).pixel_format; },
+            "The stored pixel format by FFmpeg's name.")
+        .def_prop_ro("codec", &info, "What the image says of itself.")
+        .def(
+            "clone", [](const PacketsObject& self) { return PacketsObject(self.get()); },
+            "Packets of the same image, sharing its data, to be consumed on their own.")
+        .def("__repr__", &represent_packets);
+}
+
+void bind_frames(nb::module_& module) {
+    nb::class_<FramesObject>(module, "ImageFrames", "One decoded image, as decode_packets left it.")
+        .def_prop_ro(
+            "width", [](const FramesObject& self) { return self.get()->image.frame->width; }, "In pixels.")
+        .def_prop_ro(
+            "height", [](const FramesObject& self) { return self.get()->image.frame->height; }, "In pixels.")
+        .def_prop_ro(
+            "pix_fmt", [](const FramesObject& self) { return format_name(*self.get()->image.frame); },
+            "The pixel format by FFmpeg's name.")
+        .def_prop_ro(
+            "num_planes",
+            [](const FramesObject& self) {
+                return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(self.get()->image.frame->format));
+            },
+            "The number of memory planes that hold the pixels.")
+        .def_prop_ro("metadata", &metadata, "What the decoder found beside the pixels.")
+        .def_prop_ro("pts", &pts, "The presentation time in seconds.")
+        .def(
+            "clone",
+            [](const FramesObject& self) {
+                const auto frames = self.get();
+                return wrap_frames(frames->name, {reference(*frames->image.frame), frames->image.time_base});
+            },
+            "Frames of the same image, sharing its pixels, to be consumed on their own.")
+        .def("__repr__", &represent_frames);
+}
+
+}  // namespace
+
+void bind_images(nb::module_& module) {
+    bind_codec(module);
+    bind_packets(module);
+    bind_frames(module);
+    bind_options(module);
+    module.def("demux_file", &demux_file, nb::arg("path"), nb::arg("name"), nb::arg("options"));
+    module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"));
+    module.def("decode_resized", &decode_resized, nb::arg("packets"), nb::arg("resize"), nb::arg("options"));
+    module.def("decode_filtered", &decode_filtered, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
+    module.def("convert_one", &convert_one, nb::arg("frames"));
+    module.def("convert_many", &convert_many, nb::arg("frames"));
+}
+
+}  // namespace spdl

@@ -1,0 +1,37 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/batch.h"
+#include "bindings/buffer.h"
+#include "bindings/images.h"
+#include "ffmpeg/last_words.h"
+#include "image/kernels.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+std::vector<std::string_view> kernel_names() {
+    std::vector<std::string_view> names;
+    for (const Kernels* variant : available_kernels()) {
+        names.emplace_back(variant->name);
+    }
+    return names;
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+    // A tensor that lives until the interpreter ends keeps its buffer; that is no leak to warn users of.
+    nb::set_leak_warnings(false);
+    install_log_callback();
+    bind_buffer(module);
+    bind_images(module);
+    bind_batch(module);
+    module.def("kernel_names", &kernel_names);
+    module.def("select_kernels", &select_kernels, nb::arg("name"));
+}
+
+}  // namespace spdl

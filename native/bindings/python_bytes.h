@@ -1,0 +1,41 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "core/file_reader.h"
+
+namespace spdl {
+
+// The bytes of a Python object, in place: one dimension of single bytes, C-contiguous. Created and destroyed with the
+// GIL held.
+class PythonBytes {
+  public:
+    // Raises TypeError for anything else.
+    explicit PythonBytes(nanobind::handle object);
+    PythonBytes(PythonBytes&& other) noexcept;
+    PythonBytes(const PythonBytes&) = delete;
+    PythonBytes& operator=(const PythonBytes&) = delete;
+    PythonBytes& operator=(PythonBytes&&) = delete;
+    ~PythonBytes();
+
+    [[nodiscard]] Bytes get() const {
+        return {static_cast<const std::uint8_t*>(view_.buf), static_cast<std::size_t>(view_.len)};
+    }
+
+  private:
+    Py_buffer view_{};
+};
+
+// A path as the system wants it. Names that are not UTF-8 come as Python spells them, with surrogate escapes.
+class PythonPath {
+  public:
+    explicit PythonPath(nanobind::str path);
+
+    [[nodiscard]] const char* get() const { return text_; }
+
+  private:
+    nanobind::object encoded_;  // The string itself where it is ASCII: then nothing is allocated.
+    const char* text_ = nullptr;
+};
+
+}  // namespace spdl

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace spdl {
+
+// Memory for pixels: aligned for the widest vectors, and not initialised, since whoever asks for it fills it.
+class AlignedBuffer {
+  public:
+    static constexpr std::size_t kAlignment = 64;
+
+    AlignedBuffer() = default;
+    explicit AlignedBuffer(std::size_t size) : size_(size) {
+        const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+        data_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded)));
+        if (!data_) {
+            throw std::bad_alloc();
+        }
+    }
+
+    // Makes room for `size` bytes; what was there is lost if it has to grow.
+    void reserve(std::size_t size) {
+        if (size > size_) {
+            *this = AlignedBuffer();
+            *this = AlignedBuffer(size);
+        }
+    }
+
+    [[nodiscard]] std::uint8_t* data() const noexcept { return data_.get(); }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  private:
+    struct Free {
+        void operator()(std::uint8_t* memory) const noexcept { std::free(memory); }
+    };
+    std::unique_ptr<std::uint8_t, Free> data_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace spdl

@@ -1,0 +1,92 @@
+#include "core/file_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/limits.h"
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+// Enough for most photos; pipes and other files of unknown length start with it too.
+constexpr std::size_t kFirstBytes = 1 << 18;
+
+// What a single large file may leave behind for the thread's next one.
+constexpr std::size_t kKeptBytes = 1 << 24;
+
+class Descriptor {
+  public:
+    explicit Descriptor(const char* path) : fd_(::open(path, O_RDONLY | O_CLOEXEC)) {
+        if (fd_ < 0) {
+            throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
+        }
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() { ::close(fd_); }
+
+    [[nodiscard]] std::size_t size_hint() const {
+        struct stat status{};
+        if (::fstat(fd_, &status) != 0) {
+            throw MediaError(std::string("cannot examine the file: ") + std::strerror(errno));
+        }
+        if (S_ISDIR(status.st_mode)) {
+            throw MediaError("cannot read the file: it is a directory");
+        }
+        return S_ISREG(status.st_mode) ? static_cast<std::size_t>(status.st_size) : 0;
+    }
+
+    std::size_t read(std::uint8_t* into, std::size_t size) const {
+        for (;;) {
+            const ssize_t got = ::read(fd_, into, size);
+            if (got >= 0) {
+                return static_cast<std::size_t>(got);
+            }
+            if (errno != EINTR) {
+                throw MediaError(std::string("cannot read the file: ") + std::strerror(errno));
+            }
+        }
+    }
+
+  private:
+    int fd_;
+};
+
+}  // namespace
+
+Bytes FileReader::read(const char* path) {
+    const Descriptor file(path);
+    const std::size_t hint = file.size_hint();
+    if (hint > kMaxEncodedBytes) {
+        throw MediaError("cannot read the file: its " + std::to_string(hint) + " bytes are more than the " +
+                         std::to_string(kMaxEncodedBytes) + " that an image may have");
+    }
+    if (memory_.size() > kKeptBytes && hint < kKeptBytes) {
+        memory_ = AlignedBuffer();
+    }
+    // One byte more than expected, so that the read that finds the end needs no second buffer.
+    memory_.reserve(std::max(hint + 1, kFirstBytes));
+    std::size_t size = 0;
+    while (const std::size_t got = file.read(memory_.data() + size, memory_.size() - size)) {
+        size += got;
+        if (size > kMaxEncodedBytes) {
+            throw MediaError("cannot read the file: it goes on after " + std::to_string(kMaxEncodedBytes) + " bytes");
+        }
+        if (size == memory_.size()) {
+            AlignedBuffer larger(2 * size);
+            std::memcpy(larger.data(), memory_.data(), size);
+            memory_ = std::move(larger);
+        }
+    }
+    return {memory_.data(), size};
+}
+
+}  // namespace spdl

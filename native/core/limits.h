@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace spdl {
+
+// Two gigabytes less one: FFmpeg counts the bytes of a packet in an int.
+inline constexpr std::size_t kMaxEncodedBytes = 0x7fffffff;
+
+// The side of the largest JPEG.
+inline constexpr int kMaxSide = 65535;
+
+// The size above which Pillow refuses an image as a decompression bomb (twice its Image.MAX_IMAGE_PIXELS).
+inline constexpr std::int64_t kMaxPixels = 178'956'970;
+
+// libjpeg-turbo's advice against progressive files whose scans cost more than they show.
+inline constexpr int kMaxJpegScans = 500;
+
+}  // namespace spdl

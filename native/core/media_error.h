@@ -1,0 +1,14 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace spdl {
+
+// An input that cannot be read, decoded or converted. Python sees a RuntimeError with the same text.
+class MediaError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+}  // namespace spdl

@@ -1,0 +1,69 @@
+#include "ffmpeg/decode.h"
+
+#include <cerrno>
+#include <new>
+
+#include "core/limits.h"
+#include "core/media_error.h"
+#include "ffmpeg/last_words.h"
+#include "image/geometry.h"
+
+namespace spdl {
+namespace {
+
+const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
+    if (name.empty()) {
+        const AVCodec* const decoder = avcodec_find_decoder(image.parameters->codec_id);
+        if (decoder == nullptr) {
+            throw MediaError(std::string("this FFmpeg has no decoder for \"") +
+                             avcodec_get_name(image.parameters->codec_id) + "\"");
+        }
+        return decoder;
+    }
+    const AVCodec* const decoder = avcodec_find_decoder_by_name(name.c_str());
+    if (decoder == nullptr) {
+        throw MediaError("FFmpeg has no decoder \"" + name + "\": `ffmpeg -decoders` lists those it has");
+    }
+    if (decoder->id != image.parameters->codec_id) {
+        throw MediaError("the decoder \"" + name + "\" does not decode \"" +
+                         avcodec_get_name(image.parameters->codec_id) + "\"");
+    }
+    return decoder;
+}
+
+}  // namespace
+
+FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) {
+    const LastWords words;
+    const AVCodec* const decoder = find_decoder(image, options.decoder);
+    const CodecContextPtr context(avcodec_alloc_context3(decoder));
+    if (!context) {
+        throw std::bad_alloc();
+    }
+    const std::string what = std::string("cannot decode the image as ") + avcodec_get_name(image.parameters->codec_id);
+    words.check(avcodec_parameters_to_context(context.get(), image.parameters.get()), what.c_str());
+    context->pkt_timebase = image.time_base;
+    // Images are decoded in parallel by the caller, one thread each.
+    context->thread_count = 1;
+    context->max_pixels = kMaxPixels;
+    Options decoder_options;
+    for (const auto& [key, value] : options.decoder_options) {
+        decoder_options.set(key.c_str(), value.c_str());
+    }
+    words.check(avcodec_open2(context.get(), decoder, decoder_options.get()), what.c_str());
+    decoder_options.check_all_used(std::string("the decoder \"") + decoder->name + "\"");
+
+    words.check(avcodec_send_packet(context.get(), image.packet.get()), what.c_str());
+    FramePtr frame = make_frame();
+    int code = avcodec_receive_frame(context.get(), frame.get());
+    if (code == AVERROR(EAGAIN)) {
+        // A decoder that delays its output gives it once it knows that nothing follows.
+        words.check(avcodec_send_packet(context.get(), nullptr), what.c_str());
+        code = avcodec_receive_frame(context.get(), frame.get());
+    }
+    words.check(code, what.c_str());
+    check_size({frame->width, frame->height}, "cannot decode the image: its size");
+    return frame;
+}
+
+}  // namespace spdl

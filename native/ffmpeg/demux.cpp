@@ -1,0 +1,116 @@
+#include "ffmpeg/demux.h"
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "core/limits.h"
+#include "core/media_error.h"
+#include "ffmpeg/last_words.h"
+#include "ffmpeg/memory_input.h"
+
+namespace spdl {
+namespace {
+
+// Playlists and the like name other files or addresses; an image has no business with them.
+int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
+                   AVDictionary** /*options*/) {
+    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
+    return AVERROR(EACCES);
+}
+
+CodecParametersPtr make_parameters() {
+    CodecParametersPtr parameters(avcodec_parameters_alloc());
+    if (!parameters) {
+        throw std::bad_alloc();
+    }
+    return parameters;
+}
+
+const AVInputFormat* find_format(const std::string& name) {
+    if (name.empty()) {
+        return nullptr;
+    }
+    const AVInputFormat* format = av_find_input_format(name.c_str());
+    if (format == nullptr) {
+        throw MediaError("FFmpeg has no demuxer \"" + name + "\": `ffmpeg -demuxers` lists those it has");
+    }
+    if ((format->flags & AVFMT_NOFILE) != 0) {
+        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read an image's bytes");
+    }
+    return format;
+}
+
+void apply_bsf(ImagePacket& image, const std::string& filters, const LastWords& words) {
+    AVBSFContext* created = nullptr;
+    const std::string what = "cannot apply the bitstream filter \"" + filters + "\"";
+    words.check(av_bsf_list_parse_str(filters.c_str(), &created), what.c_str());
+    const BsfContextPtr bsf(created);
+    words.check(avcodec_parameters_copy(bsf->par_in, image.parameters.get()), what.c_str());
+    bsf->time_base_in = image.time_base;
+    words.check(av_bsf_init(bsf.get()), what.c_str());
+    words.check(av_bsf_send_packet(bsf.get(), image.packet.get()), what.c_str());
+    words.check(av_bsf_send_packet(bsf.get(), nullptr), what.c_str());
+    words.check(av_bsf_receive_packet(bsf.get(), image.packet.get()), what.c_str());
+    words.check(avcodec_parameters_copy(image.parameters.get(), bsf->par_out), what.c_str());
+    image.time_base = bsf->time_base_out;
+}
+
+}  // namespace
+
+ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
+    if (bytes.empty()) {
+        throw MediaError("cannot read the image: there are no bytes in it");
+    }
+    const LastWords words;
+    const AVInputFormat* const format = find_format(options.format);
+    MemoryInput input(bytes, options.buffer_size);
+    AVFormatContext* raw = avformat_alloc_context();
+    if (raw == nullptr) {
+        throw std::bad_alloc();
+    }
+    raw->pb = input.context();
+    raw->flags |= AVFMT_FLAG_CUSTOM_IO;
+    raw->io_open = refuse_to_open;
+    Options format_options;
+    for (const auto& [key, value] : options.format_options) {
+        format_options.set(key.c_str(), value.c_str());
+    }
+    // On failure libav frees what it was given.
+    words.check(avformat_open_input(&raw, nullptr, format, format_options.get()), "cannot read the image");
+    const FormatContextPtr container(raw);
+    format_options.check_all_used(std::string("the demuxer \"") + container->iformat->name + "\"");
+
+    int stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+    if (stream < 0) {
+        // Some containers show their streams only with the first packets.
+        words.check(avformat_find_stream_info(container.get(), nullptr), "cannot read the image");
+        stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+        words.check(stream, "cannot find a picture in the data");
+    }
+    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base};
+    do {
+        av_packet_unref(image.packet.get());
+        words.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");
+    } while (image.packet->stream_index != stream);
+    words.check(avcodec_parameters_copy(image.parameters.get(), container->streams[stream]->codecpar),
+                "cannot read the image");
+    if (!options.bsf.empty()) {
+        apply_bsf(image, options.bsf, words);
+    }
+    return image;
+}
+
+ImagePacket whole_packet(Bytes bytes, AVCodecID codec) {
+    ImagePacket image{make_packet(), make_parameters(), {1, 25}};
+    image.parameters->codec_type = AVMEDIA_TYPE_VIDEO;
+    image.parameters->codec_id = codec;
+    if (av_new_packet(image.packet.get(), static_cast<int>(bytes.size())) < 0) {
+        throw std::bad_alloc();
+    }
+    std::memcpy(image.packet->data, bytes.data(), bytes.size());
+    image.packet->pts = 0;
+    return image;
+}
+
+}  // namespace spdl

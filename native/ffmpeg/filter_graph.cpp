@@ -1,0 +1,93 @@
+#include "ffmpeg/filter_graph.h"
+
+#include <cerrno>
+#include <new>
+
+#include "ffmpeg/last_words.h"
+
+namespace spdl {
+namespace {
+
+AVFilterContext* add_source(AVFilterGraph* graph, const AVFrame& frame, AVRational time_base, const LastWords& words,
+                            const char* what) {
+    AVFilterContext* const source = avfilter_graph_alloc_filter(graph, avfilter_get_by_name("buffer"), "in");
+    if (source == nullptr) {
+        throw std::bad_alloc();
+    }
+    struct FreeParameters {
+        void operator()(AVBufferSrcParameters* parameters) const noexcept { av_free(parameters); }
+    };
+    const std::unique_ptr<AVBufferSrcParameters, FreeParameters> parameters(av_buffersrc_parameters_alloc());
+    if (!parameters) {
+        throw std::bad_alloc();
+    }
+    parameters->format = frame.format;
+    parameters->width = frame.width;
+    parameters->height = frame.height;
+    parameters->time_base = time_base;
+    parameters->sample_aspect_ratio = frame.sample_aspect_ratio;
+#if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(9, 16, 100)
+    // From FFmpeg 7 the graph negotiates these too, and warns where a frame differs from what was announced.
+    parameters->color_space = frame.colorspace;
+    parameters->color_range = frame.color_range;
+#endif
+    words.check(av_buffersrc_parameters_set(source, parameters.get()), what);
+    words.check(avfilter_init_dict(source, nullptr), what);
+    return source;
+}
+
+FilterInOutPtr endpoint(AVFilterContext* filter, const char* label) {
+    FilterInOutPtr point(avfilter_inout_alloc());
+    if (!point) {
+        throw std::bad_alloc();
+    }
+    point->name = av_strdup(label);
+    point->filter_ctx = filter;
+    if (point->name == nullptr) {
+        throw std::bad_alloc();
+    }
+    return point;
+}
+
+}  // namespace
+
+FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::string& description) {
+    const LastWords words;
+    const std::string what = "cannot apply the filter description \"" + description + "\"";
+    const FilterGraphPtr graph(avfilter_graph_alloc());
+    if (!graph) {
+        throw std::bad_alloc();
+    }
+    graph->nb_threads = 1;
+    if (time_base.num <= 0 || time_base.den <= 0) {
+        time_base = {1, 25};
+    }
+    AVFilterContext* const source = add_source(graph.get(), frame, time_base, words, what.c_str());
+    AVFilterContext* sink = nullptr;
+    words.check(
+        avfilter_graph_create_filter(&sink, avfilter_get_by_name("buffersink"), "out", nullptr, nullptr, graph.get()),
+        what.c_str());
+
+    // The graph's own input is what the description leaves open at its start, and the other way round.
+    FilterInOutPtr outputs = endpoint(source, "in");
+    FilterInOutPtr inputs = endpoint(sink, "out");
+    AVFilterInOut* open_inputs = inputs.release();
+    AVFilterInOut* open_outputs = outputs.release();
+    const int parsed = avfilter_graph_parse_ptr(graph.get(), description.c_str(), &open_inputs, &open_outputs, nullptr);
+    avfilter_inout_free(&open_inputs);
+    avfilter_inout_free(&open_outputs);
+    words.check(parsed, what.c_str());
+    words.check(avfilter_graph_config(graph.get(), nullptr), what.c_str());
+
+    const FramePtr input = reference(frame);
+    if (input->pts == AV_NOPTS_VALUE) {
+        input->pts = 0;
+    }
+    words.check(av_buffersrc_add_frame(source, input.get()), what.c_str());
+    words.check(av_buffersrc_add_frame(source, nullptr), what.c_str());
+    FramePtr output = make_frame();
+    words.check(av_buffersink_get_frame(sink, output.get()), what.c_str());
+    return output;
+}
+
+}  // namespace spdl

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ffmpeg/libav.h"
+#include "image/buffer.h"
+
+namespace spdl {
+
+// How a frame's pixels lie in an array: (H, W, C) for packed formats, (C, H, W) for planar ones without subsampling,
+// (1, rows, W) for planar ones with it, the planes one after the other.
+struct FrameLayout {
+    std::vector<std::size_t> shape;
+    ElementType type = ElementType::kUint8;
+
+    struct Plane {
+        std::size_t row_bytes;
+        int rows;
+    };
+    std::vector<Plane> planes;
+    bool swap_bytes = false;  // Samples are stored big-endian.
+
+    [[nodiscard]] std::size_t bytes() const;
+};
+
+// Throws MediaError for formats whose samples are no whole bytes or that do not fill an array.
+FrameLayout frame_layout(const AVFrame& frame);
+
+void copy_frame(const AVFrame& frame, const FrameLayout& layout, std::uint8_t* to);
+
+// True where the array of the layout already lies in the frame's memory, and nobody else uses that.
+bool is_array(AVFrame& frame, const FrameLayout& layout);
+
+}  // namespace spdl

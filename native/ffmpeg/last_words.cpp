@@ -1,0 +1,89 @@
+#include "ffmpeg/last_words.h"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <new>
+
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+thread_local LastWords* listener = nullptr;
+
+void on_log(void* context, int level, const char* format, std::va_list arguments) {
+    if (listener == nullptr) {
+        av_log_default_callback(context, level, format, arguments);
+        return;
+    }
+    if (level > AV_LOG_ERROR) {
+        return;
+    }
+    char line[512];
+    int print_prefix = 1;
+    av_log_format_line2(context, level, format, arguments, line, sizeof(line), &print_prefix);
+    try {
+        listener->hear(line);
+    } catch (const std::bad_alloc&) {
+        // The exception on its way will do without the line.
+        return;
+    }
+}
+
+// libav puts "[png @ 0x55d0c0ffee00] " before a line: the address says nothing.
+std::string without_address(std::string line) {
+    const std::size_t at = line.find(" @ 0x");
+    if (!line.starts_with('[') || at == std::string::npos) {
+        return line;
+    }
+    const std::size_t end = line.find(']', at);
+    return end == std::string::npos ? line : line.erase(at, end - at);
+}
+
+}  // namespace
+
+LastWords::LastWords() : outer_(listener) {
+    listener = this;
+}
+
+LastWords::~LastWords() {
+    listener = outer_;
+}
+
+void LastWords::hear(const char* line) {
+    std::string words = line;
+    while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) {
+        words.pop_back();
+    }
+    if (!words.empty()) {
+        line_ = without_address(std::move(words));
+    }
+}
+
+void LastWords::raise(const std::string& what, int code) const {
+    if (code == AVERROR(ENOMEM)) {
+        throw std::bad_alloc();
+    }
+    char text[AV_ERROR_MAX_STRING_SIZE]{};
+    av_strerror(code, text, sizeof(text));
+    throw MediaError(what + ": " + text + (line_.empty() ? "" : " (FFmpeg: " + line_ + ")"));
+}
+
+void install_log_callback() {
+    av_log_set_callback(on_log);
+}
+
+void Options::set(const char* key, const char* value) {
+    if (av_dict_set(&entries_, key, value, 0) < 0) {
+        throw std::bad_alloc();
+    }
+}
+
+void Options::check_all_used(const std::string& what) const {
+    if (const AVDictionaryEntry* entry = av_dict_get(entries_, "", nullptr, AV_DICT_IGNORE_SUFFIX)) {
+        throw MediaError(what + " has no option \"" + entry->key + "\" (set to \"" + entry->value + "\")");
+    }
+}
+
+}  // namespace spdl

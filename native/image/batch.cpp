@@ -1,0 +1,72 @@
+#include "image/batch.h"
+
+#include <cstring>
+
+#include "core/media_error.h"
+#include "image/image_reader.h"
+#include "image/write_image.h"
+
+namespace spdl {
+namespace {
+
+std::string describe(Size size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+class BatchWriter {
+  public:
+    BatchWriter(std::size_t capacity, const Resize& resize) : capacity_(capacity), resize_(resize) {}
+
+    void add(const Source& source) {
+        ThreadScratch& scratch = thread_scratch();
+        ImageReader reader(source.path != nullptr ? scratch.file.read(source.path) : source.bytes, scratch);
+        const Placement placement = place(reader.size(), resize_.target, resize_.fit);
+        if (images_.data == nullptr) {
+            allocate_for(placement.canvas);
+        } else if (placement.canvas != size_) {
+            throw MediaError("it becomes " + describe(placement.canvas) + ", but the images before it " +
+                             describe(size_) + ": give both width and height for a batch of one size");
+        }
+        write_image(reader, placement, resize_.interpolation, images_.data + loaded_ * rgb_bytes(size_), scratch);
+        ++loaded_;
+    }
+
+    Buffer finish() {
+        if (loaded_ == 0) {
+            return {};
+        }
+        images_.shape[0] = loaded_;
+        return std::move(images_);
+    }
+
+  private:
+    void allocate_for(Size size) {
+        check_size(size, "an output size");
+        images_ = allocate({capacity_, static_cast<std::size_t>(size.height), static_cast<std::size_t>(size.width), 3},
+                           ElementType::kUint8);
+        size_ = size;
+    }
+
+    std::size_t capacity_;
+    const Resize& resize_;
+    Buffer images_;
+    Size size_;
+    std::size_t loaded_ = 0;
+};
+
+}  // namespace
+
+Batch load_batch(std::span<const Source> sources, const Resize& resize) {
+    BatchWriter writer(sources.size(), resize);
+    std::vector<Failure> failures;
+    for (std::size_t index = 0; index < sources.size(); ++index) {
+        try {
+            writer.add(sources[index]);
+        } catch (const MediaError& error) {
+            failures.push_back({index, error.what()});
+        }
+    }
+    return {writer.finish(), std::move(failures)};
+}
+
+}  // namespace spdl

@@ -1,0 +1,44 @@
+#include "image/buffer.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "core/aligned_buffer.h"
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+// Linux promises more memory than it has; what cannot fit is better refused than killed for.
+std::size_t physical_memory() {
+    static const std::size_t bytes =
+        static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+    return bytes;
+}
+
+std::string describe(const std::vector<std::size_t>& shape) {
+    std::string text = "(";
+    for (const std::size_t side : shape) {
+        text += (text.size() > 1 ? ", " : "") + std::to_string(side);
+    }
+    return text + ")";
+}
+
+}  // namespace
+
+Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
+    std::size_t bytes = element_bytes(type);
+    for (const std::size_t side : shape) {
+        if (__builtin_mul_overflow(bytes, side, &bytes) || bytes > physical_memory()) {
+            throw MediaError("an array of shape " + describe(shape) + " does not fit this machine's memory of " +
+                             std::to_string(physical_memory()) + " bytes: ask for fewer or smaller images");
+        }
+    }
+    auto memory = std::make_shared<AlignedBuffer>(bytes);
+    std::uint8_t* const data = memory->data();
+    return {std::move(memory), data, std::move(shape), type};
+}
+
+}  // namespace spdl

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace spdl {
+
+enum class ElementType { kUint8, kUint16, kFloat32 };
+
+constexpr std::size_t element_bytes(ElementType type) {
+    return type == ElementType::kUint8 ? 1 : type == ElementType::kUint16 ? 2 : 4;
+}
+
+// A C-contiguous array and what keeps its memory alive.
+struct Buffer {
+    std::shared_ptr<void> owner;
+    std::uint8_t* data = nullptr;
+    std::vector<std::size_t> shape;
+    ElementType type = ElementType::kUint8;
+
+    [[nodiscard]] std::size_t bytes() const {
+        std::size_t size = element_bytes(type);
+        for (const std::size_t side : shape) {
+            size *= side;
+        }
+        return size;
+    }
+};
+
+// An array of this shape, not initialised. Throws MediaError where the machine has less memory than it takes, and
+// std::bad_alloc where the system refuses it.
+Buffer allocate(std::vector<std::size_t> shape, ElementType type);
+
+}  // namespace spdl

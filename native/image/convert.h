@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+#include "image/buffer.h"
+#include "image/encoded_image.h"
+
+namespace spdl {
+
+// The image as one array, without a copy where the frame already is one.
+Buffer convert_image(DecodedImage image);
+
+// The images, all of one size and pixel format, one after the other along a new first axis.
+Buffer convert_images(std::span<const DecodedImage* const> images);
+
+}  // namespace spdl

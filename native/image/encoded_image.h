@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "core/file_reader.h"
+#include "ffmpeg/decode.h"
+#include "ffmpeg/demux.h"
+#include "image/batch.h"
+#include "image/jpeg_decoder.h"
+
+namespace spdl {
+
+struct CodecInfo {
+    std::string name;
+    Size size;
+    std::string pixel_format;
+    AVRational time_base{0, 1};
+    AVRational sample_aspect_ratio{0, 1};
+};
+
+// A decoded image and how its timestamp counts.
+struct DecodedImage {
+    FramePtr frame;
+    AVRational time_base{0, 1};
+};
+
+// One image, found and delimited but not decoded. Immutable: any number of threads may decode it.
+class EncodedImage {
+  public:
+    // `owner` keeps `bytes` in place. A JPEG is kept as it is unless the options ask for FFmpeg's demuxer.
+    EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options);
+
+    // For containers that do not say what they hold, this decodes the image once.
+    const CodecInfo& info() const;
+
+    // As rgb24, resized. An all-default `options` leaves JPEG to libjpeg-turbo.
+    [[nodiscard]] DecodedImage decode_resized(const Resize& resize, const DecodeOptions& options) const;
+
+    // Through FFmpeg, in the stored pixel format, then through `filters` unless those are empty.
+    [[nodiscard]] DecodedImage decode_filtered(const std::string& filters, const DecodeOptions& options) const;
+
+  private:
+    [[nodiscard]] FramePtr decode_stored(const DecodeOptions& options) const;
+    [[nodiscard]] AVRational time_base() const;
+
+    std::shared_ptr<const void> owner_;  // For JPEG.
+    Bytes bytes_;
+    std::optional<ImagePacket> packet_;  // For everything else.
+    mutable std::once_flag examined_;
+    mutable CodecInfo info_;
+};
+
+}  // namespace spdl

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "image/resample_table.h"
+
+namespace spdl {
+
+// The two passes of a resize, in one variant per instruction set. All variants give the same bytes.
+struct Kernels {
+    const char* name;
+    bool (*supported)() noexcept;
+
+    // Write table.packed in the form that the pass wants; a table serves one axis.
+    void (*pack_horizontal)(ResampleTable& table);
+    void (*pack_vertical)(ResampleTable& table);
+
+    // Resamples `count` (1 or 2) rows of packed RGB along x. Reads up to read_slack(table) bytes beyond the end of a
+    // source row, and may write up to kWriteSlack bytes beyond the end of an output row.
+    void (*horizontal)(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
+                       int count) noexcept;
+
+    // Output row `index`, of `size` bytes, from the table.taps[index] rows it needs. Reads up to kReadSlack bytes
+    // beyond the end of each row, writes none.
+    void (*vertical)(const ResampleTable& table, int index, const std::uint8_t* const* rows, std::uint8_t* output,
+                     std::size_t size) noexcept;
+};
+
+inline constexpr std::size_t kReadSlack = 192;
+inline constexpr std::size_t kWriteSlack = 64;
+
+// Kernels read as many samples for an output at the border, which has fewer taps, as for any other.
+inline std::size_t read_slack(const ResampleTable& table) {
+    return kReadSlack + 3 * static_cast<std::size_t>(table.max_taps);
+}
+
+extern const Kernels kScalarKernels;
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+
+// The variants this processor can run, fastest first.
+std::vector<const Kernels*> available_kernels();
+
+// The fastest variant, unless another was selected.
+const Kernels& kernels() noexcept;
+
+// Makes `name` the variant in use, "" the fastest; false where the processor has no such variant. For tests.
+bool select_kernels(std::string_view name);
+
+}  // namespace spdl

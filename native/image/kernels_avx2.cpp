@@ -1,0 +1,237 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "image/kernels.h"
+
+// 22-bit weights do not fit the 16-bit multiplier of this instruction set, so each is split: weight = 256 * high + low.
+// Two sums of products, of the high and of the low parts, then give the exact integer that the scalar variant has.
+//
+// The functions carry their target themselves: were the whole file compiled for AVX2, inline functions of the standard
+// library would be too, and the linker might choose those for every processor.
+#define SPDL_AVX2 __attribute__((target("avx2")))
+
+namespace spdl {
+namespace {
+
+bool supported() noexcept {
+    return __builtin_cpu_supports("avx2") != 0;
+}
+
+// The two weights of a pair of taps, as the two 16-bit halves of an integer.
+struct WeightPair {
+    std::int32_t high;
+    std::int32_t low;
+};
+
+WeightPair weight_pair(const ResampleTable& table, std::size_t output, int tap) {
+    const auto weight = [&](int t) -> std::int32_t {
+        return t < table.taps[output] ? table.weights[output * table.stride + static_cast<std::size_t>(t)] : 0;
+    };
+    const auto join = [](std::int32_t first, std::int32_t second) {
+        return static_cast<std::int32_t>((static_cast<std::uint32_t>(first) & 0xffffU) |
+                                         (static_cast<std::uint32_t>(second) << 16U));
+    };
+    return {join(weight(tap) >> 8, weight(tap + 1) >> 8), join(weight(tap) & 0xff, weight(tap + 1) & 0xff)};
+}
+
+// Horizontally, a 128-bit lane holds one output pixel: 16 bytes are 5 source pixels, whose taps are paired up by a byte
+// shuffle. Up to 5 taps need one load; more are taken 4 (two pairs) at a time.
+struct Steps {
+    int loads;
+    int pairs;  // Per load.
+};
+
+Steps steps(const ResampleTable& table) {
+    if (table.max_taps <= 5) {
+        return {1, (table.max_taps + 1) / 2};
+    }
+    return {(table.max_taps + 3) / 4, 2};
+}
+
+constexpr int kGroup = 4;  // Output pixels at a time: two vectors of two.
+
+void pack_horizontal(ResampleTable& table) {
+    const Steps step = steps(table);
+    const int groups = (table.output + kGroup - 1) / kGroup;
+    const auto vectors = static_cast<std::size_t>(groups) * 2 * static_cast<std::size_t>(step.loads * step.pairs) * 2;
+    table.packed.reserve(vectors * sizeof(__m256i));
+    auto* packed = reinterpret_cast<std::int32_t*>(table.packed.data());
+    for (int group = 0; group < groups; ++group) {
+        for (int vector = 0; vector < 2; ++vector) {
+            for (int pair = 0; pair < step.loads * step.pairs; ++pair) {
+                const int tap = pair / step.pairs * 4 + pair % step.pairs * 2;
+                for (int lane = 0; lane < 2; ++lane) {
+                    const int output = group * kGroup + vector + 2 * lane;
+                    const WeightPair weights = output < table.output
+                                                   ? weight_pair(table, static_cast<std::size_t>(output), tap)
+                                                   : WeightPair{0, 0};
+                    std::fill_n(packed + 4 * lane, 4, weights.high);
+                    std::fill_n(packed + 8 + 4 * lane, 4, weights.low);
+                }
+                packed += 16;
+            }
+        }
+    }
+}
+
+SPDL_AVX2 inline __m256i finish(__m256i high, __m256i low) {
+    const __m256i half = _mm256_set1_epi32(1 << (ResampleTable::kFractionBits - 1));
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low), half);
+    return _mm256_srai_epi32(sum, ResampleTable::kFractionBits);
+}
+
+template <std::size_t kRows, std::size_t kPairs>
+SPDL_AVX2 void horizontal_rows(const ResampleTable& table, int loads, const std::uint8_t* const* sources,
+                               std::uint8_t* const* outputs) noexcept {
+    constexpr char kNone = -1;
+    // Byte shuffles that turn packed RGB into 16-bit pairs (R0 R1, G0 G1, B0 B1) of taps 0 and 1, 2 and 3, 4 and none.
+    const __m256i pairings[3] = {
+        _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(0, kNone, 3, kNone, 1, kNone, 4, kNone, 2, kNone, 5, kNone, kNone, kNone, kNone, kNone)),
+        _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(6, kNone, 9, kNone, 7, kNone, 10, kNone, 8, kNone, 11, kNone, kNone, kNone, kNone, kNone)),
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, kNone, kNone, kNone, 13, kNone, kNone, kNone, 14, kNone, kNone,
+                                                  kNone, kNone, kNone, kNone, kNone)),
+    };
+    const __m256i squeeze = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 4, 5, 6, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
+    const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
+    const std::int32_t* const first = table.first.data();
+    const int last = table.output - 1;
+    for (int output = 0; output <= last; output += kGroup) {
+        __m256i sums[2][kRows];
+        for (int vector = 0; vector < 2; ++vector) {
+            const std::ptrdiff_t left = 3 * static_cast<std::ptrdiff_t>(first[std::min(output + vector, last)]);
+            const std::ptrdiff_t right = 3 * static_cast<std::ptrdiff_t>(first[std::min(output + vector + 2, last)]);
+            __m256i high[kRows];
+            __m256i low[kRows];
+            for (std::size_t row = 0; row < kRows; ++row) {
+                high[row] = low[row] = _mm256_setzero_si256();
+            }
+            for (int load = 0; load < loads; ++load) {
+                __m256i pixels[kRows];
+                for (std::size_t row = 0; row < kRows; ++row) {
+                    const std::uint8_t* const source = sources[row] + 12 * static_cast<std::ptrdiff_t>(load);
+                    pixels[row] = _mm256_inserti128_si256(
+                        _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + left))),
+                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + right)), 1);
+                }
+                for (std::size_t pair = 0; pair < kPairs; ++pair) {
+                    const __m256i high_weights = _mm256_load_si256(weights++);
+                    const __m256i low_weights = _mm256_load_si256(weights++);
+                    for (std::size_t row = 0; row < kRows; ++row) {
+                        const __m256i taps = _mm256_shuffle_epi8(pixels[row], pairings[pair]);
+                        high[row] = _mm256_add_epi32(high[row], _mm256_madd_epi16(taps, high_weights));
+                        low[row] = _mm256_add_epi32(low[row], _mm256_madd_epi16(taps, low_weights));
+                    }
+                }
+            }
+            for (std::size_t row = 0; row < kRows; ++row) {
+                sums[vector][row] = finish(high[row], low[row]);
+            }
+        }
+        for (std::size_t row = 0; row < kRows; ++row) {
+            const __m256i words = _mm256_packs_epi32(sums[0][row], sums[1][row]);
+            const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), squeeze);
+            std::uint8_t* const to = outputs[row] + 3 * static_cast<std::ptrdiff_t>(output);
+            // Six bytes of each store count; the next one overwrites the rest.
+            _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
+            _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 6), _mm256_extracti128_si256(bytes, 1));
+        }
+    }
+}
+
+template <std::size_t kRows>
+SPDL_AVX2 void horizontal_steps(const ResampleTable& table, const std::uint8_t* const* sources,
+                                std::uint8_t* const* outputs) noexcept {
+    const Steps step = steps(table);
+    switch (step.pairs) {
+        case 1:
+            return horizontal_rows<kRows, 1>(table, step.loads, sources, outputs);
+        case 2:
+            return horizontal_rows<kRows, 2>(table, step.loads, sources, outputs);
+        default:
+            return horizontal_rows<kRows, 3>(table, step.loads, sources, outputs);
+    }
+}
+
+SPDL_AVX2 void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
+                          int count) noexcept {
+    if (count == 2) {
+        horizontal_steps<2>(table, sources, outputs);
+    } else {
+        horizontal_steps<1>(table, sources, outputs);
+    }
+}
+
+std::size_t vertical_pairs(const ResampleTable& table) {
+    return static_cast<std::size_t>(table.max_taps + 1) / 2;
+}
+
+void pack_vertical(ResampleTable& table) {
+    const std::size_t pairs = vertical_pairs(table);
+    const auto outputs = static_cast<std::size_t>(table.output);
+    table.packed.reserve(outputs * pairs * sizeof(WeightPair));
+    auto* packed = reinterpret_cast<WeightPair*>(table.packed.data());
+    for (std::size_t output = 0; output < outputs; ++output) {
+        for (std::size_t pair = 0; pair < pairs; ++pair) {
+            *packed++ = weight_pair(table, output, static_cast<int>(2 * pair));
+        }
+    }
+}
+
+constexpr std::size_t kColumns = sizeof(__m256i);
+
+SPDL_AVX2 inline __m256i vertical_columns(const WeightPair* weights, int taps, const std::uint8_t* const* rows,
+                                          std::size_t column) {
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i high[4] = {zero, zero, zero, zero};
+    __m256i low[4] = {zero, zero, zero, zero};
+    for (int tap = 0; tap < taps; tap += 2, ++weights) {
+        const auto* const upper = reinterpret_cast<const __m256i*>(rows[tap] + column);
+        const auto* const lower = reinterpret_cast<const __m256i*>(rows[std::min(tap + 1, taps - 1)] + column);
+        const __m256i a = _mm256_loadu_si256(upper);
+        const __m256i b = _mm256_loadu_si256(lower);
+        const __m256i left = _mm256_unpacklo_epi8(a, b);
+        const __m256i right = _mm256_unpackhi_epi8(a, b);
+        const __m256i pixels[4] = {_mm256_unpacklo_epi8(left, zero), _mm256_unpackhi_epi8(left, zero),
+                                   _mm256_unpacklo_epi8(right, zero), _mm256_unpackhi_epi8(right, zero)};
+        const __m256i high_weights = _mm256_set1_epi32(weights->high);
+        const __m256i low_weights = _mm256_set1_epi32(weights->low);
+        for (int part = 0; part < 4; ++part) {
+            high[part] = _mm256_add_epi32(high[part], _mm256_madd_epi16(pixels[part], high_weights));
+            low[part] = _mm256_add_epi32(low[part], _mm256_madd_epi16(pixels[part], low_weights));
+        }
+    }
+    // The packs undo the lane-wise unpacks above, so the bytes come out in order.
+    return _mm256_packus_epi16(_mm256_packs_epi32(finish(high[0], low[0]), finish(high[1], low[1])),
+                               _mm256_packs_epi32(finish(high[2], low[2]), finish(high[3], low[3])));
+}
+
+SPDL_AVX2 void vertical(const ResampleTable& table, int index, const std::uint8_t* const* rows, std::uint8_t* output,
+                        std::size_t size) noexcept {
+    const auto* const weights = reinterpret_cast<const WeightPair*>(table.packed.data()) +
+                                static_cast<std::size_t>(index) * vertical_pairs(table);
+    const int taps = table.taps[static_cast<std::size_t>(index)];
+    std::size_t column = 0;
+    for (; column + kColumns <= size; column += kColumns) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(output + column), vertical_columns(weights, taps, rows, column));
+    }
+    if (column < size) {
+        alignas(kColumns) std::uint8_t rest[kColumns];
+        _mm256_store_si256(reinterpret_cast<__m256i*>(rest), vertical_columns(weights, taps, rows, column));
+        std::memcpy(output + column, rest, size - column);
+    }
+}
+
+}  // namespace
+
+const Kernels kAvx2Kernels{"avx2", supported, pack_horizontal, pack_vertical, horizontal, vertical};
+
+}  // namespace spdl
+
+#endif

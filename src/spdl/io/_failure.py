@@ -1,0 +1,14 @@
+"""The record of an image that could not be loaded."""
+
+from typing import Any, NamedTuple
+
+
+class LoadFailure(NamedTuple):
+    """One source that ``load_image_batch(..., strict=False)`` left out."""
+
+    index: int  # type: ignore[assignment]  # Shadows tuple.index, which nobody needs on a record.
+    """Its position among the sources, from 0."""
+    source: Any
+    """The source as it was given."""
+    reason: str
+    """What went wrong."""

@@ -1,0 +1,52 @@
+"""One image, from its source to an array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.io._convert import convert_frames
+from spdl.io._decode import decode_packets
+from spdl.io._demux import demux_image
+from spdl.io._device import refuse_device
+from spdl.io._filter_desc import DEFAULT_FILTER_DESC
+
+if TYPE_CHECKING:
+    from spdl.io._config import DecodeConfig, DemuxConfig
+    from spdl.io._native import CPUBuffer
+    from spdl.io._source import ImageSource
+
+
+def load_image(
+    src: ImageSource,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: None = None,
+    name: str | None = None,
+) -> CPUBuffer:
+    """Load one image: `demux_image`, `decode_packets` and `convert_frames` in one.
+
+    Args:
+        src: A path, the encoded bytes, or an open binary file.
+        demux_config: How FFmpeg is to read; see `demux_config`.
+        decode_config: How FFmpeg is to decode; see `decode_config`.
+        filter_desc: The filters in FFmpeg's syntax; see `decode_packets`. The default gives 8-bit RGB in the image's
+            own size.
+        device_config: Must be None: this build decodes on the CPU.
+        name: What to call the image in errors. The default is the path, or the number of bytes.
+
+    Returns:
+        The image, by default uint8 (H, W, 3).
+
+    Raises:
+        RuntimeError: If the image cannot be read or decoded.
+        TypeError: If `src` is no source.
+
+    Example:
+        >>> load_image(photo).shape
+        (375, 500, 3)
+    """
+    refuse_device(device_config)
+    packets = demux_image(src, demux_config=demux_config, name=name)
+    return convert_frames(decode_packets(packets, filter_desc, decode_config))
