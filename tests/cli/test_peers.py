@@ -13,7 +13,7 @@ from tests.cli.wheels import Wheelhouse
 
 @pytest.fixture
 def console(capsys: pytest.CaptureFixture[str]) -> Console:
-    assert capsys  # Standard output is no terminal then.
+    assert capsys is not None  # Standard output is no terminal then.
     return Console()
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from spdl.io import load_image_batch, to_numpy
+# A native class is imported so that the native part is loaded now, and the first batch does not wait for it.
+from spdl.io import CPUBuffer, load_image, load_image_batch, to_numpy
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from spdl.io import CPUBuffer
-
-RESIZE_MODE = "stretch"
-INTERPOLATION = "bilinear"
+RESIZE_MODE: Final = "stretch"
+INTERPOLATION: Final = "bilinear"
 BATCHES_AHEAD = 3
 """Finished batches that may wait for the consumer."""
 
@@ -65,7 +64,7 @@ class LoadImages:
             )
         except RuntimeError as error:
             # Not one of them loaded. None leaves the batch out; the files are reported with the others at the end.
-            self._count(paths, dict.fromkeys(paths, str(error)))
+            self._count(paths, {path: _why_not(path, error) for path in paths})
             return None
         self._count(paths, {paths[failure.index]: failure.reason for failure in batch.failures})
         return batch
@@ -75,6 +74,15 @@ class LoadImages:
             self.num_read += len(paths)
             self.num_failed += len(failures)
             self.failures.update(failures)
+
+
+def _why_not(path: str, error: RuntimeError) -> str:
+    """Return why a file does not load; the batch's `error` if it does, for then that is not the file's fault."""
+    try:
+        load_image(path)
+    except RuntimeError as reason:
+        return str(reason).removeprefix(f"{path}: ")
+    raise error
 
 
 class PassesOverFolder:
