@@ -2,9 +2,9 @@
 
 Claim: at most 100 ms in the median, with imports excluded and the files in the system's cache.
 
-Run it as `python benchmarks/first_batch.py [--rounds N] [--json FILE]`. Each round is a process of its own. It imports
-the package, reads every file once, so that the cache is warm, then builds and starts the pipeline of `spdl bench images`
-and takes one batch of 32 images resized to 224x224.
+Run it as `python benchmarks/first_batch.py [--rounds N] [--json FILE]`. Each round is a process of its own: it imports
+the package, reads every file once, so that the cache is warm, then builds and starts the pipeline of
+`spdl bench images` and takes one batch of 32 images resized to 224x224.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import median
 
 from _provenance import provenance
-
 from spdl.cli._console import Console
 from spdl.cli._image_folder import list_images
 from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, images_pipeline, usable_cpus

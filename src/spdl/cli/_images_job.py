@@ -7,8 +7,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 # A native class is imported so that the native part is loaded now, and the first batch does not wait for it.
-from spdl.io import CPUBuffer, load_image, load_image_batch, to_numpy
+from spdl.io import CPUBuffer, load_image, load_image_batch
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
@@ -108,4 +110,4 @@ class PassesOverFolder:
 
 def count_images(batch: CPUBuffer) -> int:
     """Return how many images a batch holds, read from the array a training loop would get."""
-    return int(to_numpy(batch).shape[0])
+    return len(np.asarray(batch))
