@@ -65,6 +65,18 @@ def test_mistyped_options(arguments: list[str], complaint: str, capsys: pytest.C
     assert complaint in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_broken_installation(
+    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "spdl.cli._bench_images", raising=False)
+    monkeypatch.delitem(sys.modules, "spdl.cli._images_job", raising=False)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert main(["bench", "images", str(photos)]) == 1
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert output.err.startswith("spdl: import of numpy halted")
+
+
 def test_output_that_nobody_reads_any_more(photos: Path) -> None:
     arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "1.5"]
     with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._errors import INTERRUPTED, CommandError
+from spdl.cli._errors import FAILED, INTERRUPTED, CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"spdl: {error}", file=sys.stderr)
         return error.exit_status
+    except ImportError as error:
+        # The installation is broken; the message says how to mend it, where we could tell.
+        print(f"spdl: {error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
