@@ -17,6 +17,7 @@ std::vector<const Kernels*> available_kernels() {
     for (const Kernels* variant : {
 #if defined(__x86_64__)
 
+             &kAvx512Kernels,
              &kAvx2Kernels,
 #endif
              &kScalarKernels,

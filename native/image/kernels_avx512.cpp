@@ -1,0 +1,259 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "image/kernels.h"
+
+// The byte multiplier of this instruction set (VNNI) adds four products of an unsigned and a signed byte at once. Each
+// 22-bit weight is split into three signed digits of base 256; three sums of products, one per digit, then give the
+// exact integer that the scalar variant has.
+//
+// As in the AVX2 variant, functions carry their target themselves.
+#define SPDL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni")))
+
+namespace spdl {
+namespace {
+
+constexpr std::size_t kTaps = 4;      // Taps per product sum.
+constexpr std::size_t kDigits = 3;    // Per weight.
+constexpr std::size_t kOutputs = 16;  // Sums per vector.
+constexpr std::size_t kVector = sizeof(__m512i);
+
+bool supported() noexcept {
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+           __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vbmi") != 0 &&
+           __builtin_cpu_supports("avx512vnni") != 0 && kAvx2Kernels.supported();
+}
+
+std::int32_t weight(const ResampleTable& table, std::size_t output, std::size_t tap) {
+    return tap < static_cast<std::size_t>(table.taps[output]) ? table.weights[output * table.stride + tap] : 0;
+}
+
+// Writes the digits of a weight, lowest first, `step` bytes apart.
+void split(std::int32_t weight, std::int8_t* digits, std::size_t step) {
+    for (std::size_t digit = 0; digit < kDigits; ++digit) {
+        const auto low = static_cast<std::int8_t>(static_cast<std::uint32_t>(weight) & 0xffU);
+        digits[digit * step] = low;
+        weight = (weight - low) >> 8;
+    }
+}
+
+std::size_t quads(const ResampleTable& table) {
+    return (static_cast<std::size_t>(table.max_taps) + kTaps - 1) / kTaps;
+}
+
+// Horizontally, a vector holds 16 consecutive bytes of the output row, and a byte permutation brings each of them its
+// four source bytes out of a window of one or two vectors. Where the scale is too large for that window, the AVX2
+// variant takes over.
+struct HorizontalStep {
+    std::uint8_t sources[kVector];
+    std::int8_t digits[kDigits][kVector];
+};
+
+std::size_t groups(const ResampleTable& table) {
+    return (3 * static_cast<std::size_t>(table.output) + kOutputs - 1) / kOutputs;
+}
+
+// The pixel of byte `index` of the output row; those beyond its end repeat the last.
+std::size_t pixel(const ResampleTable& table, std::size_t index) {
+    return std::min(index / 3, static_cast<std::size_t>(table.output) - 1);
+}
+
+std::size_t group_base(const ResampleTable& table, std::size_t group) {
+    return 3 * static_cast<std::size_t>(table.first[pixel(table, group * kOutputs)]);
+}
+
+std::size_t windows(const ResampleTable& table) {
+    std::size_t span = 0;
+    for (std::size_t group = 0; group < groups(table); ++group) {
+        for (std::size_t j = 0; j < kOutputs; ++j) {
+            const std::size_t output = pixel(table, group * kOutputs + j);
+            const auto end = 3 * static_cast<std::size_t>(table.first[output] + table.taps[output]);
+            span = std::max(span, end - group_base(table, group));
+        }
+    }
+    const std::size_t needed = (span + kVector - 1) / kVector;
+    return needed <= 2 ? needed : 0;
+}
+
+void pack_horizontal(ResampleTable& table) {
+    table.packed_windows = windows(table);
+    if (table.packed_windows == 0) {
+        kAvx2Kernels.pack_horizontal(table);
+        return;
+    }
+    table.packed.reserve(groups(table) * quads(table) * sizeof(HorizontalStep));
+    auto* step = reinterpret_cast<HorizontalStep*>(table.packed.data());
+    for (std::size_t group = 0; group < groups(table); ++group) {
+        const std::size_t base = group_base(table, group);
+        for (std::size_t quad = 0; quad < quads(table); ++quad, ++step) {
+            for (std::size_t j = 0; j < kOutputs; ++j) {
+                const std::size_t index = group * kOutputs + j;
+                const std::size_t output = pixel(table, index);
+                for (std::size_t t = 0; t < kTaps; ++t) {
+                    const std::size_t tap = quad * kTaps + t;
+                    const std::size_t at = j * kTaps + t;
+                    const std::size_t source = 3 * (static_cast<std::size_t>(table.first[output]) + tap) + index % 3;
+                    const bool used = tap < static_cast<std::size_t>(table.taps[output]);
+                    step->sources[at] = static_cast<std::uint8_t>(used ? source - base : 0);
+                    split(weight(table, output, tap), &step->digits[0][at], kVector);
+                }
+            }
+        }
+    }
+}
+
+struct Sums {
+    __m512i digit[kDigits];
+};
+
+SPDL_AVX512 inline Sums zero_sums() {
+    return {
+        {_mm512_set1_epi32(1 << (ResampleTable::kFractionBits - 1)), _mm512_setzero_si512(), _mm512_setzero_si512()}};
+}
+
+SPDL_AVX512 inline __m512i finish(const Sums& sums) {
+    const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(sums.digit[2], 16), _mm512_slli_epi32(sums.digit[1], 8));
+    return _mm512_srai_epi32(_mm512_add_epi32(upper, sums.digit[0]), ResampleTable::kFractionBits);
+}
+
+// kQuads is the number of steps per group where that is known when compiling, otherwise 0.
+template <std::size_t kRows, std::size_t kWindows, std::size_t kQuads>
+SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
+                                 std::uint8_t* const* outputs) noexcept {
+    const auto* step = reinterpret_cast<const HorizontalStep*>(table.packed.data());
+    const std::size_t steps = kQuads != 0 ? kQuads : quads(table);
+    for (std::size_t group = 0; group < groups(table); ++group) {
+        const std::size_t base = group_base(table, group);
+        __m512i window[kRows][kWindows];
+        Sums sums[kRows];
+        for (std::size_t row = 0; row < kRows; ++row) {
+            for (std::size_t part = 0; part < kWindows; ++part) {
+                window[row][part] = _mm512_loadu_si512(sources[row] + base + part * kVector);
+            }
+            sums[row] = zero_sums();
+        }
+        for (std::size_t i = 0; i < steps; ++i, ++step) {
+            const __m512i index = _mm512_load_si512(step->sources);
+            for (std::size_t row = 0; row < kRows; ++row) {
+                const __m512i taps = kWindows == 1
+                                         ? _mm512_permutexvar_epi8(index, window[row][0])
+                                         : _mm512_permutex2var_epi8(window[row][0], index, window[row][kWindows - 1]);
+                for (std::size_t digit = 0; digit < kDigits; ++digit) {
+                    sums[row].digit[digit] =
+                        _mm512_dpbusd_epi32(sums[row].digit[digit], taps, _mm512_load_si512(step->digits[digit]));
+                }
+            }
+        }
+        for (std::size_t row = 0; row < kRows; ++row) {
+            const __m512i values = _mm512_max_epi32(finish(sums[row]), _mm512_setzero_si512());
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(outputs[row] + group * kOutputs),
+                             _mm512_cvtusepi32_epi8(values));
+        }
+    }
+}
+
+template <std::size_t kRows>
+void horizontal_tables(const ResampleTable& table, const std::uint8_t* const* sources,
+                       std::uint8_t* const* outputs) noexcept {
+    const std::size_t count = table.packed_windows;
+    const std::size_t steps = quads(table);
+    if (count == 1 && steps == 1) {
+        horizontal_rows<kRows, 1, 1>(table, sources, outputs);
+    } else if (count == 1 && steps == 2) {
+        horizontal_rows<kRows, 1, 2>(table, sources, outputs);
+    } else if (count == 1) {
+        horizontal_rows<kRows, 1, 0>(table, sources, outputs);
+    } else if (count == 2) {
+        horizontal_rows<kRows, 2, 0>(table, sources, outputs);
+    } else {
+        kAvx2Kernels.horizontal(table, sources, outputs, static_cast<int>(kRows));
+    }
+}
+
+void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
+                int count) noexcept {
+    if (count == 2) {
+        horizontal_tables<2>(table, sources, outputs);
+    } else {
+        horizontal_tables<1>(table, sources, outputs);
+    }
+}
+
+// Vertically, every column has the same weights: four taps of one digit are one 32-bit integer.
+struct VerticalStep {
+    std::int8_t digits[kDigits][kTaps];
+};
+
+void pack_vertical(ResampleTable& table) {
+    const auto outputs = static_cast<std::size_t>(table.output);
+    table.packed.reserve(outputs * quads(table) * sizeof(VerticalStep));
+    auto* step = reinterpret_cast<VerticalStep*>(table.packed.data());
+    for (std::size_t output = 0; output < outputs; ++output) {
+        for (std::size_t quad = 0; quad < quads(table); ++quad, ++step) {
+            for (std::size_t t = 0; t < kTaps; ++t) {
+                split(weight(table, output, quad * kTaps + t), &step->digits[0][t], kTaps);
+            }
+        }
+    }
+}
+
+SPDL_AVX512 inline __m512i broadcast(const std::int8_t (&digits)[kTaps]) {
+    std::int32_t packed = 0;
+    __builtin_memcpy(&packed, digits, sizeof(packed));
+    return _mm512_set1_epi32(packed);
+}
+
+SPDL_AVX512 inline __m512i vertical_columns(const VerticalStep* step, std::size_t taps, const std::uint8_t* const* rows,
+                                            std::size_t column) {
+    Sums sums[4] = {zero_sums(), zero_sums(), zero_sums(), zero_sums()};
+    for (std::size_t tap = 0; tap < taps; tap += kTaps, ++step) {
+        __m512i row[kTaps];
+        for (std::size_t t = 0; t < kTaps; ++t) {
+            row[t] = _mm512_loadu_si512(rows[std::min(tap + t, taps - 1)] + column);
+        }
+        const __m512i upper_left = _mm512_unpacklo_epi8(row[0], row[1]);
+        const __m512i upper_right = _mm512_unpackhi_epi8(row[0], row[1]);
+        const __m512i lower_left = _mm512_unpacklo_epi8(row[2], row[3]);
+        const __m512i lower_right = _mm512_unpackhi_epi8(row[2], row[3]);
+        const __m512i pixels[4] = {
+            _mm512_unpacklo_epi16(upper_left, lower_left), _mm512_unpackhi_epi16(upper_left, lower_left),
+            _mm512_unpacklo_epi16(upper_right, lower_right), _mm512_unpackhi_epi16(upper_right, lower_right)};
+        for (std::size_t digit = 0; digit < kDigits; ++digit) {
+            const __m512i weights = broadcast(step->digits[digit]);
+            for (std::size_t part = 0; part < 4; ++part) {
+                sums[part].digit[digit] = _mm512_dpbusd_epi32(sums[part].digit[digit], pixels[part], weights);
+            }
+        }
+    }
+    // The packs undo the lane-wise unpacks above, so the bytes come out in order.
+    return _mm512_packus_epi16(_mm512_packs_epi32(finish(sums[0]), finish(sums[1])),
+                               _mm512_packs_epi32(finish(sums[2]), finish(sums[3])));
+}
+
+SPDL_AVX512 void vertical(const ResampleTable& table, int index, const std::uint8_t* const* rows, std::uint8_t* output,
+                          std::size_t size) noexcept {
+    const auto at = static_cast<std::size_t>(index);
+    const auto* const step = reinterpret_cast<const VerticalStep*>(table.packed.data()) + at * quads(table);
+    const auto taps = static_cast<std::size_t>(table.taps[at]);
+    std::size_t column = 0;
+    for (; column + kVector <= size; column += kVector) {
+        _mm512_storeu_si512(output + column, vertical_columns(step, taps, rows, column));
+    }
+    if (column < size) {
+        const __mmask64 rest = ~__mmask64{0} >> (kVector - (size - column));
+        _mm512_mask_storeu_epi8(output + column, rest, vertical_columns(step, taps, rows, column));
+    }
+}
+
+}  // namespace
+
+const Kernels kAvx512Kernels{"avx512", supported, pack_horizontal, pack_vertical, horizontal, vertical};
+
+}  // namespace spdl
+
+#endif

@@ -24,7 +24,8 @@ struct ResampleTable {
 
     // The same weights in the form of the kernels that the table is used with (see Kernels::pack_horizontal).
     AlignedBuffer packed;
-    bool ready = false;  // Both forms are complete: no exception came in between.
+    std::size_t packed_windows = 0;  // Vectors that hold the source of one output vector, for kernels that count them.
+    bool ready = false;              // Both forms are complete: no exception came in between.
 
     [[nodiscard]] bool serves(int in, int out, Interpolation with) const {
         return ready && input == in && output == out && interpolation == with;
