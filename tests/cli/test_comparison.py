@@ -112,3 +112,19 @@ def test_medians() -> None:
     assert contender.first_batch_seconds == pytest.approx(0.3)
     assert contender.peak_memory == 5500
     assert contender.memory_before is None
+
+
+def test_each_is_tried_with_several_numbers_of_workers(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spdl.cli._peers.find_spec", lambda _name: None)
+    monkeypatch.setattr("spdl.cli._comparison.TRIAL_SECONDS", 0.2)
+    monkeypatch.setitem(sys.modules, "spdl.cli._chart", None)
+    figures = tmp_path / "figures.json"
+    arguments = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--json", str(figures), "--report", str(tmp_path)]
+    assert main(["bench", "images", str(photos), *arguments]) == 0
+    (ours,) = json.loads(figures.read_text())["comparison"]["contenders"]
+    trials = ours["trials_images_per_second"]
+    assert list(trials) == ["1", "2", "4", "8"]
+    assert trials[str(ours["workers"])] == max(trials.values())
+    assert f"  spdl-turbo: {', '.join(f'{rate:,.0f}' for rate in trials.values())}; keeps " in capsys.readouterr().out
