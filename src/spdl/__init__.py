@@ -9,7 +9,7 @@ from spdl import _guard  # noqa: F401 - raises where another distribution has ov
 __version__: str
 
 # ``python -m spdl`` runs a module named __main__, which lies apart: see _command/overwritten.py.
-__path__.insert(0, f"{__path__[0]}/_command")
+__path__.insert(0, f"{__file__.rpartition('/')[0]}/_command")
 
 
 def __getattr__(name: str) -> str:
