@@ -28,9 +28,9 @@ typecheck: ## Check the types of src and tests
 	$(setup) typecheck
 	@$(bin)/mypy
 
-bench: ## Run the benchmarks; results go to build/bench
+bench: ## Run the benchmarks (ARGS="engine images" to choose); results go to build/bench
 	$(setup) bench
-	@scripts/bench.sh
+	@scripts/bench.sh $(ARGS)
 
 docs: ## Build the architecture page and the API reference into docs/_build/html
 	$(setup) docs
