@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.cli.running import run
 from tests.cli.wheels import Wheelhouse
 
 NUM_PHOTOS = 24
@@ -29,6 +30,21 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_photo(places[index % 3] / f"{index:02d}{suffixes[index % 2]}", index)
     (folder / "notes.txt").write_text("no image")
     return folder
+
+
+@pytest.fixture(scope="session")
+def reported(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a comparison over a folder with an awkward name, and give the place of `report` and `figures.json`."""
+    place = tmp_path_factory.mktemp("reported")
+    folder = place / "a <b> & c"
+    folder.symlink_to(photos)
+    options = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--workers", "1"]
+    outputs: list[str | Path] = ["--report", place / "report", "--json", place / "figures.json"]
+    environment = os.environ | {"XDG_CACHE_HOME": str(place), "PIP_NO_INDEX": "1"}
+    # In a process of its own: matplotlib keeps the fonts it has used open.
+    done = run("bench", "images", folder, *options, *outputs, environment=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return place
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
+import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from spdl.cli import main
+from tests.cli.conftest import NUM_PHOTOS
 
 
 def missing(place: Path) -> Path:
@@ -51,3 +54,37 @@ def test_a_folder_without_images(
     assert output.out == ""
     assert output.err.startswith(f"spdl: {complaint.format(folder)}")
     assert output.err.count("\n") == 1
+
+
+def test_links_are_followed_but_not_in_circles(photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "links"
+    folder.mkdir()
+    (folder / "photos").symlink_to(photos)
+    (folder / "again").symlink_to(photos)
+    (folder / "circle").symlink_to(folder)
+    (folder / "nowhere.jpg").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(folder / "pipe.jpg")
+    figures = tmp_path / "figures.json"
+    assert main(["bench", "images", str(folder), "--no-peers", "--seconds", "0.2", "--json", str(figures)]) == 0
+    outcome = json.loads(figures.read_text())
+    assert outcome["job"]["files"] == NUM_PHOTOS + 1
+    assert list(outcome["live_run"]["failures"]) == [str(folder / "nowhere.jpg")]
+
+
+def test_names_that_are_no_text_or_steer_the_terminal(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a\nb"
+    folder.mkdir()
+    photo = next(photos.glob("*.jpg")).read_bytes()
+    for name in ("caf\udce9.jpg", "\x1b[31m.jpg", "line\nend.jpg", "http:.jpg", "%d.jpg", "[bold].jpg"):
+        (folder / name).write_bytes(photo)
+        (folder / f"spoilt {name}").write_bytes(b"not an image")
+    figures = tmp_path / "figures.json"
+    assert main(["bench", "images", str(folder), "--no-peers", "--seconds", "0.2", "--json", str(figures)]) == 0
+    outcome = json.loads(figures.read_text())
+    assert len(outcome["live_run"]["failures"]) == 6
+    assert outcome["live_run"]["images"] >= 6
+    output = capsys.readouterr().out
+    assert all(character.isprintable() for character in output.replace("\n", ""))
+    assert "a\\nb/spoilt [bold].jpg: " in output

@@ -19,7 +19,7 @@ from spdl.cli._measures import comparison_table, headline
 from spdl.cli._provenance import provenance
 from spdl.cli._report import report_html
 from spdl.cli._results import results
-from spdl.cli._text import mebibytes, milliseconds, number, several
+from spdl.cli._text import mebibytes, milliseconds, number, printable, several
 from spdl.cli._turn import Work
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def bench_images(folder: Path, options: Namespace) -> int:
     _check_memory(options, workers)
     _check_places(options)
     job = (
-        f"{several(len(paths), 'file')} in {abbreviated(folder)}, batches of {options.batch_size},"
+        f"{several(len(paths), 'file')} in {printable(abbreviated(folder))}, batches of {options.batch_size},"
         f" resized to {options.size}x{options.size} ({RESIZE_MODE}, {INTERPOLATION})"
     )
     console.print(f"spdl-turbo {spdl.__version__}: {job}, {several(workers, 'thread')}, {options.seconds:g} s")

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from spdl.cli._text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -94,7 +96,8 @@ class Console:
             self.rich = RichConsole(highlight=False)
 
     def print(self, line: str = "") -> None:
-        """Print a line of text."""
+        """Print a line of text; what is not printable in it is escaped."""
+        line = printable(line)
         if self.rich is None:
             print(line, flush=True)
         else:

@@ -9,6 +9,7 @@ from spdl.cli._errors import CommandError
 from spdl.cli._text import several
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 IMAGE_SUFFIXES = frozenset(
@@ -42,20 +43,41 @@ def list_images(folder: Path) -> list[str]:
         raise CommandError(f"{folder} does not exist: give a folder that holds images, or run `spdl demo`.")
     if not folder.is_dir():
         raise CommandError(f"{folder} is not a folder: give the folder that holds the images.")
-    unreadable: list[OSError] = []
     num_files = 0
     paths = []
-    for parent, _, names in os.walk(folder, onerror=unreadable.append):
-        num_files += len(names)
-        paths += [os.path.join(parent, name) for name in names if _suffix(name) in IMAGE_SUFFIXES]  # noqa: PTH118
-    if unreadable:
-        error = unreadable[0]
-        raise CommandError(f"{error.filename} cannot be read ({error.strerror}): mend its permissions and try again.")
+    try:
+        for file in _files(folder):
+            num_files += 1
+            if _suffix(file) in IMAGE_SUFFIXES:
+                paths.append(file)
+    except OSError as error:
+        raise CommandError(
+            f"{error.filename} cannot be read ({error.strerror}): mend its permissions and try again."
+        ) from error
     if not paths:
         found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"
         kinds = " ".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
         raise CommandError(f"{folder} {found}: give a folder with images (told by their names: {kinds}).")
     return sorted(paths)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder, links followed; a link that leads nowhere is one, so that it gets reported."""
+    pending = [os.fspath(folder)]
+    # Links can lead in circles.
+    status = folder.stat()
+    seen = {(status.st_dev, status.st_ino)}
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    status = entry.stat()
+                    if (status.st_dev, status.st_ino) not in seen:
+                        seen.add((status.st_dev, status.st_ino))
+                        pending.append(entry.path)
+                # Opening a pipe or a device could wait for ever.
+                elif entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):  # noqa: PTH110
+                    yield entry.path
 
 
 def _suffix(name: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl.cli._errors import FAILED, INTERRUPTED, CommandError
+from spdl.cli._text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _termination_unwinds():
             return _run(options)
     except CommandError as error:
-        print(f"spdl: {error}", file=sys.stderr)
+        print(f"spdl: {printable(str(error))}", file=sys.stderr)
         return error.exit_status
     except ImportError as error:
         # The installation is broken; the message says how to mend it, where we could tell.
@@ -157,7 +158,7 @@ def _duration(text: str) -> float:
 
 
 def _escape_what_the_terminal_cannot_show() -> None:
-    # File names are bytes: one that is not text must not end the run while it is being reported.
+    # A file's name may not fit the terminal's encoding: that must not end the run while it is being reported.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -33,3 +33,8 @@ def ratio(value: float) -> str:
 def several(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural where it takes one."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def printable(text: str) -> str:
+    """Return the text with control characters escaped: a file name can hold a line end, or steer a terminal."""
+    return "".join(it if it.isprintable() else it.encode("unicode_escape").decode() for it in text)
