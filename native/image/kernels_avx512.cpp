@@ -55,7 +55,8 @@ struct HorizontalStep {
 };
 
 std::size_t groups(const ResampleTable& table) {
-    return (3 * static_cast<std::size_t>(table.output) + kOutputs - 1) / kOutputs;
+    // A multiple of four, which together fill a vector of bytes.
+    return (3 * static_cast<std::size_t>(table.output) + 4 * kOutputs - 1) / (4 * kOutputs) * 4;
 }
 
 // The pixel of byte `index` of the output row; those beyond its end repeat the last.
@@ -80,16 +81,24 @@ std::size_t windows(const ResampleTable& table) {
     return needed <= 2 ? needed : 0;
 }
 
+// The packed table starts with where the window of each group begins, filled up to whole vectors.
+std::size_t bases_bytes(std::size_t groups) {
+    return (groups * sizeof(std::uint32_t) + kVector - 1) / kVector * kVector;
+}
+
 void pack_horizontal(ResampleTable& table) {
     table.packed_windows = windows(table);
     if (table.packed_windows == 0) {
         kAvx2Kernels.pack_horizontal(table);
         return;
     }
-    table.packed.reserve(groups(table) * quads(table) * sizeof(HorizontalStep));
-    auto* step = reinterpret_cast<HorizontalStep*>(table.packed.data());
-    for (std::size_t group = 0; group < groups(table); ++group) {
+    const std::size_t count = groups(table);
+    table.packed.reserve(bases_bytes(count) + count * quads(table) * sizeof(HorizontalStep));
+    auto* const bases = reinterpret_cast<std::uint32_t*>(table.packed.data());
+    auto* step = reinterpret_cast<HorizontalStep*>(table.packed.data() + bases_bytes(count));
+    for (std::size_t group = 0; group < count; ++group) {
         const std::size_t base = group_base(table, group);
+        bases[group] = static_cast<std::uint32_t>(base);
         for (std::size_t quad = 0; quad < quads(table); ++quad, ++step) {
             for (std::size_t j = 0; j < kOutputs; ++j) {
                 const std::size_t index = group * kOutputs + j;
@@ -107,52 +116,84 @@ void pack_horizontal(ResampleTable& table) {
     }
 }
 
-struct Sums {
-    __m512i digit[kDigits];
+// The sum of the highest digit starts with the half that rounds: 32, which the two shifts in join make 1 << 21.
+constexpr std::int32_t kRounding = 32;
+static_assert((kRounding << 16) == 1 << (ResampleTable::kFractionBits - 1));
+
+struct Digits {
+    __m512i low;
+    __m512i middle;
+    __m512i high;
 };
 
-SPDL_AVX512 inline Sums zero_sums() {
-    return {
-        {_mm512_set1_epi32(1 << (ResampleTable::kFractionBits - 1)), _mm512_setzero_si512(), _mm512_setzero_si512()}};
+SPDL_AVX512 inline Digits no_sums() {
+    return {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_set1_epi32(kRounding)};
 }
 
-SPDL_AVX512 inline __m512i finish(const Sums& sums) {
-    const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(sums.digit[2], 16), _mm512_slli_epi32(sums.digit[1], 8));
-    return _mm512_srai_epi32(_mm512_add_epi32(upper, sums.digit[0]), ResampleTable::kFractionBits);
+SPDL_AVX512 inline void add_products(Digits& sums, __m512i pixels, const Digits& weights) {
+    sums.low = _mm512_dpbusd_epi32(sums.low, pixels, weights.low);
+    sums.middle = _mm512_dpbusd_epi32(sums.middle, pixels, weights.middle);
+    sums.high = _mm512_dpbusd_epi32(sums.high, pixels, weights.high);
 }
 
-// kQuads is the number of steps per group where that is known when compiling, otherwise 0.
+// The results, not yet clipped.
+SPDL_AVX512 inline __m512i join(const Digits& sums) {
+    const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(sums.high, 8), sums.middle);
+    return _mm512_srai_epi32(_mm512_add_epi32(_mm512_slli_epi32(upper, 8), sums.low), ResampleTable::kFractionBits);
+}
+
+// Clips four vectors of results to bytes. The packs work lane by lane: each lane of the output has four bytes of each.
+SPDL_AVX512 inline __m512i clip(__m512i a, __m512i b, __m512i c, __m512i d) {
+    return _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+}
+
+// One vector of results per row. kQuads is the number of steps where that is known when compiling, otherwise 0.
+template <std::size_t kRows, std::size_t kWindows, std::size_t kQuads>
+SPDL_AVX512 inline void sum_group(const HorizontalStep* step, std::size_t steps, const std::uint8_t* const* sources,
+                                  std::size_t base, __m512i* results) {
+    __m512i window[kRows][kWindows];
+    Digits sums[kRows];
+    for (std::size_t row = 0; row < kRows; ++row) {
+        for (std::size_t part = 0; part < kWindows; ++part) {
+            window[row][part] = _mm512_loadu_si512(sources[row] + base + part * kVector);
+        }
+        sums[row] = no_sums();
+    }
+    const std::size_t count = kQuads != 0 ? kQuads : steps;
+    for (std::size_t i = 0; i < count; ++i) {
+        const __m512i index = _mm512_load_si512(step[i].sources);
+        const Digits weights{_mm512_load_si512(step[i].digits[0]), _mm512_load_si512(step[i].digits[1]),
+                             _mm512_load_si512(step[i].digits[2])};
+        for (std::size_t row = 0; row < kRows; ++row) {
+            add_products(sums[row],
+                         kWindows == 1 ? _mm512_permutexvar_epi8(index, window[row][0])
+                                       : _mm512_permutex2var_epi8(window[row][0], index, window[row][kWindows - 1]),
+                         weights);
+        }
+    }
+    for (std::size_t row = 0; row < kRows; ++row) {
+        results[4 * row] = join(sums[row]);
+    }
+}
+
 template <std::size_t kRows, std::size_t kWindows, std::size_t kQuads>
 SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                  std::uint8_t* const* outputs) noexcept {
-    const auto* step = reinterpret_cast<const HorizontalStep*>(table.packed.data());
-    const std::size_t steps = kQuads != 0 ? kQuads : quads(table);
-    for (std::size_t group = 0; group < groups(table); ++group) {
-        const std::size_t base = group_base(table, group);
-        __m512i window[kRows][kWindows];
-        Sums sums[kRows];
-        for (std::size_t row = 0; row < kRows; ++row) {
-            for (std::size_t part = 0; part < kWindows; ++part) {
-                window[row][part] = _mm512_loadu_si512(sources[row] + base + part * kVector);
-            }
-            sums[row] = zero_sums();
-        }
-        for (std::size_t i = 0; i < steps; ++i, ++step) {
-            const __m512i index = _mm512_load_si512(step->sources);
-            for (std::size_t row = 0; row < kRows; ++row) {
-                const __m512i taps = kWindows == 1
-                                         ? _mm512_permutexvar_epi8(index, window[row][0])
-                                         : _mm512_permutex2var_epi8(window[row][0], index, window[row][kWindows - 1]);
-                for (std::size_t digit = 0; digit < kDigits; ++digit) {
-                    sums[row].digit[digit] =
-                        _mm512_dpbusd_epi32(sums[row].digit[digit], taps, _mm512_load_si512(step->digits[digit]));
-                }
-            }
+    // The packs work lane by lane; this puts the dwords of four vectors one vector after the other.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const std::size_t steps = quads(table);
+    const std::size_t count = groups(table);
+    const auto* const bases = reinterpret_cast<const std::uint32_t*>(table.packed.data());
+    const auto* step = reinterpret_cast<const HorizontalStep*>(table.packed.data() + bases_bytes(count));
+    for (std::size_t group = 0; group < count; group += 4) {
+        __m512i results[kRows * 4];
+        for (std::size_t part = 0; part < 4; ++part, step += steps) {
+            sum_group<kRows, kWindows, kQuads>(step, steps, sources, bases[group + part], results + part);
         }
         for (std::size_t row = 0; row < kRows; ++row) {
-            const __m512i values = _mm512_max_epi32(finish(sums[row]), _mm512_setzero_si512());
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(outputs[row] + group * kOutputs),
-                             _mm512_cvtusepi32_epi8(values));
+            const __m512i* const result = results + 4 * row;
+            const __m512i bytes = clip(result[0], result[1], result[2], result[3]);
+            _mm512_storeu_si512(outputs[row] + group * kOutputs, _mm512_permutexvar_epi32(order, bytes));
         }
     }
 }
@@ -210,29 +251,27 @@ SPDL_AVX512 inline __m512i broadcast(const std::int8_t (&digits)[kTaps]) {
 
 SPDL_AVX512 inline __m512i vertical_columns(const VerticalStep* step, std::size_t taps, const std::uint8_t* const* rows,
                                             std::size_t column) {
-    Sums sums[4] = {zero_sums(), zero_sums(), zero_sums(), zero_sums()};
+    Digits a = no_sums();
+    Digits b = no_sums();
+    Digits c = no_sums();
+    Digits d = no_sums();
     for (std::size_t tap = 0; tap < taps; tap += kTaps, ++step) {
-        __m512i row[kTaps];
-        for (std::size_t t = 0; t < kTaps; ++t) {
-            row[t] = _mm512_loadu_si512(rows[std::min(tap + t, taps - 1)] + column);
-        }
-        const __m512i upper_left = _mm512_unpacklo_epi8(row[0], row[1]);
-        const __m512i upper_right = _mm512_unpackhi_epi8(row[0], row[1]);
-        const __m512i lower_left = _mm512_unpacklo_epi8(row[2], row[3]);
-        const __m512i lower_right = _mm512_unpackhi_epi8(row[2], row[3]);
-        const __m512i pixels[4] = {
-            _mm512_unpacklo_epi16(upper_left, lower_left), _mm512_unpackhi_epi16(upper_left, lower_left),
-            _mm512_unpacklo_epi16(upper_right, lower_right), _mm512_unpackhi_epi16(upper_right, lower_right)};
-        for (std::size_t digit = 0; digit < kDigits; ++digit) {
-            const __m512i weights = broadcast(step->digits[digit]);
-            for (std::size_t part = 0; part < 4; ++part) {
-                sums[part].digit[digit] = _mm512_dpbusd_epi32(sums[part].digit[digit], pixels[part], weights);
-            }
-        }
+        const __m512i first = _mm512_loadu_si512(rows[tap] + column);
+        const __m512i second = _mm512_loadu_si512(rows[std::min(tap + 1, taps - 1)] + column);
+        const __m512i third = _mm512_loadu_si512(rows[std::min(tap + 2, taps - 1)] + column);
+        const __m512i fourth = _mm512_loadu_si512(rows[std::min(tap + 3, taps - 1)] + column);
+        const __m512i upper_left = _mm512_unpacklo_epi8(first, second);
+        const __m512i upper_right = _mm512_unpackhi_epi8(first, second);
+        const __m512i lower_left = _mm512_unpacklo_epi8(third, fourth);
+        const __m512i lower_right = _mm512_unpackhi_epi8(third, fourth);
+        const Digits weights{broadcast(step->digits[0]), broadcast(step->digits[1]), broadcast(step->digits[2])};
+        add_products(a, _mm512_unpacklo_epi16(upper_left, lower_left), weights);
+        add_products(b, _mm512_unpackhi_epi16(upper_left, lower_left), weights);
+        add_products(c, _mm512_unpacklo_epi16(upper_right, lower_right), weights);
+        add_products(d, _mm512_unpackhi_epi16(upper_right, lower_right), weights);
     }
     // The packs undo the lane-wise unpacks above, so the bytes come out in order.
-    return _mm512_packus_epi16(_mm512_packs_epi32(finish(sums[0]), finish(sums[1])),
-                               _mm512_packs_epi32(finish(sums[2]), finish(sums[3])));
+    return clip(join(a), join(b), join(c), join(d));
 }
 
 SPDL_AVX512 void vertical(const ResampleTable& table, int index, const std::uint8_t* const* rows, std::uint8_t* output,

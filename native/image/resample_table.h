@@ -24,7 +24,7 @@ struct ResampleTable {
 
     // The same weights in the form of the kernels that the table is used with (see Kernels::pack_horizontal).
     AlignedBuffer packed;
-    std::size_t packed_windows = 0;  // Vectors that hold the source of one output vector, for kernels that count them.
+    std::size_t packed_windows = 0;  // How many vectors hold the source of one output vector.
     bool ready = false;              // Both forms are complete: no exception came in between.
 
     [[nodiscard]] bool serves(int in, int out, Interpolation with) const {
