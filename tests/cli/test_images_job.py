@@ -35,7 +35,7 @@ def test_later_passes_leave_out_what_failed(whole: list[bool]) -> None:
 
 
 def test_no_time_left() -> None:
-    assert list(PassesOverFolder(["a.jpg"], 1, -1, LoadImages(8))) == []
+    assert list(PassesOverFolder(["a.jpg", "b.jpg"], 1, -1, LoadImages(8))) == [["a.jpg"]]
 
 
 def test_images_are_what_pillow_makes_of_them(photos: Path) -> None:

@@ -129,9 +129,9 @@ def _batches(items: Any, job: Job) -> Iterator[Any]:
     deadline = time.monotonic() + job["seconds"]
     while True:
         for start in range(0, len(items), job["batch_size"]):
+            yield items[start : start + job["batch_size"]]
             if time.monotonic() > deadline:
                 return
-            yield items[start : start + job["batch_size"]]
 
 
 def _cpu_seconds() -> float:

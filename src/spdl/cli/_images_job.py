@@ -88,7 +88,7 @@ def _why_not(path: str, error: RuntimeError) -> str:
 
 
 class PassesOverFolder:
-    """The source: the folder's paths in batches, pass after pass, until the time is over.
+    """The source: the folder's paths in batches, pass after pass, until the time is over; one batch at least.
 
     Files that failed are left out of the passes that begin after that.
     """
@@ -103,9 +103,9 @@ class PassesOverFolder:
         deadline = time.monotonic() + self._seconds
         while paths := [path for path in self._paths if path not in self._load.failures]:
             for start in range(0, len(paths), self._batch_size):
+                yield paths[start : start + self._batch_size]
                 if time.monotonic() > deadline:
                     return
-                yield paths[start : start + self._batch_size]
 
 
 def count_images(batch: CPUBuffer) -> int:

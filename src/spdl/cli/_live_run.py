@@ -76,15 +76,17 @@ def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> L
     def progress() -> tuple[int, PipelineStatistics]:
         return images, pipeline.statistics()
 
+    # The view comes first: making it takes longer than the first batch.
     cpu_before = cpu_seconds()
-    start = time.perf_counter()
     try:
-        with pipeline.auto_stop(), watching(progress, console):
-            for batch in pipeline:
-                images += count_images(batch)
-                batches += 1
-                last_batch = time.perf_counter() - start
-                first_batch = first_batch or last_batch
+        with watching(progress, console):
+            cpu_before, start = cpu_seconds(), time.perf_counter()
+            with pipeline.auto_stop():
+                for batch in pipeline:
+                    images += count_images(batch)
+                    batches += 1
+                    last_batch = time.perf_counter() - start
+                    first_batch = first_batch or last_batch
     except KeyboardInterrupt:
         interrupted = True
     except PipelineFailure as failure:

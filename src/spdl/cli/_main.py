@@ -55,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output is gone; without this the interpreter complains once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        # A full disk, too many open files: what the system says is all there is to say.
+        print(f"spdl: {printable(str(error))}", file=sys.stderr)
+        return FAILED
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spdl.cli._peers import Environment
 
 SHARE_OF_WEIGHING = 0.05
+"""The part of one processor that weighing may take; the system walks all pages of all processes for it."""
 SHORTEST_PAUSE = 0.1
 PATIENCE = 120.0
 """Seconds that importing, starting and ending may take, together, before the processes are killed."""
@@ -33,7 +34,7 @@ class Work:
     """What every contender does in every turn.
 
     Attributes:
-        paths: The images, all of which load.
+        paths: The images.
         batch_size: Images per batch.
         size: Width and height of each image.
     """
@@ -167,7 +168,6 @@ class _Scales:
             memory = session_memory(self._session)
             if memory is not None:
                 self.peak = max(self.peak or 0, memory)
-            # The system walks all pages: weighing many large processes often would take their processor away.
             pause = max(SHORTEST_PAUSE, (time.thread_time() - before) / SHARE_OF_WEIGHING)
 
     def __enter__(self) -> Self:
