@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ._failure import PipelineFailure, annotate
-from ._lane import Lane
 from ._node import EDGE_CAPACITY
 from ._sink import Sink
 from ._source import SOURCE, Source
@@ -15,6 +14,7 @@ from ._source import SOURCE, Source
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
 
+    from ._lane import Lane
     from ._lineage import Root
     from ._node import Entry, Node
 
@@ -254,6 +254,8 @@ class Engine:
 
     def start_lane(self) -> Lane:
         """The event loop, started when first needed. Called before the workers start, or with the lock held."""
+        from ._lane import Lane  # noqa: PLC0415 - it imports asyncio, half of what importing the package would cost.
+
         if self.lane is None:
             self.lane = Lane(self)
             self.lane.start()
