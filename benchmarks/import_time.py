@@ -2,8 +2,8 @@
 
 Claim: less than 60 ms each in the median.
 
-Run it as `python benchmarks/import_time.py [--rounds N] [--json FILE]`. Each import is timed inside a fresh interpreter,
-the modules in turns. The exit status says whether the claim holds.
+Run it as `python benchmarks/import_time.py [--rounds N] [--json FILE]`. Each import is timed in a fresh interpreter,
+modules in turns. The exit status says whether the claim holds.
 """
 
 import argparse
