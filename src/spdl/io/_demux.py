@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._config import DemuxConfig, demux_options
 from spdl.io._lazy import native
 from spdl.io._source import ImageSource, describe, resolve

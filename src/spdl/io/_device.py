@@ -1,5 +1,7 @@
 """Where pixels can live."""
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 
 def refuse_device(device_config: object) -> None:
     """Raise RuntimeError unless the CPU is asked for."""

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 
 class LoadFailure(NamedTuple):
     """One source that ``load_image_batch(..., strict=False)`` left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._convert import convert_frames
 from spdl.io._decode import decode_packets
 from spdl.io._demux import demux_image

@@ -3,6 +3,8 @@
 import os
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 
 @runtime_checkable
 class _Readable(Protocol):

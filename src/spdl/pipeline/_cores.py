@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 __all__ = ["available_cores"]
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
