@@ -80,7 +80,7 @@ def test_some_corrupt_files(spoil: Callable[[int], Path], tmp_path: Path, capsys
     assert run["images"] == run["files_read"] - run["files_failed"] >= 6
 
     lines = capsys.readouterr().out.splitlines()
-    assert "failed           7 files of 13; the others were loaded" in lines
+    assert "failed           7 files of 13, the others were loaded:" in lines
     assert sum(line.startswith(f"  {folder}/spoilt-") for line in lines) == 5
     assert "  and 2 more (--json FILE lists them all)" in lines
 

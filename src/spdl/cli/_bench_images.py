@@ -24,7 +24,6 @@ from spdl.cli._turn import Work
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
     from pathlib import Path
 
     from spdl.cli._comparison import Comparison
@@ -123,24 +122,28 @@ def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
     title = f"Stages of the live run (an item is a batch of {work.batch_size})"
     console.print()
     console.table(stage_table(run.statistics, title))
-    console.print(f"bottleneck       {run.statistics.bottleneck}")
-    console.print(f"images/s         {number(run.images_per_second)}  ({run.images:,} images in {run.seconds:.2f} s)")
+    facts = [
+        ("bottleneck", run.statistics.bottleneck),
+        ("images/s", f"{number(run.images_per_second)}  ({run.images:,} images in {run.seconds:.2f} s)"),
+    ]
     if run.images:
         rate = number(run.images / run.cpu_seconds)
-        console.print(f"CPU-s per image  {run.cpu_seconds_per_image:.6f}  ({rate} images per CPU-second)")
-        console.print(f"first batch      {milliseconds(run.first_batch_seconds)}")
-    console.print(f"peak memory      {mebibytes(run.peak_memory)}  (this process, libraries included)")
-    _print_failures(run, work.paths, console)
+        facts.append(("CPU-s per image", f"{run.cpu_seconds_per_image:.6f}  ({rate} images per CPU-second)"))
+        facts.append(("first batch", milliseconds(run.first_batch_seconds)))
+    facts.append(("peak memory", f"{mebibytes(run.peak_memory)}  (this process, libraries included)"))
+    if run.files_read < len(work.paths):
+        facts.append(("files", f"{run.files_read:,} of {len(work.paths):,} were read in the time"))
+    if run.failures:
+        facts.append(
+            ("failed", f"{several(len(run.failures), 'file')} of {len(work.paths):,}, the others were loaded:")
+        )
+    console.facts(facts)
+    _print_failures(run, console)
     if run.interrupted:
         console.print("interrupted: these are the figures up to then")
 
 
-def _print_failures(run: LiveRun, paths: Sequence[str], console: Console) -> None:
-    if run.files_read < len(paths):
-        console.print(f"files            {run.files_read:,} of {len(paths):,} were read in the time")
-    if not run.failures:
-        return
-    console.print(f"failed           {several(len(run.failures), 'file')} of {len(paths):,}; the others were loaded")
+def _print_failures(run: LiveRun, console: Console) -> None:
     for path, reason in list(run.failures.items())[:FAILURES_SHOWN]:
         console.print(f"  {path}: {reason}")
     if len(run.failures) > FAILURES_SHOWN:

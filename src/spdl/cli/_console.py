@@ -109,6 +109,23 @@ class Console:
             print(table.plain(), end="\n\n", flush=True)
         else:
             self.rich.print(table.rich())
+            if table.note:
+                self.rich.print()
+
+    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Print names and what they stand for, one per line, the latter below each other."""
+        width = max(len(name) for name, _ in facts)
+        if self.rich is None:
+            for name, fact in facts:
+                self.print(f"{name.ljust(width)}  {fact}")
+            return
+        from rich.table import Table as RichTable  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        grid = RichTable.grid(padding=(0, 2))
+        for name, fact in facts:
+            grid.add_row(Text(name, style="bold"), Text(printable(fact)))
+        self.rich.print(grid)
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:

@@ -123,8 +123,8 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
 
 def _conduct(process: subprocess.Popen[str]) -> Turn:
     """Hold the dialogue with a contender; a ValueError (no JSON) where it has fallen silent."""
-    assert process.stdin is not None  # noqa: S101
-    assert process.stdout is not None  # noqa: S101
+    assert process.stdin is not None
+    assert process.stdout is not None
     name = json.loads(process.stdout.readline())
     before = session_memory(process.pid)
     # Past the buffer, which would keep what a contender that has gone did not take, and fail again when closed.
