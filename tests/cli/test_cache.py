@@ -1,9 +1,11 @@
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from spdl.cli import main
-from spdl.cli._cache import abbreviated, cache_folder, replacing
+from spdl.cli._cache import abbreviated, cache_folder, only_one, replacing
 
 
 def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -16,7 +18,7 @@ def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_replacing_is_all_or_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "parent" / "folder"
+    folder = tmp_path / "folder"
     with replacing(folder) as making:
         (making / "one").touch()
         assert not folder.exists()
@@ -34,7 +36,7 @@ def test_replacing_is_all_or_nothing(tmp_path: Path) -> None:
     with replacing(folder) as making:
         (making / "three").touch()
     assert [path.name for path in folder.iterdir()] == ["three"]
-    assert list(folder.parent.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_cache_that_cannot_be_written(
@@ -43,8 +45,26 @@ def test_cache_that_cannot_be_written(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert main(["demo", "--no-peers"]) == 1
-    expected = f"spdl: the cache folder {tmp_path}/file/spdl cannot be written to (Not a directory): set XDG_CACHE_HOME"
+    expected = f"spdl: the demo's photos cannot be kept in {tmp_path}/file/spdl (Not a directory): set XDG_CACHE_HOME"
     assert capsys.readouterr().err.startswith(expected)
+
+
+def test_only_one_at_a_time(tmp_path: Path) -> None:
+    held: list[int] = []
+
+    def hold(number: int) -> None:
+        with only_one(tmp_path / "folder"):
+            held.append(number)
+            time.sleep(0.02)
+            held.append(number)
+
+    threads = [threading.Thread(target=hold, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert held[::2] == held[1::2]
+    assert sorted(held[::2]) == [0, 1, 2, 3]
 
 
 def test_abbreviated(monkeypatch: pytest.MonkeyPatch) -> None:

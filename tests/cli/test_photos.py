@@ -44,7 +44,7 @@ def test_the_demo_makes_its_photos_once(
     assert "fetching photos out of scikit-image and scikit-learn (once, about 25 MB)" in first
     assert "cutting 512 photos: 256 of 512" in first
 
-    (folder,) = cache.iterdir()
+    folder = cache / "demo-photos-1"
     files = sorted(folder.glob("*.jpg"))
     assert len(files) == 512
     pictures = []
@@ -91,13 +91,13 @@ def replace_the_manifest(folder: Path) -> None:
 )
 def test_a_damaged_folder_is_mended(damage: Callable[[Path], None], cache: Path) -> None:
     assert main(QUICK) == 0
-    (folder,) = cache.iterdir()
+    folder = cache / "demo-photos-1"
     contents = {file.name: file.read_bytes() for file in folder.iterdir()}
     damage(folder)
     assert main(QUICK) == 0
     # The same photos, byte by byte, and nothing left over.
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == contents
-    assert list(cache.iterdir()) == [folder]
+    assert {path.name for path in cache.iterdir()} == {"demo-photos-1", "demo-photos-1.lock"}
 
 
 def test_no_index(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_no_index(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err
     assert error.startswith("spdl: the demo's photos cannot be fetched with pip: No matching distribution found for ")
     assert error.endswith(" With images of your own: spdl bench images DIR.\n")
-    assert list(cache.iterdir()) == []
+    assert [path.name for path in cache.iterdir()] == ["demo-photos-1.lock"]
 
 
 def test_wheels_without_the_photos(wheelhouse: Wheelhouse, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,4 +113,4 @@ def test_wheels_without_the_photos(wheelhouse: Wheelhouse, cache: Path, capsys: 
     wheelhouse.add("scikit-learn", "99.0", {"sklearn/__init__.py": b""})
     assert main(QUICK) == 1
     assert "no longer ship the photos the demo knows" in capsys.readouterr().err
-    assert list(cache.iterdir()) == []
+    assert [path.name for path in cache.iterdir()] == ["demo-photos-1.lock"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from spdl.cli._errors import FAILED, CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,23 +22,21 @@ def cache_folder() -> Path:
 
 
 @contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold off other processes that are about to make the same folder; a lock file beside it stays behind."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
     """Give an empty folder that takes the place of `folder` if the block succeeds, and is removed if it does not.
 
-    Nobody ever sees a half-made `folder`. If another process makes it at the same time, the last one to finish wins.
-
-    Raises:
-        CommandError: The cache cannot be written to.
+    Nobody ever sees a half-made `folder`. Only one process at a time may do this: see `only_one`.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        making = Path(tempfile.mkdtemp(prefix=f"{folder.name}.making-", dir=folder.parent))
-    except OSError as error:
-        raise CommandError(
-            f"the cache folder {folder.parent} cannot be written to ({error.strerror}):"
-            " set XDG_CACHE_HOME to a place that can.",
-            exit_status=FAILED,
-        ) from error
+    making = Path(tempfile.mkdtemp(prefix=f"{folder.name}.making-", dir=folder.parent))
     try:
         yield making
         if folder.exists():

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import sys
 import venv
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._cache import abbreviated, cache_folder
+from spdl.cli._cache import abbreviated, cache_folder, only_one
 from spdl.cli._pip import PipError, pip
 from spdl.cli._text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from spdl.cli._console import Console
 
@@ -94,7 +92,7 @@ def _made(name: str, requirements: Sequence[str], console: Console) -> Path:
     whole = folder / "whole.json"
     wanted = json.dumps({"requirements": requirements, "base": sys.base_prefix})
     try:
-        with _only_one(folder):
+        with only_one(folder):
             if not (whole.exists() and whole.read_text() == wanted and python.exists()):
                 shutil.rmtree(folder, ignore_errors=True)
                 console.print(f"installing {requirements[0]} into {abbreviated(folder)} (once)")
@@ -108,12 +106,3 @@ def _made(name: str, requirements: Sequence[str], console: Console) -> Path:
     except OSError as error:
         raise PeerUnavailable(f"its environment {abbreviated(folder)} cannot be made: {error}") from error
     return python
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Hold off other runs that want to make the same environment."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with Path(f"{folder}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from spdl.cli._cache import cache_folder, replacing
+from spdl.cli._cache import cache_folder, only_one, replacing
 from spdl.cli._errors import FAILED, CommandError
 from spdl.cli._pip import PipError, pip
 
@@ -52,13 +52,27 @@ def demo_photos(console: Console) -> Path:
     folder = cache_folder() / f"demo-photos-{VERSION}"
     if _is_whole(folder):
         return folder
+    try:
+        with only_one(folder):
+            # Another run may have made it while this one waited.
+            if not _is_whole(folder):
+                _make(folder, console)
+    except OSError as error:
+        raise CommandError(
+            f"the demo's photos cannot be kept in {folder.parent} ({error.strerror}):"
+            " set XDG_CACHE_HOME to a place that can be written to.",
+            exit_status=FAILED,
+        ) from error
+    return folder
+
+
+def _make(folder: Path, console: Console) -> None:
     with replacing(folder) as making, TemporaryDirectory(prefix="spdl-wheels-") as wheels:
         originals = [Image.open(path).convert("RGB") for path in _fetch(Path(wheels), console)]
         for index in console.track(range(NUM_PHOTOS), f"cutting {NUM_PHOTOS} photos"):
             _cut(originals, index).save(making / f"photo-{index:03d}.jpg", quality=QUALITY, subsampling="4:2:0")
         sizes = {path.name: path.stat().st_size for path in sorted(making.glob("*.jpg"))}
         (making / "manifest.json").write_text(json.dumps(sizes))
-    return folder
 
 
 def _is_whole(folder: Path) -> bool:
