@@ -39,7 +39,7 @@ def test_examples(module: str, photo: Path) -> None:
     report: list[str] = []
     for test in tests:
         test.globs.update(names, photo=photo)
-        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
+        doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=report.append)
         examples += len(test.examples)
     assert examples > 0
     assert not report, "".join(report)
