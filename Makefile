@@ -44,4 +44,4 @@ wheel: ## Build a wheel on the system's libraries into dist
 
 clean: ## Remove everything that make made, .venv included
 	@rm -rf .venv build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis compile_commands.json
-	@find src tests benchmarks examples docs scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find . -path ./.git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
