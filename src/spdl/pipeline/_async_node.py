@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inspect import isasyncgen
 from time import perf_counter
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
 from ._function_node import FunctionNode
@@ -12,9 +12,9 @@ from ._node import EDGE_CAPACITY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from types import AsyncGeneratorType, CoroutineType
 
     from ._engine import Engine
+    from ._lane import Deferred
     from ._lineage import Root
     from ._order import Order, Ticket
 
@@ -32,9 +32,7 @@ class AsyncNode(FunctionNode):
 
     on_loop = True
 
-    def __init__(
-        self, engine: Engine, name: str, op: Callable[[Any], Any], limit: int, *, order: Order | None
-    ) -> None:
+    def __init__(self, engine: Engine, name: str, op: Callable[[Any], Any], limit: int, *, order: Order | None) -> None:
         super().__init__(engine, name, op, limit, order=order)
         self.plain = False
         # Tasks that will look into the queue before they end.
@@ -92,13 +90,13 @@ async def run_deferred(
     node: FunctionNode,
     root: Root,
     ticket: Ticket | None,
-    deferred: CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any],
+    deferred: Deferred,
 ) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
     begin = perf_counter()
     try:
-        if isasyncgen(deferred):
+        if isinstance(deferred, AsyncGeneratorType):
             root = Group([root], 1)
             await _exhaust(node, root, ticket, deferred)
             with engine.lock:

@@ -19,7 +19,7 @@ _SATURATED = 0.8
 _HELD_UP = 0.5
 
 
-def bottleneck(stages: Sequence[StageStatistics], elapsed: float, num_threads: int) -> str:
+def bottleneck(stages: Sequence[StageStatistics], elapsed: float, num_threads: int) -> str:  # noqa: PLR0911 - one per verdict.
     """Say what limits the throughput and how one can tell.
 
     Args:
@@ -67,4 +67,5 @@ def _percent(share: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.1f} microseconds"
+    milliseconds = seconds * 1e3
+    return f"{milliseconds:.2f} ms" if milliseconds > 0.1 else f"{milliseconds * 1e3:.1f} microseconds"  # noqa: PLR2004

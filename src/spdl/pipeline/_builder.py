@@ -10,10 +10,10 @@ from ._pipeline import Pipeline
 from ._plan import plan
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable
+    from collections.abc import AsyncIterable, Iterable
     from concurrent.futures import Executor
 
-    from ._defs import Aggregator, OutputOrder, StageConfig
+    from ._defs import Aggregator, Op, OutputOrder, StageConfig
 
 __all__ = ["PipelineBuilder"]
 
@@ -64,7 +64,7 @@ class PipelineBuilder(Generic[T]):
 
     def pipe(
         self,
-        op: Callable[[Any], Any],
+        op: Op,
         /,
         *,
         concurrency: int = 1,

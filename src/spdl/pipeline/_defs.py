@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from ._check import positive
 from ._locate import callers_line
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Collate",
     "Disaggregate",
     "DisaggregateConfig",
+    "Op",
     "OutputOrder",
     "Pipe",
     "PipeConfig",
@@ -29,17 +31,17 @@ __all__ = [
 T = TypeVar("T")
 U = TypeVar("U")
 
+
+class _Subscriptable(Protocol):
+    """A list, a dict, a data set: anything with ``__getitem__``."""
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+Op: TypeAlias = Callable[[Any], Any] | _Subscriptable
+
 OutputOrder: TypeAlias = Literal["completion", "input"]
 _ORDERS = ("completion", "input")
-
-
-def _positive(argument: str, value: object) -> int:
-    """The value, if it is an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"`{argument}` must be an int of at least 1, got {value!r} ({callers_line()}).")
-    if value < 1:
-        raise ValueError(f"`{argument}` must be at least 1, got {value} ({callers_line()}).")
-    return value
 
 
 def _place_of(op: object) -> str:
@@ -89,7 +91,7 @@ class Collate(Aggregator[T, list[T]]):
     """
 
     def __init__(self, n: int) -> None:
-        self.n = _positive("n", n)
+        self.n = positive("n", n)
         self._batch: list[T] = []
 
     def accumulate(self, item: T) -> list[T] | None:
@@ -177,16 +179,13 @@ class SinkConfig:
     """The buffer that the consumer reads from.
 
     Raises:
-        TypeError, ValueError: If ``buffer_size`` is not an int of at least 1.
+        ValueError: If ``buffer_size`` is not an int of at least 1.
     """
 
     buffer_size: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.buffer_size, bool) or not isinstance(self.buffer_size, int) or self.buffer_size < 1:
-            raise ValueError(
-                f"`buffer_size` must be an int of at least 1, got {self.buffer_size!r} ({callers_line()})."
-            )
+        positive("buffer_size", self.buffer_size, wrong_type=ValueError)
 
     def __repr__(self) -> str:
         return f"sink(buffer_size={self.buffer_size})"
@@ -208,7 +207,7 @@ class PipelineConfig:
 
 
 def Pipe(  # noqa: N802 - part of the public contract: it stands where a class name would.
-    op: Callable[[Any], Any],
+    op: Op,
     /,
     *,
     concurrency: int = 1,
@@ -217,11 +216,10 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
     output_order: OutputOrder = "completion",
 ) -> PipeConfig[Any, Any]:
     """Declare a stage that applies ``op`` to each item; see `PipelineBuilder.pipe`."""
-    subscript = getattr(op, "__getitem__", None)
     if callable(op):
         function = op
-    elif subscript is not None:
-        function = subscript
+    elif hasattr(op, "__getitem__"):
+        function = op.__getitem__
     else:
         raise TypeError(
             f"`op` must be callable or have `__getitem__`, got {type(op).__name__} {op!r:.80} ({callers_line()})."
@@ -235,7 +233,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
     return PipeConfig(
         _name_of(function) if name is None else name,
         function,
-        _positive("concurrency", concurrency),
+        positive("concurrency", concurrency),
         executor,
         output_order,
     )

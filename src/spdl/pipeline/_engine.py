@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from threading import Lock, Thread, current_thread, get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ class Engine:
     """
 
     __slots__ = (
+        "__weakref__",
         "done",
         "failures",
         "gates",
@@ -55,7 +57,6 @@ class Engine:
         "threads",
         "waiting",
         "waking",
-        "__weakref__",
     )
 
     def __init__(self, pipeline_id: int, num_threads: int, sink_size: int) -> None:
@@ -90,7 +91,7 @@ class Engine:
         self.nodes = nodes
         self.ranked = [node for node in reversed(nodes) if not node.on_loop]
         self.source = Source(self, source, nodes[0] if nodes else None)
-        for node, following in zip(nodes, nodes[1:], strict=False):
+        for node, following in pairwise(nodes):
             node.connect(following, following.queue, EDGE_CAPACITY)
             following.feeder = node
         if nodes:
@@ -211,7 +212,7 @@ class Engine:
         name = SOURCE if node is None else node.name
         annotate(error, name, root)
         self.failures.append((name, error))
-        self.source.ended = True
+        self.source.end()
         for upstream in self.nodes:
             if node is None:
                 break

@@ -85,17 +85,21 @@ class ExecutorNode(FunctionNode):
 
     def _done(self, root: Root, ticket: Ticket | None, future: Future[Any], start: float) -> None:
         error: BaseException | None
+        value: Any = None
         try:
             error = future.exception()
         except CancelledError as cancelled:
             error = cancelled
-        value = future.result() if error is None else None
+        if error is None:
+            value = future.result()
+            if self.expand and value is not None:
+                value = iter(value)
         engine = self.engine
         engine.lock.acquire()
         try:
             self.busy_seconds += perf_counter() - start
             if error is None:
-                self.finish(root, ticket, iter(value) if self.expand and not self.cancelled else value)  # type: ignore[call-overload]
+                self.finish(root, ticket, value)
             elif isinstance(error, BrokenExecutor | CancelledError):
                 # A worker process died, or the executor was shut down with this item pending.
                 self._give_up(root, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ._lineage import describe
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger("spdl.pipeline")
 _LOGGED_IN_FULL = 10
 
 
-class PipelineFailure(ExceptionGroup[Exception]):  # noqa: N818 - the name is part of the public contract.
+class PipelineFailure(ExceptionGroup[Exception]):
     """Raised to the consumer when a stage failed as a whole.
 
     It comes after the items that were finished before the failure, at the read that would have waited for the next
@@ -46,7 +46,7 @@ class PipelineFailure(ExceptionGroup[Exception]):  # noqa: N818 - the name is pa
         disk on fire
     """
 
-    def __new__(cls, failures: Sequence[tuple[str, BaseException]]) -> PipelineFailure:
+    def __new__(cls, failures: Sequence[tuple[str, BaseException]]) -> Self:
         """Gather the failures, sorted by stage name.
 
         Args:
@@ -56,7 +56,7 @@ class PipelineFailure(ExceptionGroup[Exception]):  # noqa: N818 - the name is pa
         exceptions = [_as_exception(error) for _, error in sorted(failures, key=lambda failure: failure[0])]
         return super().__new__(cls, "pipeline stages failed", exceptions)
 
-    def __init__(self, failures: Sequence[tuple[str, BaseException]]) -> None:
+    def __init__(self, failures: Sequence[tuple[str, BaseException]]) -> None:  # noqa: ARG002 - __new__ took them.
         super().__init__("pipeline stages failed", list(self.exceptions))
 
     def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]

@@ -240,6 +240,9 @@ class FunctionNode(Node):
             assert self.order is not None
             for entry in self.order.complete(ticket):
                 self.engine.emit(self, entry)
+            # An async generator behind a later ticket may have waited for its turn.
+            if self.wants_room and self.engine.lane is not None:
+                self.engine.lane.wake()
         self._release_slot()
 
     def _release_slot(self) -> None:

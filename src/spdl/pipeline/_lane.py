@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from threading import Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
+    from types import AsyncGeneratorType
 
     from ._engine import Engine
     from ._function_node import FunctionNode
     from ._lineage import Root
     from ._order import Ticket
 
-__all__ = ["Lane"]
+__all__ = ["Deferred", "Lane"]
+
+# What an op may return for the loop to run.
+Deferred: TypeAlias = "CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any]"
+
+
+def _close(deferred: Deferred) -> None:
+    # A coroutine that never ran would complain of it; an async generator that never ran does not.
+    if isinstance(deferred, CoroutineType):
+        deferred.close()
+
+
+def _closer(deferred: Deferred) -> Callable[[object], None]:
+    return lambda _task: _close(deferred)
 
 
 class Lane:
@@ -33,9 +49,10 @@ class Lane:
         # Those who wait for room; each looks for itself when woken.
         self._waiters: list[asyncio.Future[None]] = []
         self._woken = False
-        self.thread = Thread(
-            target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True
-        )
+        # What ops returned and the loop has not seen yet, and whether it will look again.
+        self._arrivals: list[tuple[FunctionNode, Root, Ticket | None, Deferred]] = []
+        self._ended = False
+        self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -51,13 +68,13 @@ class Lane:
         """Have the loop see that the engine is done or stopping. Needs no lock."""
         self._post(self._end.set)
 
-    def adopt(self, node: FunctionNode, root: Root, ticket: Ticket | None, deferred: Any) -> None:
+    def adopt(self, node: FunctionNode, root: Root, ticket: Ticket | None, deferred: Deferred) -> None:
         """Run what an op returned. Called with the engine's lock held."""
-        from ._async_node import run_deferred  # noqa: PLC0415 - it knows the lane.
-
-        work = run_deferred(node, root, ticket, deferred)
-        if not self._post(self._spawn, work):
-            work.close()
+        if self._ended:
+            _close(deferred)
+            return
+        self._arrivals.append((node, root, ticket, deferred))
+        self.wake()
 
     def wait_for_room(self) -> asyncio.Future[None]:
         """A future that ends when room may have appeared. Called on the loop's thread with the lock held."""
@@ -65,26 +82,26 @@ class Lane:
         self._waiters.append(future)
         return future
 
-    def _post(self, function: Any, *values: Any) -> bool:
-        try:
-            self._loop.call_soon_threadsafe(function, *values)
-        except RuntimeError:  # The loop is closed.
-            return False
-        return True
+    def _post(self, function: Callable[[], object]) -> None:
+        # A closed loop has nothing to learn.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _look(self) -> None:
-        from ._async_node import AsyncNode  # noqa: PLC0415 - it knows the lane.
+        from ._async_node import AsyncNode, run_deferred  # noqa: PLC0415 - it knows the lane.
 
         engine = self._engine
         with engine.lock:
             self._woken = False
-            if engine.stopping:
+            if engine.stopping or self._ended:
                 return
+            arrivals, self._arrivals = self._arrivals, []
             engine.source.wants_room = False
             for node in reversed(engine.nodes):
                 node.wants_room = False
@@ -93,6 +110,9 @@ class Lane:
                     while node.servers - node.running < len(node.queue) and node.can_start():
                         node.servers += 1
                         self._spawn(node.serve())
+        for arrival in arrivals:
+            # A task that is cancelled before its first step drops the coroutine it was given.
+            self._spawn(run_deferred(*arrival)).add_done_callback(_closer(arrival[3]))
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -112,6 +132,11 @@ class Lane:
         with engine.lock:
             self.wake()
         await self._end.wait()
+        with engine.lock:
+            self._ended = True
+            arrivals, self._arrivals = self._arrivals, []
+        for arrival in arrivals:
+            _close(arrival[3])
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -147,7 +172,8 @@ class Lane:
             if iterator is not None and hasattr(iterator, "aclose"):
                 await iterator.aclose()
             with engine.lock:
-                source.ended = source.exhausted = True
+                source.exhausted = True
+                source.end()
                 if failure is not None:
                     engine.fail(None, None, failure)
                 engine.concluded()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
-import threading
 from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 if TYPE_CHECKING:
+    import threading
+
     from ._engine import Engine
 
-__all__ = ["STOP_SECONDS", "join", "watch", "was_forked"]
+__all__ = ["STOP_SECONDS", "join", "was_forked", "watch"]
 
 # How long `stop` waits for running ops when the caller names no time.
 STOP_SECONDS = 10.0
@@ -37,7 +39,9 @@ def join(engine: Engine, deadline: float) -> list[threading.Thread]:
     if engine.lane is not None:
         threads.append(engine.lane.thread)
     for thread in threads:
-        thread.join(max(0.0, deadline - monotonic()))
+        # A start that is under way elsewhere, or was interrupted, leaves threads that never ran: nothing to wait for.
+        with contextlib.suppress(RuntimeError):
+            thread.join(max(0.0, deadline - monotonic()))
     return [thread for thread in threads if thread.is_alive()]
 
 

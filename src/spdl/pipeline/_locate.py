@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 __all__ = ["callers_line"]
-
-_PACKAGE = str(Path(__file__).parent.parent)
 
 
 def callers_line() -> str:
     """The file and line of the nearest caller outside this package, as ``file:line``."""
     frame = sys._getframe(1)  # noqa: SLF001 - `inspect` would cost 20 ms of import time for the same frame.
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("spdl."):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

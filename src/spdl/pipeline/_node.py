@@ -35,6 +35,7 @@ class Node:
     """
 
     __slots__ = (
+        "busy_seconds",
         "cancelled",
         "completed",
         "cpu_mask",
@@ -55,7 +56,6 @@ class Node:
         "queue",
         "room",
         "running",
-        "busy_seconds",
         "waiting_for",
         "waiting_since",
         "waits",
@@ -120,7 +120,8 @@ class Node:
     def discard(self) -> list[Any]:
         """Give up all that waits here; the caller drops what is returned once it has released the lock."""
         rubbish: list[Any] = list(self.queue)
-        self.engine.waiting -= len(rubbish)
+        if not self.on_loop:
+            self.engine.waiting -= len(rubbish)
         self.queue.clear()
         return rubbish
 

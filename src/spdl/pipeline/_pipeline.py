@@ -69,7 +69,11 @@ class Pipeline(Generic[T]):
         _lifetime.watch(self._engine)
         # The threads hold the engine and never the pipeline, so an abandoned pipeline is collected and stops them.
         weakref.finalize(self, self._engine.request_stop).atexit = False
-        self._engine.start()
+        try:
+            self._engine.start()
+        except BaseException:
+            self._engine.request_stop()
+            raise
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and wait for its threads.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._aggregate_node import AggregateNode, CollateNode
 from ._async_node import AsyncNode
+from ._check import positive
 from ._defs import AggregateConfig, Collate, DisaggregateConfig, PipeConfig
 from ._engine import Engine
 from ._executor_node import ExecutorNode
@@ -28,8 +29,7 @@ _PIPELINE_IDS = itertools.count()
 
 def plan(config: PipelineConfig, *, num_threads: int) -> Engine:
     """Make the engine that runs ``config``. Nothing is started."""
-    if isinstance(num_threads, bool) or not isinstance(num_threads, int) or num_threads < 1:
-        raise ValueError(f"`num_threads` must be an int of at least 1, got {num_threads!r} ({callers_line()}).")
+    positive("num_threads", num_threads, wrong_type=ValueError)
     engine = Engine(next(_PIPELINE_IDS), num_threads, config.sink.buffer_size)
     engine.connect(config.src.source, [_node(engine, stage) for stage in config.pipes])
     return engine
@@ -57,9 +57,7 @@ def _pipe(engine: Engine, stage: PipeConfig[Any, Any]) -> Node:
             )
         return AsyncNode(engine, stage.name, stage.op, stage.concurrency, order=order)
     if stage.executor is not None:
-        return ExecutorNode(
-            engine, stage.name, stage.op, stage.concurrency, executor=stage.executor, order=order
-        )
+        return ExecutorNode(engine, stage.name, stage.op, stage.concurrency, executor=stage.executor, order=order)
     return FunctionNode(engine, stage.name, stage.op, stage.concurrency, order=order)
 
 
@@ -67,7 +65,5 @@ def _is_async(op: Callable[..., Any]) -> bool:
     function: Any = op
     while hasattr(function, "func"):
         function = function.func
-    call = getattr(type(function), "__call__", None)
-    return any(
-        iscoroutinefunction(candidate) or isasyncgenfunction(candidate) for candidate in (function, call)
-    )
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - which function it runs, not whether it is one.
+    return any(iscoroutinefunction(candidate) or isasyncgenfunction(candidate) for candidate in (function, call))

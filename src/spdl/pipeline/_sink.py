@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from threading import Lock
+
     from ._node import Entry
 
 __all__ = ["Sink"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ._lineage import Lineage
@@ -27,6 +28,7 @@ class Source:
     __slots__ = (
         "busy_seconds",
         "ended",
+        "ended_at",
         "engine",
         "exhausted",
         "first",
@@ -50,6 +52,7 @@ class Source:
         self.pulling_since = 0.0
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
+        self.ended_at = 0.0
         # It ran out or failed by itself, so there is nothing to close.
         self.exhausted = False
         self.busy_seconds = 0.0
@@ -88,6 +91,12 @@ class Source:
             engine.sink.put(entry)
         else:
             engine.enqueue(self.first, entry)
+
+    def end(self) -> None:
+        """Pull no more. Called with the lock held."""
+        if not self.ended:
+            self.ended = True
+            self.ended_at = perf_counter()
 
     def close(self) -> None:
         """Close the iterator after an early end. Called by the token's holder without the lock."""

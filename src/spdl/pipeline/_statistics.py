@@ -107,10 +107,9 @@ def _source(engine: Engine, elapsed: float, now: float) -> StageStatistics:
     pulled = source.lineage.position
     pulling = source.pulling
     busy = source.busy_seconds + (max(0.0, now - source.pulling_since) if pulling else 0.0)
-    idle = max(0.0, elapsed - busy) if not source.ended else 0.0
-    return StageStatistics(
-        SOURCE, 1, pulled, pulled, 0, 0, int(pulling), busy, 0.0, 0.0, idle, 0.0, 0, 0, 0.0, elapsed
-    )
+    # It is pulled whenever there is a place for its item, so the rest of the time it was held back.
+    idle = max(0.0, min(now, source.ended_at or now) - engine.started_at - busy)
+    return StageStatistics(SOURCE, 1, pulled, pulled, 0, 0, int(pulling), busy, 0.0, 0.0, idle, 0.0, 0, 0, 0.0, elapsed)
 
 
 def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:

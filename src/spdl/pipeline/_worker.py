@@ -6,11 +6,12 @@ from threading import Lock
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
-from ._function_node import DEFERRED, FunctionNode
+from ._function_node import DEFERRED
 from ._node import STARVED
 
 if TYPE_CHECKING:
     from ._engine import Engine
+    from ._function_node import FunctionNode
     from ._lineage import Root
     from ._node import Node
 
@@ -36,7 +37,8 @@ def serve(engine: Engine) -> None:
     _leave(engine)
 
 
-def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:
+# Everything is written out here: one more call per op would cost a tenth of the engine's throughput.
+def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  # noqa: C901, PLR0912, PLR0915
     """Run one item through as many stages as limits allow. Called and returns with the lock held.
 
     Args:
@@ -54,7 +56,8 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:
         if node.plain:
             if root is None:
                 root, value = engine.dequeue(node)
-            assert isinstance(node, FunctionNode)
+            if TYPE_CHECKING:
+                assert isinstance(node, FunctionNode)
             node.running += 1
             function = node.op
             sampled = not node.completed & node.cpu_mask
@@ -140,7 +143,8 @@ def _pull(engine: Engine) -> tuple[Node, Root, Any] | None:
         source.exhausted = True
         engine.fail(None, None, failure)
     elif ended:
-        source.ended = source.exhausted = True
+        source.exhausted = True
+        source.end()
     elif not source.ended and not engine.stopping:
         first = source.first
         if (

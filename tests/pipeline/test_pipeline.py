@@ -1,0 +1,471 @@
+"""The life of a pipeline: start, reads, the ways it can end, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def build(
+    source: Any = range(10), op: Any = None, *, sink: int = 3, num_threads: int = 2, **kwargs: Any
+) -> Pipeline[Any]:
+    builder = PipelineBuilder[Any]().add_source(source)
+    if op is not None:
+        builder.pipe(op, **kwargs)
+    return builder.add_sink(sink).build(num_threads=num_threads)
+
+
+def wait_until(condition: Any, seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def test_nothing_runs_before_the_start() -> None:
+    before = threading.active_count()
+    pipeline = build()
+    assert threading.active_count() == before
+    pipeline.stop()
+    assert pipeline.statistics().elapsed == 0
+
+
+def test_a_pipeline_runs_once() -> None:
+    pipeline = build()
+    with pipeline.auto_stop():
+        assert list(pipeline) == list(range(10))
+        assert list(pipeline) == []
+    with pytest.raises(RuntimeError, match="build another"):
+        pipeline.start()
+
+
+def test_reading_starts_it() -> None:
+    pipeline = build([1])
+    assert pipeline.get_item() == 1
+    with pytest.raises(EOFError):
+        pipeline.get_item()
+    with pytest.raises(EOFError):
+        pipeline.get_item(timeout=0)
+    pipeline.stop()
+
+
+def test_get_item_times_out_and_goes_on() -> None:
+    gate = threading.Event()
+    pipeline = build([1], lambda x: gate.wait(10) and x)
+    with pipeline.auto_stop():
+        for timeout in (0, 0.01, -1):
+            with pytest.raises(TimeoutError, match="No item became available"):
+                pipeline.get_item(timeout=timeout)
+        with pytest.raises(TimeoutError):
+            next(pipeline.get_iterator(timeout=0.01))
+        gate.set()
+        assert pipeline.get_item(timeout=10) == 1
+
+
+def test_a_loop_left_early_goes_on_where_it_stopped() -> None:
+    pipeline = build(range(100))
+    with pipeline.auto_stop():
+        first = [item for item, _ in zip(pipeline, range(10), strict=False)]
+        # zip asks the pipeline for one more item than it pairs.
+        assert [*first, 10, *pipeline] == list(range(100))
+
+
+def test_an_ended_iterator_stays_ended() -> None:
+    pipeline = build([1])
+    with pipeline.auto_stop():
+        iterator = iter(pipeline)
+        assert list(iterator) == [1]
+        with pytest.raises(StopIteration):
+            next(iterator)
+
+
+def test_finished_items_can_be_read_after_stop() -> None:
+    pipeline = build(range(100), sink=5)
+    pipeline.start()
+    assert wait_until(lambda: pipeline.statistics().stages[-1].queue_size == 5)
+    pipeline.stop()
+    assert list(pipeline) == [0, 1, 2, 3, 4]
+    pipeline.stop()
+
+
+def failing_source() -> Iterator[int]:
+    yield 1
+    yield 2
+    raise OSError("the disk is on fire")
+
+
+def test_a_failed_source_is_told_after_the_items_before_it() -> None:
+    pipeline = build(failing_source(), lambda x: x * 10, name="ten")
+    pipeline.start()
+    got: list[int] = []
+    with pytest.raises(PipelineFailure) as caught:
+        got.extend(iter(pipeline))
+    assert got == [10, 20]
+    (error,) = caught.value.exceptions
+    assert isinstance(error, OSError)
+    assert error.__notes__ == ["Pipeline stage: src"]
+    with pytest.raises(PipelineFailure):
+        pipeline.get_item()
+    pipeline.stop()
+
+
+def test_an_unread_failure_is_told_once_by_stop() -> None:
+    pipeline = build(failing_source(), sink=10)
+    pipeline.start()
+    assert wait_until(lambda: "failed" in repr(pipeline))
+    with pytest.raises(PipelineFailure):
+        pipeline.stop()
+    pipeline.stop()
+
+
+def test_the_blocks_own_exception_takes_precedence() -> None:
+    pipeline = build(failing_source(), sink=10)
+
+    def block() -> None:
+        with pipeline.auto_stop():
+            assert wait_until(lambda: "failed" in repr(pipeline))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        block()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_no_exception_fails_the_pipeline(error: type[BaseException]) -> None:
+    def op(x: int) -> int:
+        if x == 3:
+            raise error("from an op")
+        return x
+
+    pipeline = build(range(1000), op, sink=1000)
+    pipeline.start()
+    with pytest.raises(PipelineFailure) as caught:
+        list(pipeline.get_iterator(timeout=10))
+    assert isinstance(caught.value.exceptions[0].__cause__, error)
+    pipeline.stop()
+
+
+@pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration, MemoryError, EOFError, TimeoutError])
+def test_any_exception_costs_one_item(error: type[Exception]) -> None:
+    def op(x: int) -> int:
+        if x == 3:
+            raise error("from an op")
+        return x
+
+    pipeline = build(range(6), op)
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=10)) == [0, 1, 2, 4, 5]
+    assert pipeline.statistics().stages[1].num_failed == 1
+
+
+def test_stop_waits_for_running_ops_and_names_those_that_do_not_return() -> None:
+    gate = threading.Event()
+    pipeline = build([1], lambda _: gate.wait(30), name="stuck")
+    pipeline.start()
+    assert wait_until(lambda: pipeline.statistics().stages[1].running == 1)
+    with pytest.raises(TimeoutError, match=r"(?s)'stuck' \(1\).*gate\.wait"):
+        pipeline.stop(timeout=0.05)
+    gate.set()
+    pipeline.stop()
+
+
+def test_stop_does_not_wait_for_a_source_that_blocks() -> None:
+    gate = threading.Event()
+
+    def source() -> Iterator[int]:
+        yield 1
+        gate.wait(30)
+
+    pipeline = build(source())
+    pipeline.start()
+    assert pipeline.get_item() == 1
+    begin = time.monotonic()
+    pipeline.stop()
+    assert time.monotonic() - begin < 5
+    gate.set()
+
+
+def test_an_op_may_stop_its_own_pipeline_and_ask_for_statistics() -> None:
+    def op(x: int) -> int:
+        assert pipeline.statistics().stages[1].running >= 1
+        if x == 5:
+            pipeline.stop()
+        return x
+
+    pipeline = build(range(1000), op, num_threads=1)
+    got = list(pipeline.get_iterator(timeout=10))
+    assert got == list(range(len(got)))
+    assert len(got) < 20
+    pipeline.stop()
+
+
+def test_a_waiting_reader_is_told_of_a_stop() -> None:
+    gate = threading.Event()
+    pipeline = build([1], lambda _: gate.wait(30))
+    outcome: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            pipeline.get_item()
+        except EOFError as error:
+            outcome.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert wait_until(lambda: pipeline.statistics().stages[1].running == 1)
+    with pytest.raises(TimeoutError):
+        pipeline.stop(timeout=0)
+    reader.join(5)
+    assert not reader.is_alive()
+    assert outcome
+    gate.set()
+    pipeline.stop()
+
+
+def test_several_readers_share_the_items() -> None:
+    pipeline = build(range(5000), lambda x: x, concurrency=2, sink=10)
+    got: list[list[int]] = [[], [], []]
+    readers = [threading.Thread(target=lambda mine=mine: mine.extend(pipeline)) for mine in got]
+    with pipeline.auto_stop():
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(30)
+    assert sorted(got[0] + got[1] + got[2]) == list(range(5000))
+
+
+class Closable:
+    def __init__(self) -> None:
+        self.position = 0
+        self.closed_in: list[str] = []
+
+    def __iter__(self) -> Closable:
+        return self
+
+    def __next__(self) -> int:
+        self.position += 1
+        return self.position
+
+    def close(self) -> None:
+        self.closed_in.append(threading.current_thread().name)
+
+
+def test_an_unfinished_source_is_closed_once() -> None:
+    source = Closable()
+    pipeline = build(source)
+    with pipeline.auto_stop():
+        assert pipeline.get_item() == 1
+    assert len(source.closed_in) == 1
+
+
+def test_an_exhausted_source_is_not_closed() -> None:
+    class Short(Closable):
+        def __next__(self) -> int:
+            if self.position == 3:
+                raise StopIteration
+            return super().__next__()
+
+    source = Short()
+    with build(source).auto_stop() as pipeline:
+        assert list(pipeline) == [1, 2, 3]
+    assert source.closed_in == []
+
+
+def test_a_forgotten_pipeline_ends_its_threads() -> None:
+    before = set(threading.enumerate())
+    pipeline = build(range(1000), lambda x: x, num_threads=4)
+    assert pipeline.get_item() == 0
+    assert set(threading.enumerate()) > before
+    del pipeline
+    gc.collect()
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_an_item_that_stops_the_pipeline_when_it_is_dropped() -> None:
+    class Item:
+        def __del__(self) -> None:
+            pipeline.stop()
+
+    def op(x: int) -> Item | int:
+        return Item() if x == 2 else x
+
+    pipeline = build(range(100), op, num_threads=3, concurrency=3)
+    pipeline.start()
+    try:
+        for _ in pipeline.get_iterator(timeout=10):
+            gc.collect()
+    finally:
+        pipeline.stop()
+
+
+def test_the_source_runs_no_further_ahead_than_said() -> None:
+    source = Closable()
+    pipeline = build(source, lambda x: x, concurrency=2, sink=1)
+    with pipeline.auto_stop():
+        assert pipeline.get_item() >= 1
+        assert wait_until(lambda: pipeline.statistics().stages[1].blocked_seconds > 0)
+        time.sleep(0.05)
+        # One was read; the sink holds 1, the stage's slots 2, its queue 2, one may be in hand. The reference: 10.
+        assert source.position <= 1 + 1 + 2 + 2 + 1
+
+
+def test_a_blocked_pipeline_costs_no_cpu() -> None:
+    pipeline = build(range(1000), lambda x: x, concurrency=4, num_threads=4, sink=1)
+    with pipeline.auto_stop():
+        assert wait_until(lambda: pipeline.statistics().stages[1].blocked_seconds > 0)
+        begin = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - begin < 0.1
+
+
+def run_python(program: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=40,
+        check=False,
+        **kwargs,
+    )
+
+
+def test_the_interpreter_exits_with_a_pipeline_running() -> None:
+    done = run_python(
+        """
+        import itertools, time
+        from spdl.pipeline import PipelineBuilder
+        builder = PipelineBuilder().add_source(itertools.count()).pipe(lambda x: time.sleep(0.01) or x)
+        pipeline = builder.add_sink(1).build(num_threads=2)
+        print(pipeline.get_item())
+        """
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("0\n", "", 0)
+
+
+def test_the_interpreter_exits_though_the_source_blocks() -> None:
+    done = run_python(
+        """
+        import threading
+        from spdl.pipeline import PipelineBuilder, _lifetime
+        _lifetime.STOP_SECONDS = 0.2
+        def source():
+            yield 1
+            threading.Event().wait()
+        pipeline = PipelineBuilder().add_source(source()).add_sink(1).build(num_threads=2)
+        print(pipeline.get_item())
+        """
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("1\n", "", 0)
+
+
+def test_an_interrupted_start_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(threading.enumerate())
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if thread.name.endswith("_2"):
+            raise KeyboardInterrupt
+        start(thread)
+
+    pipeline = build(range(1000), lambda x: x, concurrency=4, num_threads=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt), pipeline.auto_stop():
+            pass
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_control_c_reaches_a_waiting_reader() -> None:
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(
+                """
+                import time
+                from spdl.pipeline import PipelineBuilder
+                def op(x):
+                    time.sleep(0.3)  # By now the reader waits.
+                    print("running", flush=True)
+                    time.sleep(0.3)
+                pipeline = PipelineBuilder().add_source([1]).pipe(op).add_sink(1).build(num_threads=2)
+                with pipeline.auto_stop():
+                    try:
+                        pipeline.get_item()
+                    except KeyboardInterrupt:
+                        print("interrupted", flush=True)
+                """
+            ),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline() == "running\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert child.wait(20) == 0
+
+
+def test_stop_in_a_signal_handler() -> None:
+    done = run_python(
+        """
+        import itertools, os, signal, threading, time
+        from spdl.pipeline import PipelineBuilder
+        builder = PipelineBuilder().add_source(itertools.count()).pipe(lambda x: x, concurrency=3)
+        pipeline = builder.add_sink(2).build(num_threads=3)
+        signal.signal(signal.SIGALRM, lambda *_: pipeline.stop())
+        with pipeline.auto_stop():
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            assert sum(1 for _ in pipeline) > 0
+        print("ended")
+        """
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("ended\n", "", 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_a_forked_child_is_told_to_build_its_own() -> None:
+    done = run_python(
+        """
+        import os
+        from spdl.pipeline import PipelineBuilder
+        pipeline = PipelineBuilder().add_source(range(10)).add_sink(1).build(num_threads=1)
+        pipeline.start()
+        if pid := os.fork():
+            os.waitpid(pid, 0)
+            print(sum(pipeline))
+        else:
+            try:
+                while True:
+                    pipeline.get_item(timeout=5)
+            except RuntimeError as error:
+                print("forked" in str(error), flush=True)
+            os._exit(0)
+        """
+    )
+    assert (done.stdout, done.returncode) == ("True\n45\n", 0), done.stderr
+
+
+def test_subscripts_and_repr() -> None:
+    assert Pipeline[int] is not None
+    pipeline = build([1], len, name="length")
+    assert "built" in repr(pipeline)
+    assert "length(concurrency=1, op=len)" in repr(pipeline)
