@@ -105,6 +105,11 @@ CpuBuffer convert_many(const nb::list& objects) {
     std::vector<std::shared_ptr<Frames>> frames;
     frames.reserve(objects.size());
     for (const nb::handle object : objects) {
+        if (!nb::isinstance<FramesObject>(object)) {
+            throw nb::type_error(("convert_frames takes ImageFrames, got " +
+                                  std::string(nb::type_name(object.type()).c_str()) + " among the frames")
+                                     .c_str());
+        }
         frames.push_back(nb::cast<FramesObject&>(object).take());
     }
     return CpuBuffer(run("convert_frames", [&] {

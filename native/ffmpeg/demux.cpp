@@ -50,8 +50,12 @@ void apply_bsf(ImagePacket& image, const std::string& filters, const LastWords& 
     bsf->time_base_in = image.time_base;
     words.check(av_bsf_init(bsf.get()), what.c_str());
     words.check(av_bsf_send_packet(bsf.get(), image.packet.get()), what.c_str());
-    words.check(av_bsf_send_packet(bsf.get(), nullptr), what.c_str());
-    words.check(av_bsf_receive_packet(bsf.get(), image.packet.get()), what.c_str());
+    int code = av_bsf_receive_packet(bsf.get(), image.packet.get());
+    if (code == AVERROR(EAGAIN)) {
+        words.check(av_bsf_send_packet(bsf.get(), nullptr), what.c_str());
+        code = av_bsf_receive_packet(bsf.get(), image.packet.get());
+    }
+    words.check(code, what.c_str());
     words.check(avcodec_parameters_copy(image.parameters.get(), bsf->par_out), what.c_str());
     image.time_base = bsf->time_base_out;
 }
@@ -72,6 +76,12 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     raw->pb = input.context();
     raw->flags |= AVFMT_FLAG_CUSTOM_IO;
     raw->io_open = refuse_to_open;
+    // Demuxers that open further demuxers hand on this list (of no protocol that exists), not the callback.
+    raw->protocol_whitelist = av_strdup("none");
+    if (raw->protocol_whitelist == nullptr) {
+        avformat_free_context(raw);
+        throw std::bad_alloc();
+    }
     Options format_options;
     for (const auto& [key, value] : options.format_options) {
         format_options.set(key.c_str(), value.c_str());

@@ -1,6 +1,5 @@
 #include "ffmpeg/last_words.h"
 
-#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <new>
@@ -62,9 +61,6 @@ void LastWords::hear(const char* line) {
 }
 
 void LastWords::raise(const std::string& what, int code) const {
-    if (code == AVERROR(ENOMEM)) {
-        throw std::bad_alloc();
-    }
     char text[AV_ERROR_MAX_STRING_SIZE]{};
     av_strerror(code, text, sizeof(text));
     throw MediaError(what + ": " + text + (line_.empty() ? "" : " (FFmpeg: " + line_ + ")"));

@@ -52,10 +52,11 @@ def resolve(source: ImageSource) -> Any:
 
 def describe(source: object, name: str | None) -> str:
     """Name a resolved source for error messages: by `name` where given, else by its path or its size."""
+    if name is None and isinstance(source, str):
+        name = source
     if name is not None:
-        return name
-    if isinstance(source, str):
-        return source
+        # Names that are not UTF-8 hold surrogates, which no message can carry.
+        return name.encode("utf-8", "backslashreplace").decode()
     return f"image of {memoryview(source).nbytes} bytes"  # type: ignore[arg-type]
 
 

@@ -1,0 +1,1 @@
+# ruff: noqa: A005 - its full name is tests.io.

@@ -1,0 +1,212 @@
+"""load_image_batch: many sources to one array."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spdl.io import (
+    LoadFailure,
+    convert_frames,
+    decode_config,
+    decode_packets,
+    demux_config,
+    demux_image,
+    load_image_batch,
+    to_numpy,
+)
+from tests.io.images import encode, make_image, make_jpeg, resize_with_pillow, write_jpegs
+
+
+def test_the_rows_are_the_images_in_order(tmp_path: Path) -> None:
+    paths = write_jpegs(tmp_path, 5)
+    batch = load_image_batch(paths, width=40, height=30, mode="stretch", interpolation="bilinear")
+    assert batch.shape == (5, 30, 40, 3)
+    assert batch.dtype == "uint8"
+    assert batch.failures == ()
+    for row, path in zip(to_numpy(batch), paths, strict=True):
+        np.testing.assert_array_equal(row, resize_with_pillow(Path(path).read_bytes(), 40, 30, "bilinear"))
+
+
+def test_any_iterable_of_any_kind_of_source_will_do(tmp_path: Path) -> None:
+    path = Path(write_jpegs(tmp_path, 1)[0])
+    data = path.read_bytes()
+
+    class Name:
+        def __fspath__(self) -> str:
+            return str(path)
+
+    with path.open("rb") as file:
+        sources = [
+            str(path),
+            path,
+            Name(),
+            data,
+            bytearray(data),
+            memoryview(data),
+            np.frombuffer(data, np.uint8),
+            io.BytesIO(data),
+            file,
+        ]
+        batch = to_numpy(load_image_batch(iter(sources), width=20, height=20))
+    for row in batch[1:]:
+        np.testing.assert_array_equal(row, batch[0])
+
+
+def test_one_batch_mixes_formats() -> None:
+    image = make_image(90, 60)
+    lossless = [encode(image, name) for name in ("PNG", "BMP", "TIFF", "PPM")]
+    batch = to_numpy(load_image_batch([make_jpeg(90, 60), *lossless], width=33, height=44, mode="stretch"))
+    for row, data in zip(batch, [make_jpeg(90, 60), *lossless], strict=True):
+        np.testing.assert_array_equal(row, resize_with_pillow(data, 33, 44, "bicubic"))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    source=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+    target=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+)
+def test_padding_centres_the_whole_image_on_black(source: tuple[int, int], target: tuple[int, int]) -> None:
+    data = make_jpeg(*source)
+    row = to_numpy(load_image_batch([data], width=target[0], height=target[1]))[0]
+    # The sides that FFmpeg's scale filter computes: to nearest, halves up, at least 1.
+    width = min(max((target[1] * source[0] + source[1] // 2) // source[1], 1), target[0])
+    height = min(max((target[0] * source[1] + source[0] // 2) // source[0], 1), target[1])
+    left, top = (target[0] - width) // 2, (target[1] - height) // 2
+    expected = np.zeros((target[1], target[0], 3), np.uint8)
+    expected[top : top + height, left : left + width] = resize_with_pillow(data, width, height, "bicubic")
+    np.testing.assert_array_equal(row, expected)
+
+
+@pytest.mark.parametrize("size", [(200, 100), (100, 200), (101, 67), (50, 50), (333, 7), (224, 224)])
+@pytest.mark.parametrize("target", [(64, 64), (33, 90), (300, 20)])
+def test_padding_has_the_geometry_of_ffmpegs_filters(size: tuple[int, int], target: tuple[int, int]) -> None:
+    # White, so that what the image covers can be seen in the result.
+    data = encode(make_image(*size).point(lambda _: 255), "JPEG")
+    width, height = target
+    # The filter "null" makes it a description that FFmpeg's own graph has to run.
+    desc = (
+        f"scale=w={width}:h={height}:flags=bicubic:force_original_aspect_ratio=decrease,"
+        f"pad=w={width}:h={height}:x=-1:y=-1:color=black,null,format=pix_fmts=rgb24"
+    )
+    theirs = to_numpy(convert_frames(decode_packets(demux_image(data), filter_desc=desc)))
+    ours = to_numpy(load_image_batch([data], width=width, height=height))[0]
+    np.testing.assert_array_equal(ours > 127, theirs > 127)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "mode", "shape"),
+    [
+        (None, None, "pad", (90, 120, 3)),
+        (None, None, "stretch", (90, 120, 3)),
+        (60, None, "pad", (45, 60, 3)),
+        (None, 30, "pad", (30, 40, 3)),
+        (60, None, "stretch", (90, 60, 3)),
+        (None, 30, "stretch", (30, 120, 3)),
+    ],
+)
+def test_an_open_side_follows_from_the_image(width: Any, height: Any, mode: Any, shape: tuple[int, ...]) -> None:
+    batch = load_image_batch([make_jpeg(120, 90)] * 2, width=width, height=height, mode=mode)
+    assert batch.shape == (2, *shape)
+
+
+def test_open_sides_need_images_of_one_size() -> None:
+    sources = [make_jpeg(120, 90), make_jpeg(100, 90)]
+    with pytest.raises(RuntimeError, match=r"srcs\[1\].*it becomes 100x90, but the images before it 120x90"):
+        load_image_batch(sources, width=None, height=None)
+
+
+def test_failures_are_left_out_and_listed(tmp_path: Path) -> None:
+    good = write_jpegs(tmp_path, 3)
+    missing = tmp_path / "missing.jpg"
+    truncated = make_jpeg()[:500]
+    sources = [good[0], missing, good[1], truncated, good[2], b"no image at all"]
+    batch = load_image_batch(sources, width=32, height=32, strict=False)
+    np.testing.assert_array_equal(to_numpy(batch), to_numpy(load_image_batch(good, width=32, height=32)))
+    assert [type(failure) for failure in batch.failures] == [LoadFailure] * 3
+    assert [failure.index for failure in batch.failures] == [1, 3, 5]
+    assert [failure.source for failure in batch.failures] == [missing, truncated, b"no image at all"]
+    assert "No such file" in batch.failures[0].reason
+    assert "truncated" in batch.failures[1].reason
+    assert "failures=3" in repr(batch)
+
+
+def test_a_failure_late_in_an_image_leaves_no_trace() -> None:
+    # The half that could be decoded is overwritten by the next image.
+    good = make_jpeg(seed=1)
+    bad = make_jpeg(seed=2)
+    batch = load_image_batch([bad[: len(bad) // 2], good], width=50, height=50, strict=False)
+    np.testing.assert_array_equal(to_numpy(batch), to_numpy(load_image_batch([good], width=50, height=50)))
+
+
+def test_strict_names_the_failures_and_the_remedy(tmp_path: Path) -> None:
+    missing = [tmp_path / f"{i}.jpg" for i in range(8)]
+    with pytest.raises(RuntimeError) as raised:
+        load_image_batch([make_jpeg(), *missing], width=8, height=8)
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "8 of 9 images could not be loaded"
+    assert lines[1] == f"  srcs[1], {missing[0]}: cannot open the file: No such file or directory"
+    assert lines[6] == "  and 3 more"
+    assert "strict=False" in lines[7]
+
+
+def test_all_failing_is_an_error_even_when_not_strict() -> None:
+    with pytest.raises(RuntimeError, match="2 of 2 images could not be loaded"):
+        load_image_batch([b"nothing", b""], width=8, height=8, strict=False)
+
+
+def test_an_empty_batch_is_an_error() -> None:
+    with pytest.raises(ValueError, match="`srcs` is empty"):
+        load_image_batch([], width=8, height=8)
+
+
+def test_what_is_no_source_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"an image source must be a path.*got int"):
+        load_image_batch([make_jpeg(), 7], width=8, height=8)
+
+
+def test_a_batch_beyond_memory_is_refused_before_it_is_allocated() -> None:
+    with pytest.raises(RuntimeError, match="does not fit this machine's memory"):
+        load_image_batch([make_jpeg()] * 4000, width=13000, height=13000, strict=False)
+
+
+def test_an_output_of_too_many_pixels_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="an output size of 65535x65535 is outside what is accepted"):
+        load_image_batch([make_jpeg()], width=65535, height=65535)
+
+
+@pytest.mark.parametrize("pix_fmt", ["bgr24", "gray"])
+def test_other_pixel_formats_come_from_ffmpegs_filters(pix_fmt: str) -> None:
+    data = encode(make_image(40, 40), "PNG")
+    batch = to_numpy(load_image_batch([data, data], width=None, height=None, pix_fmt=pix_fmt))
+    rgb = np.asarray(make_image(40, 40))
+    if pix_fmt == "bgr24":
+        np.testing.assert_array_equal(batch[0], rgb[..., ::-1])
+    else:
+        assert batch.shape == (2, 40, 40, 1)
+        luma = rgb @ np.array([0.299, 0.587, 0.114])
+        assert np.abs(batch[1, ..., 0] - luma).mean() < 1.5
+
+
+def test_a_filter_description_replaces_the_resize(tmp_path: Path) -> None:
+    data = encode(make_image(40, 30), "PNG")
+    batch = to_numpy(load_image_batch([data], width=8, height=8, filter_desc="hflip,format=pix_fmts=rgb24"))
+    np.testing.assert_array_equal(batch[0], np.asarray(make_image(40, 30))[:, ::-1])
+    with pytest.raises(RuntimeError, match=r"1 of 2 images.*\n.*missing.png"):
+        load_image_batch([data, tmp_path / "missing.png"], width=8, height=8, filter_desc="hflip")
+
+
+def test_configurations_reach_ffmpeg() -> None:
+    data = encode(make_image(40, 30), "PNG")
+    expected = to_numpy(load_image_batch([data], width=20, height=20))
+    for keywords in ({"demux_config": demux_config(format="png_pipe")}, {"decode_config": decode_config("png")}):
+        np.testing.assert_array_equal(to_numpy(load_image_batch([data], width=20, height=20, **keywords)), expected)
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="decodes on the CPU only"):
+        load_image_batch([make_jpeg()], width=8, height=8, device_config=object())  # type: ignore[arg-type]

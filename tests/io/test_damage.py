@@ -1,0 +1,166 @@
+"""Untrusted bytes: whatever comes in, what comes out is an array or a clear Python error.
+
+These are the tests to run with the native part built under a sanitizer.
+"""
+
+import random
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spdl.io import decode_packets, demux_image, load_image, load_image_batch, to_numpy
+from tests.io.images import decode_with_pillow, encode, make_image, make_jpeg
+
+SAMPLES = {
+    "baseline": make_jpeg(),
+    "progressive": make_jpeg(progressive=True),
+    "restarts": make_jpeg(restart_marker_blocks=2),
+    "gray": encode(make_image(123, 77).convert("L"), "JPEG"),
+    "cmyk": encode(make_image(123, 77).convert("CMYK"), "JPEG"),
+    "png": encode(make_image(50, 40), "PNG"),
+    "gif": encode(make_image(50, 40).quantize(32), "GIF"),
+    "bmp": encode(make_image(50, 40), "BMP"),
+    "tiff": encode(make_image(50, 40), "TIFF", compression="tiff_lzw"),
+    "webp": encode(make_image(50, 40), "WEBP"),
+}
+
+
+def attempt(data: bytes) -> None:
+    """Run every path; each may refuse the data in its own words, but nothing else may happen."""
+    batch = None
+    try:
+        batch = load_image_batch([data], width=31, height=17, strict=False)
+    except RuntimeError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right.
+    if batch is not None:
+        assert batch.shape == (1, 17, 31, 3)
+        assert to_numpy(batch).sum() >= 0
+    try:
+        frames = decode_packets(demux_image(data), filter_desc=None)
+        assert frames.width > 0
+    except RuntimeError as error:
+        assert str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_prefix_is_handled(sample: str) -> None:
+    data = SAMPLES[sample]
+    for size in [*range(0, min(len(data), 700), 3), *range(700, len(data), 97)]:
+        attempt(data[:size])
+
+
+@pytest.mark.parametrize("sample", ["baseline", "progressive", "restarts", "gray"])
+def test_a_truncated_jpeg_is_an_error_as_in_pillow(sample: str) -> None:
+    data = SAMPLES[sample]
+    for size in [*range(2, 700, 29), *range(700, len(data) - 1, 211), len(data) - 2, len(data) - 1]:
+        with pytest.raises((OSError, SyntaxError)):
+            decode_with_pillow(data[:size])
+        with pytest.raises(RuntimeError, match="truncated" if size > 2 else "."):
+            load_image(data[:size])
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_flipped_bits_are_handled(sample: str) -> None:
+    rng = random.Random(sample)  # noqa: S311 - damage, not cryptography.
+    for _ in range(120):
+        data = bytearray(SAMPLES[sample])
+        for _ in range(rng.choice((1, 3, 20))):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        attempt(bytes(data))
+
+
+@pytest.mark.parametrize("sample", ["baseline", "restarts"])
+def test_a_damaged_scan_gives_what_pillow_gives(sample: str) -> None:
+    rng = random.Random(sample)  # noqa: S311 - damage, not cryptography.
+    original = SAMPLES[sample]
+    scan = original.index(b"\xff\xda") + 14
+    compared = 0
+    for _ in range(60):
+        data = bytearray(original)
+        data[rng.randrange(scan, len(data) - 2)] ^= 1 << rng.randrange(8)
+        try:
+            expected = np.asarray(decode_with_pillow(bytes(data)))
+        except OSError:
+            continue
+        np.testing.assert_array_equal(to_numpy(load_image(bytes(data))), expected)
+        compared += 1
+    assert compared > 30
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(SAMPLES)), st.binary(min_size=1, max_size=64), st.integers(0, 2**31))
+def test_spliced_bytes_are_handled(sample: str, piece: bytes, at: int) -> None:
+    data = SAMPLES[sample]
+    cut = at % len(data)
+    attempt(data[:cut] + piece + data[cut:])
+    attempt(data[:cut] + piece + data[cut + len(piece) :])
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.binary(max_size=300))
+def test_random_bytes_are_handled(data: bytes) -> None:
+    attempt(data)
+    attempt(b"\xff\xd8\xff" + data)
+
+
+def with_size(data: bytes, width: int, height: int) -> bytes:
+    """Make the header of a JPEG claim another size."""
+    start = max(data.find(b"\xff\xc0"), data.find(b"\xff\xc2"))
+    return data[: start + 5] + struct.pack(">HH", height, width) + data[start + 9 :]
+
+
+@pytest.mark.parametrize("sample", ["baseline", "progressive", "gray", "cmyk"])
+def test_a_huge_claimed_size_is_refused_before_anything_is_allocated(sample: str) -> None:
+    before = psutil.Process().memory_info().rss
+    start = time.process_time()
+    with pytest.raises(RuntimeError, match="its size of 65500x65500 is outside what is accepted"):
+        load_image(with_size(SAMPLES[sample], 65500, 65500))
+    with pytest.raises(RuntimeError, match="its size of 65500x65500 is outside what is accepted"):
+        load_image_batch([with_size(SAMPLES[sample], 65500, 65500)], width=8, height=8)
+    assert psutil.Process().memory_info().rss - before < 50e6
+    assert time.process_time() - start < 5
+
+
+def test_a_huge_claimed_png_is_refused() -> None:
+    data = SAMPLES["png"]
+    header = struct.pack(">II", 50000, 50000)
+    with pytest.raises(RuntimeError):
+        load_image(data[:16] + header + data[24:])
+
+
+def test_a_jpeg_of_endless_scans_is_refused() -> None:
+    data = SAMPLES["progressive"]
+    first = data.index(b"\xff\xda")
+    second = data.index(b"\xff\xda", first + 2)
+    scans = data[first:second]
+    # Tables may stand between scans; only the scan itself is repeated.
+    scan = scans[: scans.index(b"\xff\xc4")] if b"\xff\xc4" in scans else scans
+    with pytest.raises(RuntimeError, match="more than 500 scans"):
+        load_image(data[:first] + scan * 2000 + data[first:])
+
+
+def test_memory_does_not_grow_with_repetition(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(make_jpeg(300, 200))
+    sources = [path, make_jpeg(300, 200)[:-2000], encode(make_image(300, 200), "PNG"), b"nothing", "missing.jpg"]
+    process = psutil.Process()
+
+    def work() -> None:
+        for _ in range(40):
+            load_image_batch(sources, width=64, height=64, strict=False)
+            decode_packets(demux_image(path).clone())
+            load_image(sources[2], filter_desc="hflip,format=pix_fmts=rgb24")
+
+    work()
+    work()
+    before = process.memory_info().rss
+    for _ in range(5):
+        work()
+    # 200 rounds of 5 images of 180 kB each: a leak of one image per round would be 36 MB.
+    assert process.memory_info().rss - before < 15e6

@@ -1,0 +1,124 @@
+"""The resize gives what Pillow gives, byte for byte, whatever the instruction set."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from spdl.io import convert_frames, decode_packets, demux_image, get_video_filter_desc, load_image_batch, to_numpy
+from spdl.io._lazy import native
+from tests.io.images import RESAMPLING, encode, make_jpeg, resize_with_pillow
+
+INTERPOLATIONS = sorted(RESAMPLING)
+once_per_variant = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+
+
+def stretch(data: bytes, width: int, height: int, interpolation: Any) -> Any:
+    batch = load_image_batch([data], width=width, height=height, mode="stretch", interpolation=interpolation)
+    return to_numpy(batch)[0]
+
+
+@once_per_variant
+@given(
+    source=st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    target=st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    interpolation=st.sampled_from(INTERPOLATIONS),
+    seed=st.integers(0, 5),
+)
+def test_stretching_is_identical_to_pillow(
+    kernels: str, source: tuple[int, int], target: tuple[int, int], interpolation: str, seed: int
+) -> None:
+    data = make_jpeg(*source, seed)
+    np.testing.assert_array_equal(
+        stretch(data, *target, interpolation), resize_with_pillow(data, *target, interpolation), err_msg=kernels
+    )
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ((500, 375), (224, 224)),  # The common case: all taps of a pixel within one vector.
+        ((1500, 40), (37, 20)),  # Scales at which a window of two vectors no longer holds the taps.
+        ((3000, 20), (8, 20)),
+        ((20, 3000), (20, 8)),
+        ((3, 2), (400, 300)),
+        ((400, 300), (1, 1)),
+        ((1, 1), (65, 63)),
+    ],
+)
+def test_extreme_scales_are_identical_to_pillow(
+    kernels: str, source: tuple[int, int], target: tuple[int, int], interpolation: str
+) -> None:
+    data = make_jpeg(*source)
+    np.testing.assert_array_equal(
+        stretch(data, *target, interpolation), resize_with_pillow(data, *target, interpolation), err_msg=kernels
+    )
+
+
+def test_overshoot_is_clipped_like_pillows(kernels: str) -> None:
+    # Edges between black and white make lanczos and bicubic overshoot most.
+    y, x = np.mgrid[0:90, 0:301]
+    stripes = np.where((x // 9 + y // 7) % 2, 255, 0).astype(np.uint8)[..., None].repeat(3, axis=2)
+    data = encode(Image.fromarray(stripes), "PNG")
+    for target in ((97, 31), (640, 200)):
+        for interpolation in ("bicubic", "lanczos"):
+            expected = resize_with_pillow(data, *target, interpolation)
+            assert expected.min() == 0
+            assert expected.max() == 255
+            np.testing.assert_array_equal(stretch(data, *target, interpolation), expected, err_msg=kernels)
+
+
+def test_every_processor_has_the_portable_variant() -> None:
+    names = native.kernel_names()
+    assert names[-1] == "scalar"
+    assert not native.select_kernels("abacus")
+
+
+@pytest.mark.parametrize("interpolation", ["area", "bilinear", "bicubic", "lanczos", "neighbor"])
+@pytest.mark.parametrize("mode", ["pad", None])
+def test_the_builders_descriptions_are_served_with_the_same_pixels(interpolation: str, mode: Any) -> None:
+    data = make_jpeg(200, 140)
+    desc = get_video_filter_desc(scale_width=64, scale_height=48, scale_algo=interpolation, scale_mode=mode)
+    frames = decode_packets(demux_image(data), filter_desc=desc)
+    expected = load_image_batch(
+        [data],
+        width=64,
+        height=48,
+        mode=mode or "stretch",
+        interpolation="nearest" if interpolation == "neighbor" else interpolation,  # type: ignore[arg-type]
+    )
+    np.testing.assert_array_equal(to_numpy(convert_frames(frames)), to_numpy(expected)[0])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"mode": "crop"}, "`mode` must be one of 'pad', 'stretch', got 'crop'"),
+        (
+            {"interpolation": "cubic"},
+            "`interpolation` must be one of 'nearest', 'area', 'bilinear', 'bicubic', 'lanczos', got 'cubic'",
+        ),
+        ({"width": 0}, "`width` must be from 1 to 65535 pixels, got 0"),
+        ({"height": -4}, "`height` must be from 1 to 65535 pixels, got -4"),
+        ({"width": 65536}, "`width` must be from 1 to 65535 pixels, got 65536"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_is_accepted(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        load_image_batch([make_jpeg()], **{"width": 8, "height": 8, **keywords})
+
+
+@pytest.mark.parametrize("width", [2.5, "224", [1]])
+def test_a_size_must_be_an_integer(width: Any) -> None:
+    with pytest.raises(TypeError, match=f"`width` must be an integer or None, got {type(width).__name__}"):
+        load_image_batch([make_jpeg()], width=width, height=8)
+
+
+def test_numpy_integers_are_sizes() -> None:
+    batch = load_image_batch([make_jpeg()], width=np.int32(9), height=np.uint8(7))  # type: ignore[arg-type]
+    assert batch.shape == (1, 7, 9, 3)

@@ -1,0 +1,109 @@
+"""Many threads at once, and none of them in another's way."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from spdl.io import convert_frames, decode_packets, demux_image, load_image_batch, to_numpy
+from tests.io.images import encode, make_image, make_jpeg, write_jpegs
+
+
+def test_eight_threads_agree(tmp_path: Path) -> None:
+    # Hammers the per-thread scratch: sizes, formats and failures alternate in every thread.
+    paths = write_jpegs(tmp_path, 6, 150, 100)
+    sources = [*paths, make_jpeg(40, 90), encode(make_image(70, 50), "PNG"), b"broken", make_jpeg()[:300]]
+
+    def load(shift: int) -> object:
+        rotated = sources[shift:] + sources[:shift]
+        batches = [load_image_batch(rotated, width=size, height=size, strict=False) for size in (20, 50, 20)]
+        return [to_numpy(batch).sum() for batch in batches]
+
+    expected = load(0)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(load, [i % len(sources) for i in range(64)])) == [expected] * 64
+
+
+def test_packets_taken_by_many_threads_go_to_one(tmp_path: Path) -> None:
+    path = write_jpegs(tmp_path, 1)[0]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(50):
+            packets = demux_image(path)
+            barrier = threading.Barrier(8)
+
+            def decode() -> bool:
+                barrier.wait()  # noqa: B023 - all have run before the next round.
+                try:
+                    convert_frames(decode_packets(packets))  # noqa: B023
+                except TypeError:
+                    return False
+                return True
+
+            assert sorted(pool.map(lambda _: decode(), range(8))) == [False] * 7 + [True]
+
+
+def test_python_runs_while_a_batch_is_decoded(tmp_path: Path) -> None:
+    # One call alone would hold the GIL from before the counter starts until after it ends.
+    sources = write_jpegs(tmp_path, 4, 800, 600) * 40
+    done = threading.Event()
+
+    def load() -> None:
+        load_image_batch(sources, width=64, height=64)
+        done.set()
+
+    thread = threading.Thread(target=load)
+    ticks = 0
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+        done.wait(0.001)
+    thread.join()
+    assert ticks > 5
+
+
+def test_threads_caught_decoding_do_not_crash_the_end_of_the_process(tmp_path: Path) -> None:
+    paths = write_jpegs(tmp_path, 4, 300, 200)
+    program = textwrap.dedent(f"""
+        import threading, time
+        import spdl.io
+        def work():
+            while True:
+                batch = spdl.io.load_image_batch({paths!r} * 2, width=64, height=64)
+                spdl.io.convert_frames(spdl.io.decode_packets(spdl.io.demux_image({paths[0]!r})))
+        for _ in range(6):
+            threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.2)
+    """)
+    for _ in range(5):
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_fork_can_decode(tmp_path: Path) -> None:
+    paths = write_jpegs(tmp_path, 2)
+    program = textwrap.dedent(f"""
+        import os
+        import spdl.io
+        expected = spdl.io.to_numpy(spdl.io.load_image_batch({paths!r}, width=20, height=20)).sum()
+        child = os.fork()
+        if child == 0:
+            same = spdl.io.to_numpy(spdl.io.load_image_batch({paths!r}, width=20, height=20)).sum() == expected
+            os._exit(0 if same else 1)
+        print(os.waitpid(child, 0)[1])
+    """)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+def test_results_do_not_depend_on_what_a_thread_did_before() -> None:
+    # Tables and buffers are kept from image to image; none may show through.
+    data = make_jpeg(211, 97)
+    alone = to_numpy(load_image_batch([data], width=60, height=60))
+    for other in (make_jpeg(500, 375), make_jpeg(3, 3), encode(make_image(400, 10), "PNG")):
+        for interpolation in ("nearest", "lanczos", "bilinear", "area", "bicubic"):
+            load_image_batch([other], width=60, height=60, interpolation=interpolation)
+        np.testing.assert_array_equal(to_numpy(load_image_batch([data], width=60, height=60)), alone)
