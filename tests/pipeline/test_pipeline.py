@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -323,6 +324,34 @@ def test_the_source_runs_no_further_ahead_than_said() -> None:
         time.sleep(0.05)
         # One was read; the sink holds 1, the stage's slots 2, its queue 2, one may be in hand. The reference: 10.
         assert source.position <= 1 + 1 + 2 + 2 + 1
+
+
+def test_the_engine_keeps_no_item_that_was_read() -> None:
+    class Item:
+        pass
+
+    alive: weakref.WeakSet[Item] = weakref.WeakSet()
+
+    def items() -> Iterator[Item]:
+        for _ in range(50):
+            item = Item()
+            alive.add(item)
+            yield item
+            del item
+        gate.wait(10)
+
+    def replace(_: Item) -> Item:
+        item = Item()
+        alive.add(item)
+        return item
+
+    gate = threading.Event()
+    pipeline = build(items(), replace, concurrency=2, num_threads=2)
+    with pipeline.auto_stop():
+        for _ in range(50):
+            pipeline.get_item(timeout=10)
+        assert wait_until(lambda: not alive), f"{len(alive)} items are still referenced"
+        gate.set()
 
 
 def test_a_blocked_pipeline_costs_no_cpu() -> None:

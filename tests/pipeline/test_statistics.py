@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStatistics
-from spdl.pipeline._bottleneck import bottleneck
+from spdl.pipeline import PipelineBuilder, PipelineStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,12 +99,14 @@ def test_busy_time_is_that_of_the_op_alone() -> None:
     statistics = finished(source(range(40)).pipe(sleep(0.005), concurrency=2).pipe(sleep(0.001)))
     first, second = statistics.stages[1:3]
     assert first.busy_seconds >= 40 * 0.005
-    assert first.busy_seconds < 3 * 40 * 0.005
     assert second.busy_seconds >= 40 * 0.001
-    assert second.busy_seconds < first.busy_seconds
-    assert first.cpu_seconds < 0.5 * first.busy_seconds
-    assert 0.5 < first.busy_share <= 1
-    assert second.starved_seconds > 0.3 * statistics.elapsed
+    assert first.busy_seconds <= 2 * statistics.elapsed
+    assert second.busy_seconds <= statistics.elapsed
+    assert first.cpu_seconds < first.busy_seconds
+    assert 0 < first.busy_share <= 1
+    # The second stage has one slot: it works, or it waits.
+    assert second.starved_seconds + second.busy_seconds <= statistics.elapsed * 1.01
+    assert second.starved_seconds > 0
 
 
 def test_cpu_time_of_ops_long_and_short() -> None:
@@ -121,39 +121,3 @@ def test_time_stops_with_the_pipeline() -> None:
     with source(range(3)).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
         assert list(pipeline) == [0, 1, 2]
     assert pipeline.statistics() == pipeline.statistics()
-
-
-def verdict(builder: PipelineBuilder[Any], num_threads: int = 4, pause: float = 0) -> str:
-    pipeline: Pipeline[Any] = builder.add_sink(2).build(num_threads=num_threads)
-    with pipeline.auto_stop():
-        for _ in pipeline:
-            time.sleep(pause)
-        return pipeline.statistics().bottleneck
-
-
-def slow_source() -> Iterator[int]:
-    for i in range(40):
-        time.sleep(0.003)
-        yield i
-
-
-def test_the_bottleneck_is_named() -> None:
-    stages = source(range(40)).pipe(lambda x: x, name="quick").pipe(sleep(0.004), name="slow")
-    assert re.match("Stage 'slow' is the limit: its only slot was busy [89].", verdict(stages))
-    assert "its 2 slots were" in verdict(source(range(40)).pipe(sleep(0.006), concurrency=2))
-    assert verdict(source(range(40)).pipe(lambda x: x), pause=0.004).startswith("The consumer is the limit")
-    assert verdict(source(range(40)), pause=0.004).startswith("The consumer is the limit")
-    assert verdict(source(slow_source()).pipe(lambda x: x)).startswith("The source is the limit")
-    two = source(range(60)).pipe(sleep(0.004), concurrency=4).pipe(sleep(0.004), concurrency=4)
-    assert verdict(two, num_threads=2).startswith("The threads are the limit: all 2")
-
-
-def test_the_bottleneck_of_nothing() -> None:
-    assert source([]).add_sink(1).build(num_threads=1).statistics().bottleneck == "Nothing has run yet."
-    assert bottleneck(source([]).add_sink(1).build(num_threads=1).statistics().stages, 1.0, 1) == "Nothing has run yet."
-
-
-def test_the_cpu_as_bottleneck(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spdl.pipeline._bottleneck.available_cores", lambda: 1.0)
-    sentence = verdict(source(range(60)).pipe(burn(0.002), name="burn", concurrency=2))
-    assert re.match("The CPU is the limit: .* of 1 cores, most of it in stage 'burn'", sentence)

@@ -27,10 +27,10 @@ def serve(engine: Engine) -> None:
         while not (engine.stopping or engine.done):
             if engine.waiting and (node := engine.select()) is not None:
                 _carry(engine, node, None, None)
-            elif not engine.source.pullable():
+            elif engine.source.pullable():
+                _pull(engine)
+            else:
                 _idle(engine, gate)
-            elif (pulled := _pull(engine)) is not None:
-                _carry(engine, *pulled)
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
         engine.failures.append(("engine", error))
         engine.request_stop()
@@ -120,8 +120,8 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  
     engine.permits += 1
 
 
-def _pull(engine: Engine) -> tuple[Node, Root, Any] | None:
-    """Pull one item with the token. Returns the item and its first stage, or None if it was put into a queue."""
+def _pull(engine: Engine) -> None:
+    """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held."""
     source = engine.source
     source.pulling = True
     source.pulling_since = begin = perf_counter()
@@ -155,11 +155,11 @@ def _pull(engine: Engine) -> tuple[Node, Root, Any] | None:
             and first.running < first.limit
             and first.running + len(first.out) < first.room
         ):
-            return first, source.lineage.admit(), value
-        source.admit(value)
+            _carry(engine, first, source.lineage.admit(), value)
+        else:
+            source.admit(value)
     else:
         engine.rubbish.append(value)
-    return None
 
 
 def _idle(engine: Engine, gate: Lock) -> None:
