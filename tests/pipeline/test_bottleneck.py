@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+
 from spdl.pipeline import PipelineBuilder, StageStatistics
 from spdl.pipeline._bottleneck import bottleneck
 

@@ -38,6 +38,7 @@ class Engine:
         "__weakref__",
         "done",
         "failures",
+        "forked",
         "gates",
         "idle",
         "inside",
@@ -82,8 +83,10 @@ class Engine:
         self.rubbish: list[Any] = []
         self.stopping = False
         self.done = False
-        # The consumer's thread while it is in one of the engine's critical sections.
-        self.inside = 0
+        # The consumers' threads that are in one of the engine's critical sections.
+        self.inside: list[int] = []
+        # This is a copy in a forked child; the threads stayed in the parent.
+        self.forked = False
         self.started_at = self.stopped_at = 0.0
 
     def connect(self, source: Iterable[Any] | AsyncIterable[Any], nodes: list[Node]) -> None:
@@ -268,5 +271,5 @@ class Engine:
         return (
             current in self.threads
             or (self.lane is not None and current is self.lane.thread)
-            or self.inside == get_ident()
+            or get_ident() in self.inside
         )

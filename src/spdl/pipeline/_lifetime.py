@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
     from ._engine import Engine
 
-__all__ = ["STOP_SECONDS", "join", "was_forked", "watch"]
+__all__ = ["STOP_SECONDS", "end_threads", "watch"]
 
 # How long `stop` waits for running ops when the caller names no time.
 STOP_SECONDS = 10.0
 
+# A source that blocks in `next()` cannot be interrupted: its daemon thread is left behind after this long.
+_SOURCE_GRACE = 0.5
+
 _RUNNING: WeakSet[Engine] = WeakSet()
-_FORKED: WeakSet[Engine] = WeakSet()
 
 
 def watch(engine: Engine) -> None:
@@ -28,13 +30,21 @@ def watch(engine: Engine) -> None:
     _RUNNING.add(engine)
 
 
-def was_forked(engine: Engine) -> bool:
-    """Whether the engine was running in a parent process, whose threads did not come along."""
-    return engine in _FORKED
+def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
+    """Ask the engine's threads to end and wait for them.
+
+    Returns:
+        Those that still run ops after ``seconds``. A thread that waits for the source is not among them.
+    """
+    engine.request_stop()
+    begin = monotonic()
+    alive = _join(engine, begin + min(seconds, _SOURCE_GRACE))
+    if len(alive) > int(engine.source.pulling):
+        alive = _join(engine, begin + seconds)
+    return alive if len(alive) > int(engine.source.pulling) else []
 
 
-def join(engine: Engine, deadline: float) -> list[threading.Thread]:
-    """Wait for the engine's threads. Returns those still alive at the deadline (of `time.monotonic`)."""
+def _join(engine: Engine, deadline: float) -> list[threading.Thread]:
     threads = [*engine.threads]
     if engine.lane is not None:
         threads.append(engine.lane.thread)
@@ -51,13 +61,13 @@ def _stop_all() -> None:
         engine.request_stop()
     deadline = monotonic() + STOP_SECONDS
     for engine in engines:
-        join(engine, deadline)
+        end_threads(engine, max(0.0, deadline - monotonic()))
 
 
 def _mark_forked() -> None:
     for engine in list(_RUNNING):
-        _FORKED.add(engine)
-        _RUNNING.discard(engine)
+        engine.forked = True
+    _RUNNING.clear()
 
 
 atexit.register(_stop_all)

@@ -7,7 +7,6 @@ import traceback
 import weakref
 from contextlib import contextmanager
 from threading import Lock, get_ident
-from time import monotonic
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from . import _lifetime
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Pipeline", "PipelineIterator"]
 
 T = TypeVar("T")
-
-# A source that blocks in `next()` cannot be interrupted: `stop` leaves its daemon thread behind after this long.
-_SOURCE_GRACE = 0.5
 
 
 class Pipeline(Generic[T]):
@@ -93,15 +89,13 @@ class Pipeline(Generic[T]):
         if not self._started:
             return
         engine = self._engine
-        engine.request_stop()
-        if engine.is_mine():
+        if engine.forked:
             return
-        now = monotonic()
-        deadline = now + (_lifetime.STOP_SECONDS if timeout is None else max(0.0, timeout))
-        alive = _lifetime.join(engine, min(deadline, now + _SOURCE_GRACE))
-        if len(alive) > int(engine.source.pulling):
-            alive = _lifetime.join(engine, deadline)
-        if len(alive) > int(engine.source.pulling):
+        if engine.is_mine():
+            engine.request_stop()
+            return
+        alive = _lifetime.end_threads(engine, _lifetime.STOP_SECONDS if timeout is None else max(0.0, timeout))
+        if alive:
             raise TimeoutError(_describe_stragglers(engine, alive))
         failure = engine.failure()
         if failure is not None and not self._observed:
@@ -178,35 +172,39 @@ class Pipeline(Generic[T]):
 
     def _tell_room(self) -> None:
         engine = self._engine
-        engine.inside = get_ident()
+        if engine.forked:
+            return
+        with self._inside(), engine.lock:
+            engine.room_in_sink()
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Mark this thread for the length of a critical section, so that a signal handler's `stop` does not wait."""
+        inside = self._engine.inside
         try:
-            with engine.lock:
-                engine.room_in_sink()
+            inside.append(get_ident())
+            yield
         finally:
-            engine.inside = 0
+            inside.remove(get_ident())
 
     def _wait(self, timeout: float | None) -> None:
         """Wait until the sink may hold something. Raises if it will not, or not in time."""
         if not self._started:
             self.start()
         engine = self._engine
-        if _lifetime.was_forked(engine):
+        if engine.forked:
             raise RuntimeError(
                 "The pipeline was started before this process was forked, and its threads stayed in the parent. "
                 "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
             )
         gate = Lock()
         gate.acquire()
-        engine.inside = get_ident()
-        try:
-            with engine.lock:
-                if engine.sink.entries:
-                    return
-                if engine.done or engine.stopping:
-                    self._raise_end()
-                engine.sink.readers.append(gate)
-        finally:
-            engine.inside = 0
+        with self._inside(), engine.lock:
+            if engine.sink.entries:
+                return
+            if engine.done or engine.stopping:
+                self._raise_end()
+            engine.sink.readers.append(gate)
         opened = False
         try:
             opened = gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
