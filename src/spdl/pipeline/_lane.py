@@ -9,6 +9,8 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from types import AsyncGeneratorType

@@ -9,6 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     import threading
 

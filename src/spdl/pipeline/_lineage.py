@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 __all__ = ["Group", "Lineage", "Root", "describe", "positions"]
 
 _SHOWN = 8  # Positions listed in a message before it says how many more there are.

@@ -6,6 +6,8 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from ._engine import Engine
     from ._lineage import Root

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from threading import Lock
 
