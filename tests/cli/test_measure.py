@@ -53,7 +53,8 @@ def test_session_memory_sees_all_processes_of_it() -> None:
         "child = os.fork()\n"
         "if not child: held[:] = b'y' * len(held)\n"
         "print('ready', flush=True)\n"
-        "input()"
+        "os.read(0, 1)\n"
+        "if child: os.waitpid(child, 0)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -63,7 +64,7 @@ def test_session_memory_sees_all_processes_of_it() -> None:
         process.stdout.readline()
         process.stdout.readline()
         memory = session_memory(process.pid)
-        process.stdin.write(b"\n\n")
+        process.stdin.write(b"..")
         process.stdin.close()
         process.wait()
     assert memory is not None
