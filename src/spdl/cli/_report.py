@@ -25,7 +25,7 @@ h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top:
 p.note, footer { color: var(--faint); font-size: .9rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; white-space: nowrap; }
 td.ours, th.ours { color: var(--ours); font-weight: 600; }
 .scroll { overflow-x: auto; }
 svg { width: 100%; height: auto; font: 14px system-ui, sans-serif; fill: currentColor; }
