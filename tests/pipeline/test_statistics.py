@@ -77,9 +77,6 @@ def test_generators_count_items_and_results_apart() -> None:
 
 def test_in_flight_is_what_is_neither_delivered_nor_dropped() -> None:
     gate = threading.Event()
-    pipeline = source(range(8)).disaggregate().add_sink(8).build(num_threads=1)
-    pipeline.start()
-    pipeline.stop()
     pipeline = (
         source([[1, 2], [3, 4]]).disaggregate().pipe(lambda x: gate.wait(10) and x).add_sink(8).build(num_threads=2)
     )
