@@ -1,7 +1,6 @@
 #pragma once
 
 #include <Python.h>
-#include <cxxabi.h>
 #include <unistd.h>
 
 namespace spdl {
@@ -9,8 +8,8 @@ namespace spdl {
 // Releases the GIL for its lifetime.
 //
 // A daemon thread that asks for the GIL back while the interpreter shuts down is ended by CPython before 3.14 with
-// pthread_exit, whose unwinding no C++ destructor survives: the process would abort. Such a thread sleeps until the
-// process ends instead, which is what CPython 3.14 does.
+// pthread_exit, whose unwinding no C++ destructor survives: the process would abort. Such a thread is caught and sleeps
+// until the process ends, which is what CPython 3.14 does.
 class ReleasedGil {
   public:
     ReleasedGil() : state_(PyEval_SaveThread()) {}
@@ -19,7 +18,7 @@ class ReleasedGil {
     ~ReleasedGil() {
         try {
             PyEval_RestoreThread(state_);
-        } catch (abi::__forced_unwind&) {
+        } catch (...) {
             for (;;) {
                 ::pause();
             }

@@ -74,14 +74,15 @@ int VerticalPass::write_next(const RowRing& rows, int width, std::uint8_t* to) {
 void HorizontalFirstSink::begin(const FilterPlan& plan, Pixels to) {
     plan_ = plan;
     to_ = to;
-    int rows = kMaxRows;
+    waiting_ = 0;
+    int rows = kCollected + kMaxRows;
     if (plan.vertical != nullptr) {
         vertical_.begin(plan);
         rows += plan.vertical->max_taps;
     }
     narrowed_.begin(rows, plan.size.width, std::max(kReadSlack, kWriteSlack));
     if (plan.horizontal != nullptr) {
-        source_.begin(kMaxRows, plan.from.width, read_slack(*plan.horizontal));
+        source_.begin(kCollected + kMaxRows, plan.from.width, read_slack(*plan.horizontal));
     }
 }
 
@@ -91,15 +92,20 @@ std::uint8_t* HorizontalFirstSink::row(int y) noexcept {
 
 void HorizontalFirstSink::commit(int y, int count) noexcept {
     const int end = y + count;
+    if (end - waiting_ < kCollected && end < plan_.from.height) {
+        return;
+    }
+    const int begin = waiting_;
+    waiting_ = end;
     if (plan_.horizontal != nullptr) {
-        for (int first = y; first < end; first += kPair) {
+        for (int first = begin; first < end; first += kPair) {
             const std::uint8_t* const sources[kPair] = {source_.row(first), source_.row(first + 1)};
             std::uint8_t* const outputs[kPair] = {narrowed_.row(first), narrowed_.row(first + 1)};
             plan_.kernels->horizontal(*plan_.horizontal, sources, outputs, std::min(end - first, kPair));
         }
     }
     if (plan_.vertical == nullptr) {
-        for (int i = y; i < end; ++i) {
+        for (int i = begin; i < end; ++i) {
             std::memcpy(to_.row(i), narrowed_.row(i), row_bytes(plan_.size.width));
         }
         return;

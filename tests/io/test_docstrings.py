@@ -1,0 +1,30 @@
+"""The examples in the docstrings of spdl.io run and show what they say."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import spdl.io
+from tests.io.images import make_jpeg
+
+MODULES = sorted(f"spdl.io.{module.name}" for module in pkgutil.iter_modules(spdl.io.__path__))
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("._native")])
+def test_the_examples_run(name: str, tmp_path: Path) -> None:
+    if name == "spdl.io._arrays":
+        pytest.importorskip("torch")
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(make_jpeg(500, 375))
+    module = importlib.import_module(name)
+    names = vars(spdl.io) | vars(module) | {"photo": photo}
+    results = doctest.testmod(module, extraglobs=names, raise_on_error=False)
+    assert results.failed == 0
+
+
+def test_every_public_function_has_an_example() -> None:
+    functions = [getattr(spdl.io, name) for name in spdl.io.__all__ if name.islower()]
+    assert [function.__name__ for function in functions if ">>>" not in (function.__doc__ or "")] == []
