@@ -14,7 +14,7 @@ import json
 import resource
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +32,8 @@ def batch_call(resize: str, kernels: str) -> Callable[[list[str]], object]:
     if not native.select_kernels(kernels):
         raise SystemExit(f"this processor does not run {kernels!r}")
     mode, interpolation = resize.split("-")
-    return lambda paths: spdl.io.load_image_batch(
-        paths, width=SIZE, height=SIZE, mode=mode, interpolation=interpolation
-    )
+    keywords: dict[str, Any] = {"width": SIZE, "height": SIZE, "mode": mode, "interpolation": interpolation}
+    return lambda paths: spdl.io.load_image_batch(paths, **keywords)
 
 
 def seed_flow(resize: str) -> Callable[[list[str]], object]:

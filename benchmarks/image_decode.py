@@ -4,10 +4,12 @@ Claims, on the demo's photos (500x375, quality 94, 4:2:0), each contender in pro
 alternating run, medians:
 
 * one `load_image_batch` call per batch of 32 loads at least 2.5 times the images of the reference's seed flow (demux,
-  decode, convert; spdl 0.8.0) in the same resize mode;
+  decode with `get_video_filter_desc(scale_width=224, scale_height=224)`, convert; spdl 0.8.0) with the resize of that
+  flow, which pads and is bicubic;
 * its pixels are those of Pillow's antialiased resize: mean difference at most 0.5 level, 99.9th percentile at most 4.
 
-How close it comes to libjpeg-turbo's bare decoding, which neither reads nor resizes, is reported beside it.
+Reported beside it: the same for a bilinear stretch, which costs the reference less, and how close it all comes to
+libjpeg-turbo's bare decoding, which neither reads nor resizes.
 
 Run it as `python benchmarks/image_decode.py [--rounds N] [--json FILE] [--photos DIR] [--reference PYTHON]`. Without
 --reference, the reference is installed into an environment of its own in the user's cache.
@@ -119,8 +121,7 @@ def judge(medians: dict[str, dict[str, float]], difference: dict[str, float]) ->
         verdict[f"share_of_bare_decode, {resize}"] = ours / medians[BARE]["images_per_cpu_second"]
         if (reference := medians.get(f"{REFERENCE}, {resize}")) is not None:
             verdict[f"ratio_to_reference, {resize}"] = ours / reference["images_per_cpu_second"]
-    ratios = [value for key, value in verdict.items() if key.startswith("ratio")]
-    verdict["holds"] = verdict["pixels_hold"] and all(ratio >= RATIO_MARK for ratio in ratios)
+    verdict["holds"] = verdict["pixels_hold"] and verdict.get(f"ratio_to_reference, {PAD}", RATIO_MARK) >= RATIO_MARK
     return verdict
 
 

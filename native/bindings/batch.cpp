@@ -41,12 +41,13 @@ struct Sources {
 
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
 
-std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const Resize& resize) {
+std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const Resize& resize,
+                                                   const Storage* storage) {
     const Sources sources(objects);
     Batch batch;
     {
         const ReleasedGil released;
-        batch = load_batch(sources.sources, resize);
+        batch = load_batch(sources.sources, resize, storage);
     }
     Failures failures;
     for (Failure& failure : batch.failures) {
@@ -62,7 +63,7 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
 }  // namespace
 
 void bind_batch(nb::module_& module) {
-    module.def("load_batch", &load, nb::arg("sources"), nb::arg("resize"));
+    module.def("load_batch", &load, nb::arg("sources"), nb::arg("resize"), nb::arg("storage").none());
 }
 
 }  // namespace spdl

@@ -106,7 +106,19 @@ CpuBuffer::~CpuBuffer() {
     }
 }
 
+void make_storage(Storage* self, std::size_t size) {
+    // Checked as an array is: against the machine's memory.
+    const Buffer fits = allocate({size}, ElementType::kUint8);
+    new (self) Storage{std::static_pointer_cast<AlignedBuffer>(fits.owner)};
+}
+
 void bind_buffer(nb::module_& module) {
+    nb::class_<Storage>(module, "CPUStorage", "Memory that convert_frames and load_image_batch can make arrays in.")
+        .def("__init__", &make_storage, nb::arg("size"))
+        .def_prop_ro(
+            "nbytes", [](const Storage& self) { return self.memory->size(); }, "The size in bytes.")
+        .def("__repr__",
+             [](const Storage& self) { return "CPUStorage(" + std::to_string(self.memory->size()) + " bytes)"; });
     static PyType_Slot slots[] = {
         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
         {Py_tp_clear, reinterpret_cast<void*>(clear)},

@@ -96,12 +96,12 @@ FramesObject decode_filtered(PacketsObject& object, const std::string& filters, 
                        run(packets->name, [&] { return packets->image->decode_filtered(filters, options); }));
 }
 
-CpuBuffer convert_one(FramesObject& object) {
+CpuBuffer convert_one(FramesObject& object, const Storage* storage) {
     std::shared_ptr<Frames> frames = object.take();
-    return CpuBuffer(run(frames->name, [&] { return convert_image(std::move(frames->image)); }));
+    return CpuBuffer(run(frames->name, [&] { return convert_image(std::move(frames->image), storage); }));
 }
 
-CpuBuffer convert_many(const nb::list& objects) {
+CpuBuffer convert_many(const nb::list& objects, const Storage* storage) {
     std::vector<std::shared_ptr<Frames>> frames;
     frames.reserve(objects.size());
     for (const nb::handle object : objects) {
@@ -118,7 +118,7 @@ CpuBuffer convert_many(const nb::list& objects) {
         for (const auto& frame : frames) {
             images.push_back(&frame->image);
         }
-        Buffer buffer = convert_images(images);
+        Buffer buffer = convert_images(images, storage);
         frames.clear();
         return buffer;
     }));
@@ -250,8 +250,8 @@ void bind_images(nb::module_& module) {
     module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"));
     module.def("decode_resized", &decode_resized, nb::arg("packets"), nb::arg("resize"), nb::arg("options"));
     module.def("decode_filtered", &decode_filtered, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
-    module.def("convert_one", &convert_one, nb::arg("frames"));
-    module.def("convert_many", &convert_many, nb::arg("frames"));
+    module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());
+    module.def("convert_many", &convert_many, nb::arg("frames"), nb::arg("storage").none());
 }
 
 }  // namespace spdl

@@ -15,7 +15,8 @@ std::string describe(Size size) {
 
 class BatchWriter {
   public:
-    BatchWriter(std::size_t capacity, const Resize& resize) : capacity_(capacity), resize_(resize) {}
+    BatchWriter(std::size_t capacity, const Resize& resize, const Storage* storage)
+        : capacity_(capacity), resize_(resize), storage_(storage) {}
 
     void add(const Source& source) {
         ThreadScratch& scratch = thread_scratch();
@@ -42,13 +43,16 @@ class BatchWriter {
   private:
     void allocate_for(Size size) {
         check_size(size, "an output size");
-        images_ = allocate({capacity_, static_cast<std::size_t>(size.height), static_cast<std::size_t>(size.width), 3},
-                           ElementType::kUint8);
+        std::vector<std::size_t> shape{capacity_, static_cast<std::size_t>(size.height),
+                                       static_cast<std::size_t>(size.width), 3};
+        images_ = storage_ == nullptr ? allocate(std::move(shape), ElementType::kUint8)
+                                      : allocate_in(*storage_, std::move(shape), ElementType::kUint8);
         size_ = size;
     }
 
     std::size_t capacity_;
     const Resize& resize_;
+    const Storage* storage_;
     Buffer images_;
     Size size_;
     std::size_t loaded_ = 0;
@@ -56,8 +60,8 @@ class BatchWriter {
 
 }  // namespace
 
-Batch load_batch(std::span<const Source> sources, const Resize& resize) {
-    BatchWriter writer(sources.size(), resize);
+Batch load_batch(std::span<const Source> sources, const Resize& resize, const Storage* storage) {
+    BatchWriter writer(sources.size(), resize, storage);
     std::vector<Failure> failures;
     for (std::size_t index = 0; index < sources.size(); ++index) {
         try {

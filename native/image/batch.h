@@ -36,7 +36,7 @@ struct Batch {
 };
 
 // Reads, decodes and resizes every source into its row of one batch. Those that fail are left out, the order of the
-// others is kept.
-Batch load_batch(std::span<const Source> sources, const Resize& resize);
+// others is kept. Where there is a storage, the batch is made in it.
+Batch load_batch(std::span<const Source> sources, const Resize& resize, const Storage* storage);
 
 }  // namespace spdl

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "core/aligned_buffer.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -27,6 +26,15 @@ std::string describe(const std::vector<std::size_t>& shape) {
 }
 
 }  // namespace
+
+Buffer allocate_in(const Storage& storage, std::vector<std::size_t> shape, ElementType type) {
+    Buffer buffer{storage.memory, storage.memory->data(), std::move(shape), type};
+    if (buffer.bytes() > storage.memory->size()) {
+        throw MediaError("the storage of " + std::to_string(storage.memory->size()) + " bytes is too small for the " +
+                         std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape));
+    }
+    return buffer;
+}
 
 Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
     std::size_t bytes = element_bytes(type);

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/aligned_buffer.h"
+
 namespace spdl {
 
 enum class ElementType { kUint8, kUint16, kFloat32 };
@@ -28,6 +30,15 @@ struct Buffer {
         return size;
     }
 };
+
+// Memory that arrays can be made in again and again.
+struct Storage {
+    std::shared_ptr<AlignedBuffer> memory;
+};
+
+// An array of this shape at the start of `storage`, which it keeps alive; what was there stays. Throws MediaError where
+// it does not fit.
+Buffer allocate_in(const Storage& storage, std::vector<std::size_t> shape, ElementType type);
 
 // An array of this shape, not initialised. Throws MediaError where the machine has less memory than it takes, and
 // std::bad_alloc where the system refuses it.

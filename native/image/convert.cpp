@@ -15,21 +15,25 @@ std::string describe(const AVFrame& frame) {
            (format == nullptr ? "unknown" : format);
 }
 
+Buffer make_buffer(std::vector<std::size_t> shape, ElementType type, const Storage* storage) {
+    return storage == nullptr ? allocate(std::move(shape), type) : allocate_in(*storage, std::move(shape), type);
+}
+
 }  // namespace
 
-Buffer convert_image(DecodedImage image) {
+Buffer convert_image(DecodedImage image, const Storage* storage) {
     AVFrame& frame = *image.frame;
     FrameLayout layout = frame_layout(frame);
-    if (is_array(frame, layout)) {
+    if (storage == nullptr && is_array(frame, layout)) {
         std::uint8_t* const data = frame.data[0];
         return {std::shared_ptr<AVFrame>(std::move(image.frame)), data, std::move(layout.shape), layout.type};
     }
-    Buffer buffer = allocate(layout.shape, layout.type);
+    Buffer buffer = make_buffer(layout.shape, layout.type, storage);
     copy_frame(frame, layout, buffer.data);
     return buffer;
 }
 
-Buffer convert_images(std::span<const DecodedImage* const> images) {
+Buffer convert_images(std::span<const DecodedImage* const> images, const Storage* storage) {
     const AVFrame& first = *images.front()->frame;
     for (std::size_t i = 1; i < images.size(); ++i) {
         const AVFrame& frame = *images[i]->frame;
@@ -42,7 +46,7 @@ Buffer convert_images(std::span<const DecodedImage* const> images) {
     const FrameLayout layout = frame_layout(first);
     std::vector<std::size_t> shape = layout.shape;
     shape.insert(shape.begin(), images.size());
-    Buffer buffer = allocate(std::move(shape), layout.type);
+    Buffer buffer = make_buffer(std::move(shape), layout.type, storage);
     const std::size_t bytes = layout.bytes();
     for (std::size_t i = 0; i < images.size(); ++i) {
         copy_frame(*images[i]->frame, layout, buffer.data + i * bytes);

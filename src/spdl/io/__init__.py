@@ -15,13 +15,15 @@ from spdl.io._demux import demux_image
 from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import get_filter_desc, get_video_filter_desc
 from spdl.io._image import load_image
+from spdl.io._storage import cpu_storage
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, ImageCodec, ImageFrames, ImagePackets
+    from spdl.io._native import CPUBuffer, CPUStorage, ImageCodec, ImageFrames, ImagePackets
 
 __all__ = [
     "ArrayInterface",
     "CPUBuffer",
+    "CPUStorage",
     "DecodeConfig",
     "DemuxConfig",
     "ImageCodec",
@@ -29,6 +31,7 @@ __all__ = [
     "ImagePackets",
     "LoadFailure",
     "convert_frames",
+    "cpu_storage",
     "decode_config",
     "decode_packets",
     "demux_config",
@@ -41,7 +44,7 @@ __all__ = [
     "to_torch",
 ]
 
-_NATIVE_CLASSES = ("CPUBuffer", "ImageCodec", "ImageFrames", "ImagePackets")
+_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "ImageCodec", "ImageFrames", "ImagePackets")
 
 
 def __getattr__(name: str) -> object:

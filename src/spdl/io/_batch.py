@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from spdl.io._config import DecodeConfig, DemuxConfig
-    from spdl.io._native import CPUBuffer, ImageFrames
+    from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
 
 _SHOWN_FAILURES = 5
 
@@ -34,6 +34,7 @@ def load_image_batch(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT_FILTER_DESC,
     device_config: None = None,
+    storage: CPUStorage | None = None,
     mode: Mode = "pad",
     interpolation: Interpolation = "bicubic",
     strict: bool = True,
@@ -61,6 +62,8 @@ def load_image_batch(
         filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `mode`,
             `interpolation` and `pix_fmt` then have no effect.
         device_config: Must be None: this build decodes on the CPU.
+        storage: Where to make the array, from `cpu_storage`. It overwrites what was made there before. None is memory
+            of its own.
         mode: ``"pad"`` keeps the aspect ratio and centres the image on black, ``"stretch"`` fills the size.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         strict: Whether an image that fails is an error. Otherwise it is left out, the order of the others is kept, and
@@ -89,7 +92,7 @@ def load_image_batch(
     sources = tuple(resolve(source) for source in given)
 
     if pix_fmt == "rgb24" and demux_config is None and decode_config is None and filter_desc == DEFAULT_FILTER_DESC:
-        buffer, reasons = native.load_batch(sources, resize)
+        buffer, reasons = native.load_batch(sources, resize, storage)
     else:
         if filter_desc == DEFAULT_FILTER_DESC:
             filter_desc = get_video_filter_desc(
@@ -99,7 +102,7 @@ def load_image_batch(
                 scale_algo=scale_flags(interpolation),
                 pix_fmt=pix_fmt,
             )
-        buffer, reasons = _load_one_by_one(sources, filter_desc, demux_config, decode_config)
+        buffer, reasons = _load_one_by_one(sources, filter_desc, demux_config, decode_config, storage)
 
     if reasons and (strict or buffer is None):
         raise RuntimeError(_summary(sources, reasons, strict=strict))
@@ -115,6 +118,7 @@ def _load_one_by_one(
     filter_desc: str | None,
     demux_config: DemuxConfig | None,
     decode_config: DecodeConfig | None,
+    storage: CPUStorage | None,
 ) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
     frames: list[ImageFrames] = []
     reasons = []
@@ -124,7 +128,7 @@ def _load_one_by_one(
             frames.append(decode_packets(packets, filter_desc, decode_config))
         except RuntimeError as error:
             reasons.append((index, str(error)))
-    return (convert_frames(frames) if frames else None), reasons
+    return (convert_frames(frames, storage) if frames else None), reasons
 
 
 def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:

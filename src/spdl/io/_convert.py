@@ -9,15 +9,17 @@ from spdl.io._lazy import native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.io._native import CPUBuffer, ImageFrames
+    from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
 
 
-def convert_frames(frames: ImageFrames | Sequence[ImageFrames]) -> CPUBuffer:
+def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStorage | None = None) -> CPUBuffer:
     """Write decoded images into one contiguous array.
 
     Args:
         frames: The frames of one image, or a sequence (a list or tuple) of frames of one size and pixel format. They
             are consumed, also when this fails: to use them again, convert ``frames.clone()``.
+        storage: Where to make the array, from `cpu_storage`. It overwrites what was made there before. None is memory
+            of its own.
 
     Returns:
         The array: (H, W, C) for packed pixel formats such as rgb24, (C, H, W) for planar ones, (1, rows, W) where
@@ -25,8 +27,8 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames]) -> CPUBuffer:
         uint8, or uint16 and float32 for deeper formats. One image whose memory nobody shares is not copied.
 
     Raises:
-        RuntimeError: If the sequence is empty, sizes or formats differ, or the pixel format makes no array (palettes,
-            single bits, odd sides of a subsampled format).
+        RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
+            makes no array (palettes, single bits, odd sides of a subsampled format).
         TypeError: If frames were consumed before, or are no frames.
 
     Example:
@@ -35,9 +37,9 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames]) -> CPUBuffer:
         (4, 375, 500, 3)
     """
     if isinstance(frames, native.ImageFrames):
-        return native.convert_one(frames)
+        return native.convert_one(frames, storage)
     batch = list(frames)
     if not batch:
         msg = "convert_frames got an empty sequence: there is nothing to make an array of"
         raise RuntimeError(msg)
-    return native.convert_many(batch)
+    return native.convert_many(batch, storage)

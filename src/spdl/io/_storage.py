@@ -1,0 +1,40 @@
+"""Memory to be used again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.io._lazy import native
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUStorage
+
+
+def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.
+    """Set memory aside that `convert_frames` and `load_image_batch` can make their arrays in.
+
+    An array made in a storage overwrites the one made in it before: use it only when the program is done with that.
+
+    Args:
+        size: The size in bytes.
+        pin_memory: Whether to lock the pages, for transfers to a GPU. This build has no CUDA: pass False.
+
+    Returns:
+        The storage, not initialised. The arrays made in it keep it alive.
+
+    Raises:
+        RuntimeError: If pinned memory is asked for, or more than the machine has.
+        ValueError: If `size` is not positive.
+
+    Example:
+        >>> storage = cpu_storage(4 * 224 * 224 * 3, pin_memory=False)
+        >>> load_image_batch([photo] * 4, width=224, height=224, storage=storage).shape
+        (4, 224, 224, 3)
+    """
+    if pin_memory:
+        msg = "pinned memory needs CUDA, which this build does not have: pass pin_memory=False"
+        raise RuntimeError(msg)
+    if size < 1:
+        msg = f"`size` must be at least 1 byte, got {size}"
+        raise ValueError(msg)
+    return native.CPUStorage(size)
