@@ -132,14 +132,14 @@ void bind_buffer(nb::module_& module) {
         "it without a copy; the views are writable and keep the memory alive.")
         .def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
         .def_prop_ro("shape", &shape, "The sides, outermost first.")
-        .def_prop_ro("dtype", &dtype, "The element type by NumPy's name: \"uint8\", \"uint16\" or \"float32\".")
+        .def_prop_ro("dtype", &dtype, "The element type by NumPy's name, \"uint8\", \"uint16\" or \"float32\".")
         .def_prop_ro(
             "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
         .def_prop_ro(
             "nbytes", [](const CpuBuffer& self) { return self.buffer.bytes(); }, "The size in bytes.")
         .def_prop_ro(
             "failures", [](const CpuBuffer& self) { return self.failures; },
-            "The images that load_image_batch(..., strict=False) left out: a tuple of LoadFailure.")
+            "What load_image_batch(..., strict=False) left out, as a tuple of LoadFailure.")
         .def(
             "_set_failures", [](CpuBuffer& self, nb::tuple failures) { self.failures = std::move(failures); },
             nb::arg("failures"))

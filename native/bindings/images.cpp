@@ -186,10 +186,10 @@ void bind_codec(nb::module_& module) {
             "The stored pixel format by FFmpeg's name.")
         .def_prop_ro(
             "time_base", [](const CodecInfo& self) { return rational(self.time_base); },
-            "The unit of timestamps in seconds: (numerator, denominator).")
+            "The unit of timestamps in seconds, as (numerator, denominator).")
         .def_prop_ro(
             "sample_aspect_ratio", [](const CodecInfo& self) { return rational(self.sample_aspect_ratio); },
-            "The width of a pixel against its height: (numerator, denominator), (0, 1) where unknown.")
+            "The width of a pixel against its height, as (numerator, denominator), (0, 1) where unknown.")
         .def("__repr__", [](const CodecInfo& self) {
             return "ImageCodec(" + self.name + ", " + std::to_string(self.size.width) + "x" +
                    std::to_string(self.size.height) + ", " + self.pixel_format + ")";
