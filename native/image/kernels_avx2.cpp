@@ -27,93 +27,107 @@ struct WeightPair {
     std::int32_t low;
 };
 
+std::int32_t weight(const ResampleTable& table, std::size_t output, int tap) {
+    return tap < table.taps[output] ? table.weights[output * table.stride + static_cast<std::size_t>(tap)] : 0;
+}
+
 WeightPair weight_pair(const ResampleTable& table, std::size_t output, int tap) {
-    const auto weight = [&](int t) -> std::int32_t {
-        return t < table.taps[output] ? table.weights[output * table.stride + static_cast<std::size_t>(t)] : 0;
-    };
+    const std::int32_t left = weight(table, output, tap);
+    const std::int32_t right = weight(table, output, tap + 1);
     const auto join = [](std::int32_t first, std::int32_t second) {
         return static_cast<std::int32_t>((static_cast<std::uint32_t>(first) & 0xffffU) |
                                          (static_cast<std::uint32_t>(second) << 16U));
     };
-    return {join(weight(tap) >> 8, weight(tap + 1) >> 8), join(weight(tap) & 0xff, weight(tap + 1) & 0xff)};
+    return {join(left >> 8, right >> 8), join(left & 0xff, right & 0xff)};
 }
 
 // Horizontally, a 128-bit lane holds one output pixel: 16 bytes are 5 source pixels, whose taps are paired up by a byte
-// shuffle. Up to 5 taps need one load; more are taken 4 (two pairs) at a time.
+// shuffle, 4 at a time. One tap that is left over comes out of the last load and is multiplied as it is.
 struct Steps {
     int loads;
     int pairs;  // Per load.
+    bool rest;
+
+    [[nodiscard]] int vectors() const { return 2 * loads * pairs + (rest ? 1 : 0); }
 };
 
 Steps steps(const ResampleTable& table) {
-    if (table.max_taps <= 5) {
-        return {1, (table.max_taps + 1) / 2};
-    }
-    return {(table.max_taps + 3) / 4, 2};
+    const bool rest = table.max_taps % 4 == 1 && table.max_taps > 1;
+    return {(table.max_taps + (rest ? 0 : 3)) / 4, table.max_taps <= 2 ? 1 : 2, rest};
 }
 
 constexpr int kGroup = 4;  // Output pixels at a time: two vectors of two.
 
+// Writes the vector in which every integer of a lane is that of the lane's output pixel.
+template <typename PerOutput>
+void pack_vector(std::int32_t*& packed, const ResampleTable& table, int left, PerOutput&& per_output) {
+    for (const int output : {left, left + 2}) {
+        packed = std::fill_n(packed, 4, output < table.output ? per_output(static_cast<std::size_t>(output)) : 0);
+    }
+}
+
 void pack_horizontal(ResampleTable& table) {
     const Steps step = steps(table);
     const int groups = (table.output + kGroup - 1) / kGroup;
-    const auto vectors = static_cast<std::size_t>(groups) * 2 * static_cast<std::size_t>(step.loads * step.pairs) * 2;
-    table.packed.reserve(vectors * sizeof(__m256i));
+    table.packed.reserve(static_cast<std::size_t>(groups * 2 * step.vectors()) * sizeof(__m256i));
     auto* packed = reinterpret_cast<std::int32_t*>(table.packed.data());
     for (int group = 0; group < groups; ++group) {
-        for (int vector = 0; vector < 2; ++vector) {
+        for (int left = group * kGroup; left < group * kGroup + 2; ++left) {
             for (int pair = 0; pair < step.loads * step.pairs; ++pair) {
                 const int tap = pair / step.pairs * 4 + pair % step.pairs * 2;
-                for (int lane = 0; lane < 2; ++lane) {
-                    const int output = group * kGroup + vector + 2 * lane;
-                    const WeightPair weights = output < table.output
-                                                   ? weight_pair(table, static_cast<std::size_t>(output), tap)
-                                                   : WeightPair{0, 0};
-                    std::fill_n(packed + 4 * lane, 4, weights.high);
-                    std::fill_n(packed + 8 + 4 * lane, 4, weights.low);
-                }
-                packed += 16;
+                pack_vector(packed, table, left, [&](std::size_t at) { return weight_pair(table, at, tap).high; });
+                pack_vector(packed, table, left, [&](std::size_t at) { return weight_pair(table, at, tap).low; });
+            }
+            if (step.rest) {
+                pack_vector(packed, table, left, [&](std::size_t at) { return weight(table, at, 4 * step.loads); });
             }
         }
     }
 }
 
-SPDL_AVX2 inline __m256i finish(__m256i high, __m256i low) {
-    const __m256i half = _mm256_set1_epi32(1 << (ResampleTable::kFractionBits - 1));
-    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low), half);
-    return _mm256_srai_epi32(sum, ResampleTable::kFractionBits);
+// What rounds; the sum of the low parts starts with it.
+constexpr std::int32_t kHalf = 1 << (ResampleTable::kFractionBits - 1);
+
+// The results, not yet clipped.
+SPDL_AVX2 inline __m256i join(__m256i high, __m256i low) {
+    return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low), ResampleTable::kFractionBits);
 }
 
-template <std::size_t kRows, std::size_t kPairs>
-SPDL_AVX2 void horizontal_rows(const ResampleTable& table, int loads, const std::uint8_t* const* sources,
+// kLoads is the number of loads where that is known when compiling, otherwise 0.
+template <std::size_t kRows, int kLoads, std::size_t kPairs, bool kRest>
+SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                std::uint8_t* const* outputs) noexcept {
     constexpr char kNone = -1;
-    // Byte shuffles that turn packed RGB into 16-bit pairs (R0 R1, G0 G1, B0 B1) of taps 0 and 1, 2 and 3, 4 and none.
-    const __m256i pairings[3] = {
+    // Byte shuffles that turn packed RGB into 16-bit pairs (R0 R1, G0 G1, B0 B1) of taps 0 and 1, 2 and 3.
+    const __m256i pairings[2] = {
         _mm256_broadcastsi128_si256(
             _mm_setr_epi8(0, kNone, 3, kNone, 1, kNone, 4, kNone, 2, kNone, 5, kNone, kNone, kNone, kNone, kNone)),
         _mm256_broadcastsi128_si256(
             _mm_setr_epi8(6, kNone, 9, kNone, 7, kNone, 10, kNone, 8, kNone, 11, kNone, kNone, kNone, kNone, kNone)),
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, kNone, kNone, kNone, 13, kNone, kNone, kNone, 14, kNone, kNone,
-                                                  kNone, kNone, kNone, kNone, kNone)),
     };
+    // Tap 4, as integers.
+    const __m256i single = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        12, kNone, kNone, kNone, 13, kNone, kNone, kNone, 14, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
     const __m256i squeeze = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 1, 2, 4, 5, 6, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
+    const __m256i half = _mm256_set1_epi32(kHalf);
     const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
     const std::int32_t* const first = table.first.data();
+    const int loads = kLoads != 0 ? kLoads : steps(table).loads;
     const int last = table.output - 1;
     for (int output = 0; output <= last; output += kGroup) {
-        __m256i sums[2][kRows];
+        __m256i results[2][kRows];
         for (int vector = 0; vector < 2; ++vector) {
             const std::ptrdiff_t left = 3 * static_cast<std::ptrdiff_t>(first[std::min(output + vector, last)]);
             const std::ptrdiff_t right = 3 * static_cast<std::ptrdiff_t>(first[std::min(output + vector + 2, last)]);
+            __m256i pixels[kRows];
             __m256i high[kRows];
             __m256i low[kRows];
             for (std::size_t row = 0; row < kRows; ++row) {
-                high[row] = low[row] = _mm256_setzero_si256();
+                high[row] = _mm256_setzero_si256();
+                low[row] = half;
             }
             for (int load = 0; load < loads; ++load) {
-                __m256i pixels[kRows];
                 for (std::size_t row = 0; row < kRows; ++row) {
                     const std::uint8_t* const source = sources[row] + 12 * static_cast<std::ptrdiff_t>(load);
                     pixels[row] = _mm256_inserti128_si256(
@@ -130,12 +144,19 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, int loads, const std:
                     }
                 }
             }
+            if constexpr (kRest) {
+                const __m256i rest_weights = _mm256_load_si256(weights++);
+                for (std::size_t row = 0; row < kRows; ++row) {
+                    const __m256i taps = _mm256_shuffle_epi8(pixels[row], single);
+                    low[row] = _mm256_add_epi32(low[row], _mm256_mullo_epi32(taps, rest_weights));
+                }
+            }
             for (std::size_t row = 0; row < kRows; ++row) {
-                sums[vector][row] = finish(high[row], low[row]);
+                results[vector][row] = join(high[row], low[row]);
             }
         }
         for (std::size_t row = 0; row < kRows; ++row) {
-            const __m256i words = _mm256_packs_epi32(sums[0][row], sums[1][row]);
+            const __m256i words = _mm256_packs_epi32(results[0][row], results[1][row]);
             const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), squeeze);
             std::uint8_t* const to = outputs[row] + 3 * static_cast<std::ptrdiff_t>(output);
             // Six bytes of each store count; the next one overwrites the rest.
@@ -149,13 +170,14 @@ template <std::size_t kRows>
 SPDL_AVX2 void horizontal_steps(const ResampleTable& table, const std::uint8_t* const* sources,
                                 std::uint8_t* const* outputs) noexcept {
     const Steps step = steps(table);
-    switch (step.pairs) {
-        case 1:
-            return horizontal_rows<kRows, 1>(table, step.loads, sources, outputs);
-        case 2:
-            return horizontal_rows<kRows, 2>(table, step.loads, sources, outputs);
-        default:
-            return horizontal_rows<kRows, 3>(table, step.loads, sources, outputs);
+    if (step.pairs == 1) {
+        horizontal_rows<kRows, 1, 1, false>(table, sources, outputs);
+    } else if (step.rest && step.loads == 1) {
+        horizontal_rows<kRows, 1, 2, true>(table, sources, outputs);
+    } else if (step.rest) {
+        horizontal_rows<kRows, 0, 2, true>(table, sources, outputs);
+    } else {
+        horizontal_rows<kRows, 0, 2, false>(table, sources, outputs);
     }
 }
 
@@ -190,7 +212,8 @@ SPDL_AVX2 inline __m256i vertical_columns(const WeightPair* weights, int taps, c
                                           std::size_t column) {
     const __m256i zero = _mm256_setzero_si256();
     __m256i high[4] = {zero, zero, zero, zero};
-    __m256i low[4] = {zero, zero, zero, zero};
+    const __m256i half = _mm256_set1_epi32(kHalf);
+    __m256i low[4] = {half, half, half, half};
     for (int tap = 0; tap < taps; tap += 2, ++weights) {
         const auto* const upper = reinterpret_cast<const __m256i*>(rows[tap] + column);
         const auto* const lower = reinterpret_cast<const __m256i*>(rows[std::min(tap + 1, taps - 1)] + column);
@@ -208,8 +231,8 @@ SPDL_AVX2 inline __m256i vertical_columns(const WeightPair* weights, int taps, c
         }
     }
     // The packs undo the lane-wise unpacks above, so the bytes come out in order.
-    return _mm256_packus_epi16(_mm256_packs_epi32(finish(high[0], low[0]), finish(high[1], low[1])),
-                               _mm256_packs_epi32(finish(high[2], low[2]), finish(high[3], low[3])));
+    return _mm256_packus_epi16(_mm256_packs_epi32(join(high[0], low[0]), join(high[1], low[1])),
+                               _mm256_packs_epi32(join(high[2], low[2]), join(high[3], low[3])));
 }
 
 SPDL_AVX2 void vertical(const ResampleTable& table, int index, const std::uint8_t* const* rows, std::uint8_t* output,

@@ -54,6 +54,26 @@ struct HorizontalStep {
     std::int8_t digits[kDigits][kVector];
 };
 
+// One tap that is left over is multiplied as it is, which takes fewer instructions and less of the cache.
+struct HorizontalRest {
+    std::uint8_t sources[kVector];
+    std::int32_t weights[kOutputs];
+};
+
+struct Parts {
+    std::size_t steps;
+    bool rest;
+
+    [[nodiscard]] std::size_t bytes() const {
+        return steps * sizeof(HorizontalStep) + (rest ? sizeof(HorizontalRest) : 0);
+    }
+};
+
+Parts parts(const ResampleTable& table) {
+    const auto taps = static_cast<std::size_t>(table.max_taps);
+    return {(taps + 2) / kTaps, taps % kTaps == 1};
+}
+
 std::size_t groups(const ResampleTable& table) {
     // A multiple of four, which together fill a vector of bytes.
     return (3 * static_cast<std::size_t>(table.output) + 4 * kOutputs - 1) / (4 * kOutputs) * 4;
@@ -93,24 +113,30 @@ void pack_horizontal(ResampleTable& table) {
         return;
     }
     const std::size_t count = groups(table);
-    table.packed.reserve(bases_bytes(count) + count * quads(table) * sizeof(HorizontalStep));
+    const Parts part = parts(table);
+    table.packed.reserve(bases_bytes(count) + count * part.bytes());
     auto* const bases = reinterpret_cast<std::uint32_t*>(table.packed.data());
-    auto* step = reinterpret_cast<HorizontalStep*>(table.packed.data() + bases_bytes(count));
-    for (std::size_t group = 0; group < count; ++group) {
+    std::uint8_t* packed = table.packed.data() + bases_bytes(count);
+    for (std::size_t group = 0; group < count; ++group, packed += part.bytes()) {
         const std::size_t base = group_base(table, group);
         bases[group] = static_cast<std::uint32_t>(base);
-        for (std::size_t quad = 0; quad < quads(table); ++quad, ++step) {
-            for (std::size_t j = 0; j < kOutputs; ++j) {
-                const std::size_t index = group * kOutputs + j;
-                const std::size_t output = pixel(table, index);
-                for (std::size_t t = 0; t < kTaps; ++t) {
-                    const std::size_t tap = quad * kTaps + t;
-                    const std::size_t at = j * kTaps + t;
-                    const std::size_t source = 3 * (static_cast<std::size_t>(table.first[output]) + tap) + index % 3;
-                    const bool used = tap < static_cast<std::size_t>(table.taps[output]);
-                    step->sources[at] = static_cast<std::uint8_t>(used ? source - base : 0);
-                    split(weight(table, output, tap), &step->digits[0][at], kVector);
-                }
+        auto* const steps = reinterpret_cast<HorizontalStep*>(packed);
+        auto* const rest = reinterpret_cast<HorizontalRest*>(packed + part.steps * sizeof(HorizontalStep));
+        for (std::size_t j = 0; j < kOutputs; ++j) {
+            const std::size_t index = group * kOutputs + j;
+            const std::size_t output = pixel(table, index);
+            const std::size_t first = 3 * static_cast<std::size_t>(table.first[output]) + index % 3 - base;
+            // Taps that an output does not have point anywhere in the window; their weights are zero.
+            const auto source = [&](std::size_t tap) { return static_cast<std::uint8_t>(first + 3 * tap); };
+            for (std::size_t tap = 0; tap < part.steps * kTaps; ++tap) {
+                HorizontalStep& step = steps[tap / kTaps];
+                const std::size_t at = j * kTaps + tap % kTaps;
+                step.sources[at] = source(tap);
+                split(weight(table, output, tap), &step.digits[0][at], kVector);
+            }
+            if (part.rest) {
+                rest->sources[j * kTaps] = source(part.steps * kTaps);
+                rest->weights[j] = weight(table, output, part.steps * kTaps);
             }
         }
     }
@@ -147,28 +173,54 @@ SPDL_AVX512 inline __m512i clip(__m512i a, __m512i b, __m512i c, __m512i d) {
     return _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
 }
 
-// One vector of results per row. kQuads is the number of steps where that is known when compiling, otherwise 0.
-template <std::size_t kRows, std::size_t kWindows, std::size_t kQuads>
-SPDL_AVX512 inline void sum_group(const HorizontalStep* step, std::size_t steps, const std::uint8_t* const* sources,
+template <std::size_t kWindows>
+struct Window {
+    __m512i bytes[kWindows];
+};
+
+// Brings the source bytes to their places.
+template <std::size_t kWindows>
+SPDL_AVX512 inline __m512i pick(__m512i sources, const Window<kWindows>& window) {
+    return kWindows == 1 ? _mm512_permutexvar_epi8(sources, window.bytes[0])
+                         : _mm512_permutex2var_epi8(window.bytes[0], sources, window.bytes[kWindows - 1]);
+}
+
+// Likewise, but only the first of every four bytes: an integer.
+template <std::size_t kWindows>
+SPDL_AVX512 inline __m512i pick_integers(__m512i sources, const Window<kWindows>& window) {
+    constexpr __mmask64 kFirst = 0x1111111111111111U;
+    return kWindows == 1 ? _mm512_maskz_permutexvar_epi8(kFirst, sources, window.bytes[0])
+                         : _mm512_maskz_permutex2var_epi8(kFirst, window.bytes[0], sources, window.bytes[kWindows - 1]);
+}
+
+// One vector of results per row, four vectors apart.
+template <std::size_t kRows, std::size_t kWindows, std::size_t kSteps, bool kRest>
+SPDL_AVX512 inline void sum_group(const std::uint8_t* packed, std::size_t steps, const std::uint8_t* const* sources,
                                   std::size_t base, __m512i* results) {
-    __m512i window[kRows][kWindows];
+    Window<kWindows> windows[kRows];
     Digits sums[kRows];
     for (std::size_t row = 0; row < kRows; ++row) {
         for (std::size_t part = 0; part < kWindows; ++part) {
-            window[row][part] = _mm512_loadu_si512(sources[row] + base + part * kVector);
+            windows[row].bytes[part] = _mm512_loadu_si512(sources[row] + base + part * kVector);
         }
         sums[row] = no_sums();
     }
-    const std::size_t count = kQuads != 0 ? kQuads : steps;
-    for (std::size_t i = 0; i < count; ++i) {
-        const __m512i index = _mm512_load_si512(step[i].sources);
-        const Digits weights{_mm512_load_si512(step[i].digits[0]), _mm512_load_si512(step[i].digits[1]),
-                             _mm512_load_si512(step[i].digits[2])};
+    const auto* step = reinterpret_cast<const HorizontalStep*>(packed);
+    for (std::size_t i = 0; i < (kSteps != 0 ? kSteps : steps); ++i, ++step) {
+        const __m512i index = _mm512_load_si512(step->sources);
+        const Digits weights{_mm512_load_si512(step->digits[0]), _mm512_load_si512(step->digits[1]),
+                             _mm512_load_si512(step->digits[2])};
         for (std::size_t row = 0; row < kRows; ++row) {
-            add_products(sums[row],
-                         kWindows == 1 ? _mm512_permutexvar_epi8(index, window[row][0])
-                                       : _mm512_permutex2var_epi8(window[row][0], index, window[row][kWindows - 1]),
-                         weights);
+            add_products(sums[row], pick(index, windows[row]), weights);
+        }
+    }
+    if constexpr (kRest) {
+        const auto* const rest = reinterpret_cast<const HorizontalRest*>(step);
+        const __m512i index = _mm512_load_si512(rest->sources);
+        const __m512i weights = _mm512_load_si512(rest->weights);
+        for (std::size_t row = 0; row < kRows; ++row) {
+            const __m512i taps = pick_integers(index, windows[row]);
+            sums[row].low = _mm512_add_epi32(sums[row].low, _mm512_mullo_epi32(taps, weights));
         }
     }
     for (std::size_t row = 0; row < kRows; ++row) {
@@ -176,19 +228,20 @@ SPDL_AVX512 inline void sum_group(const HorizontalStep* step, std::size_t steps,
     }
 }
 
-template <std::size_t kRows, std::size_t kWindows, std::size_t kQuads>
+// kSteps is the number of steps per group where that is known when compiling, otherwise 0.
+template <std::size_t kRows, std::size_t kWindows, std::size_t kSteps, bool kRest>
 SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                  std::uint8_t* const* outputs) noexcept {
     // The packs work lane by lane; this puts the dwords of four vectors one vector after the other.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const std::size_t steps = quads(table);
+    const Parts part = parts(table);
     const std::size_t count = groups(table);
     const auto* const bases = reinterpret_cast<const std::uint32_t*>(table.packed.data());
-    const auto* step = reinterpret_cast<const HorizontalStep*>(table.packed.data() + bases_bytes(count));
+    const std::uint8_t* packed = table.packed.data() + bases_bytes(count);
     for (std::size_t group = 0; group < count; group += 4) {
         __m512i results[kRows * 4];
-        for (std::size_t part = 0; part < 4; ++part, step += steps) {
-            sum_group<kRows, kWindows, kQuads>(step, steps, sources, bases[group + part], results + part);
+        for (std::size_t i = 0; i < 4; ++i, packed += part.bytes()) {
+            sum_group<kRows, kWindows, kSteps, kRest>(packed, part.steps, sources, bases[group + i], results + i);
         }
         for (std::size_t row = 0; row < kRows; ++row) {
             const __m512i* const result = results + 4 * row;
@@ -198,30 +251,41 @@ SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t*
     }
 }
 
-template <std::size_t kRows>
-void horizontal_tables(const ResampleTable& table, const std::uint8_t* const* sources,
-                       std::uint8_t* const* outputs) noexcept {
-    const std::size_t count = table.packed_windows;
-    const std::size_t steps = quads(table);
-    if (count == 1 && steps == 1) {
-        horizontal_rows<kRows, 1, 1>(table, sources, outputs);
-    } else if (count == 1 && steps == 2) {
-        horizontal_rows<kRows, 1, 2>(table, sources, outputs);
-    } else if (count == 1) {
-        horizontal_rows<kRows, 1, 0>(table, sources, outputs);
-    } else if (count == 2) {
-        horizontal_rows<kRows, 2, 0>(table, sources, outputs);
+template <std::size_t kRows, std::size_t kWindows>
+void horizontal_parts(const ResampleTable& table, const std::uint8_t* const* sources,
+                      std::uint8_t* const* outputs) noexcept {
+    const Parts part = parts(table);
+    if (part.steps == 1 && part.rest) {
+        horizontal_rows<kRows, kWindows, 1, true>(table, sources, outputs);
+    } else if (part.steps == 2 && part.rest) {
+        horizontal_rows<kRows, kWindows, 2, true>(table, sources, outputs);
+    } else if (part.rest) {
+        horizontal_rows<kRows, kWindows, 0, true>(table, sources, outputs);
+    } else if (part.steps == 1) {
+        horizontal_rows<kRows, kWindows, 1, false>(table, sources, outputs);
     } else {
+        horizontal_rows<kRows, kWindows, 0, false>(table, sources, outputs);
+    }
+}
+
+template <std::size_t kRows>
+void horizontal_windows(const ResampleTable& table, const std::uint8_t* const* sources,
+                        std::uint8_t* const* outputs) noexcept {
+    if (table.packed_windows == 0) {
         kAvx2Kernels.horizontal(table, sources, outputs, static_cast<int>(kRows));
+    } else if (table.packed_windows == 1) {
+        horizontal_parts<kRows, 1>(table, sources, outputs);
+    } else {
+        horizontal_parts<kRows, 2>(table, sources, outputs);
     }
 }
 
 void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
                 int count) noexcept {
     if (count == 2) {
-        horizontal_tables<2>(table, sources, outputs);
+        horizontal_windows<2>(table, sources, outputs);
     } else {
-        horizontal_tables<1>(table, sources, outputs);
+        horizontal_windows<1>(table, sources, outputs);
     }
 }
 
