@@ -124,7 +124,7 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* c
             __m256i high[kRows];
             __m256i low[kRows];
             for (std::size_t row = 0; row < kRows; ++row) {
-                high[row] = _mm256_setzero_si256();
+                pixels[row] = high[row] = _mm256_setzero_si256();
                 low[row] = half;
             }
             for (int load = 0; load < loads; ++load) {
