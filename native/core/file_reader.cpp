@@ -19,9 +19,6 @@ namespace {
 // Enough for most photos; pipes and other files of unknown length start with it too.
 constexpr std::size_t kFirstBytes = 1 << 18;
 
-// What a single large file may leave behind for the thread's next one.
-constexpr std::size_t kKeptBytes = 1 << 24;
-
 class Descriptor {
   public:
     explicit Descriptor(const char* path) : fd_(::open(path, O_RDONLY | O_CLOEXEC)) {

@@ -14,6 +14,9 @@ inline constexpr int kMaxSide = 65535;
 // The size above which Pillow refuses an image as a decompression bomb (twice its Image.MAX_IMAGE_PIXELS).
 inline constexpr std::int64_t kMaxPixels = 178'956'970;
 
+// What a single large image may leave behind in a thread's buffers for the next one.
+inline constexpr std::size_t kKeptBytes = std::size_t{1} << 24;
+
 // libjpeg-turbo's advice against progressive files whose scans cost more than they show.
 inline constexpr int kMaxJpegScans = 500;
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/limits.h"
 #include "core/media_error.h"
 #include "ffmpeg/last_words.h"
 
@@ -58,6 +59,9 @@ void Rgb24Converter::convert(const AVFrame& frame, RowSink& sink) {
     for (int y = 0; y < frame.height; ++y) {
         std::memcpy(sink.row(y), source->data[0] + static_cast<std::ptrdiff_t>(y) * source->linesize[0], bytes);
         sink.commit(y, 1);
+    }
+    if (rgb_ && bytes * static_cast<std::size_t>(frame.height) > kKeptBytes) {
+        rgb_.reset();
     }
 }
 
