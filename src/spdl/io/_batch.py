@@ -45,11 +45,12 @@ def load_image_batch(
     decodes and resizes each image straight into its row of the array, on the calling thread, without the GIL, without a
     Python object or an allocation per image. To use several cores, call it from several threads.
 
-    The resize is antialiased and its results are those of ``PIL.Image.resize`` with the interpolation of that name
-    (``"area"`` is Pillow's BOX). JPEG is decoded by libjpeg-turbo with Pillow's settings; everything else by FFmpeg,
-    and one batch may mix them. Only the first picture of an animation is taken, alpha is dropped, and the orientation
-    that EXIF data names is not applied. A truncated JPEG is an error; where its data is damaged but complete, libjpeg
-    goes on, as it does in Pillow.
+    The resize is antialiased and its results are those of Pillow 13's ``Image.resize`` with the interpolation of that
+    name (``"area"`` is Pillow's BOX); older Pillows run the two passes over tall images in the other order, and round
+    them slightly otherwise. JPEG is decoded by libjpeg-turbo with Pillow's settings; everything else by FFmpeg, and one
+    batch may mix them. Only the first picture of an animation is taken, alpha is dropped, and the orientation that EXIF
+    data names is not applied. A truncated JPEG is an error; where its data is damaged but complete, libjpeg goes on, as
+    it does in Pillow.
 
     Args:
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
