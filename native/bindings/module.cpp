@@ -2,6 +2,11 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <exception>
+#include <new>
+#include <string_view>
+#include <vector>
+
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
 #include "bindings/images.h"
@@ -21,11 +26,21 @@ std::vector<std::string_view> kernel_names() {
     return names;
 }
 
+void translate_out_of_memory(const std::exception_ptr& error, void* /*unused*/) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::bad_alloc&) {
+        PyErr_SetString(PyExc_MemoryError,
+                        "the system has no memory left for the image: load fewer or smaller ones at once");
+    }
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
     // A tensor that lives until the interpreter ends keeps its buffer; that is no leak to warn users of.
     nb::set_leak_warnings(false);
+    nb::register_exception_translator(translate_out_of_memory);
     install_log_callback();
     bind_buffer(module);
     bind_images(module);

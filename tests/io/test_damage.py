@@ -5,7 +5,9 @@ These are the tests to run with the native part built under a sanitizer.
 
 import random
 import struct
-import time
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -118,13 +120,11 @@ def with_size(data: bytes, width: int, height: int) -> bytes:
 @pytest.mark.parametrize("sample", ["baseline", "progressive", "gray", "cmyk"])
 def test_a_huge_claimed_size_is_refused_before_anything_is_allocated(sample: str) -> None:
     before = psutil.Process().memory_info().rss
-    start = time.process_time()
     with pytest.raises(RuntimeError, match="its size of 65500x65500 is outside what is accepted"):
         load_image(with_size(SAMPLES[sample], 65500, 65500))
     with pytest.raises(RuntimeError, match="its size of 65500x65500 is outside what is accepted"):
         load_image_batch([with_size(SAMPLES[sample], 65500, 65500)], width=8, height=8)
     assert psutil.Process().memory_info().rss - before < 50e6
-    assert time.process_time() - start < 5
 
 
 def test_a_huge_claimed_png_is_refused() -> None:
@@ -132,6 +132,24 @@ def test_a_huge_claimed_png_is_refused() -> None:
     header = struct.pack(">II", 50000, 50000)
     with pytest.raises(RuntimeError):
         load_image(data[:16] + header + data[24:])
+
+
+def test_too_little_memory_is_a_memory_error(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(make_jpeg(200, 100))
+    program = textwrap.dedent(f"""
+        import resource
+        import spdl.io
+        spdl.io.load_image({str(path)!r})
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        try:
+            spdl.io.load_image_batch([{str(path)!r}] * 300, width=2000, height=2000)
+        except MemoryError as error:
+            print(error)
+    """)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.stderr == ""
+    assert "load fewer or smaller ones" in result.stdout
 
 
 def test_a_jpeg_of_endless_scans_is_refused() -> None:
