@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL
 import numpy.typing as npt
 from PIL import Image
 
 Array = npt.NDArray[np.uint8]
+
+PILLOW = int(PIL.__version__.split(".")[0])
 
 RESAMPLING = {
     "nearest": Image.Resampling.NEAREST,
@@ -57,4 +60,13 @@ def decode_with_pillow(data: bytes) -> Image.Image:
 
 
 def resize_with_pillow(data: bytes, width: int, height: int, interpolation: str) -> Array:
-    return np.asarray(decode_with_pillow(data).resize((width, height), RESAMPLING[interpolation]))
+    """Resize as Pillow 13 does, which runs the vertical pass first where that saves work.
+
+    Older ones always run the horizontal pass first, and have to be asked for one pass at a time.
+    """
+    image = decode_with_pillow(data)
+    resampling = RESAMPLING[interpolation]
+    shorter = image.height - height
+    if PILLOW < 13 and shorter > 0 and 2 * (image.width - width) < shorter and interpolation != "nearest":
+        image = image.resize((image.width, height), resampling)
+    return np.asarray(image.resize((width, height), resampling))
