@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import PIL
 import numpy.typing as npt
+import PIL
 from PIL import Image
 
 Array = npt.NDArray[np.uint8]
