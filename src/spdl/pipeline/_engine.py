@@ -263,6 +263,9 @@ class Engine:
         if self.lane is None:
             self.lane = Lane(self)
             self.lane.start()
+            # A request to stop takes no lock: it may have looked for a loop before there was one.
+            if self.stopping:
+                self.lane.stop_or_wake()
         return self.lane
 
     def is_mine(self) -> bool:

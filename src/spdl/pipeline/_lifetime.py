@@ -47,14 +47,18 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
 
 
 def _join(engine: Engine, deadline: float) -> list[threading.Thread]:
-    threads = [*engine.threads]
-    if engine.lane is not None:
-        threads.append(engine.lane.thread)
+    _wait_for(engine.threads, deadline)
+    # A worker may have started the event loop until its end.
+    others = [] if engine.lane is None else [engine.lane.thread]
+    _wait_for(others, deadline)
+    return [thread for thread in (*engine.threads, *others) if thread.is_alive()]
+
+
+def _wait_for(threads: list[threading.Thread], deadline: float) -> None:
     for thread in threads:
         # A start that is under way elsewhere, or was interrupted, leaves threads that never ran: nothing to wait for.
         with contextlib.suppress(RuntimeError):
             thread.join(max(0.0, deadline - monotonic()))
-    return [thread for thread in threads if thread.is_alive()]
 
 
 def _stop_all() -> None:
