@@ -64,6 +64,7 @@ def torch_dataloader() -> tuple[str, Load]:
     data = import_module("torch.utils.data")
     numpy = import_module("numpy")
     pillow = import_module("PIL.Image")
+    pillow_ops = import_module("PIL.ImageOps")
 
     class Images:
         def __init__(self, paths: list[str], size: int) -> None:
@@ -75,9 +76,9 @@ def torch_dataloader() -> tuple[str, Load]:
 
         def __getitem__(self, index: int) -> Any:
             with pillow.open(self._paths[index]) as image:
-                resized = image.convert("RGB").resize(self._size, pillow.Resampling.BILINEAR)
+                padded = pillow_ops.pad(image.convert("RGB"), self._size, pillow.Resampling.BICUBIC)
             # A copy, because torch warns about Pillow's read-only memory.
-            return torch.from_numpy(numpy.array(resized))
+            return torch.from_numpy(numpy.array(padded))
 
     def load(job: Job) -> Iterator[int]:
         loader = data.DataLoader(
@@ -98,9 +99,8 @@ def spdl_reference() -> tuple[str, Load]:
     pipeline_module = import_module("spdl.pipeline")
 
     def load(job: Job) -> Iterator[int]:
-        filter_desc = io.get_video_filter_desc(
-            scale_width=job["size"], scale_height=job["size"], scale_algo="bilinear", scale_mode=None
-        )
+        # Its default: bicubic, the aspect ratio kept, padded with black.
+        filter_desc = io.get_video_filter_desc(scale_width=job["size"], scale_height=job["size"])
 
         def decode(path: str) -> Any:
             return io.decode_packets(io.demux_image(path), filter_desc=filter_desc)

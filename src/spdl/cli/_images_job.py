@@ -16,8 +16,9 @@ from spdl.pipeline import Pipeline, PipelineBuilder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-RESIZE_MODE: Final = "stretch"
-INTERPOLATION: Final = "bilinear"
+RESIZE_MODE: Final = "pad"
+INTERPOLATION: Final = "bicubic"
+"""The resize of the reference's own benchmark flow, and this library's default; every contender does the same."""
 BATCHES_AHEAD = 3
 """Finished batches that may wait for the consumer."""
 
