@@ -19,6 +19,8 @@ RECORD = StageStatistics(
     num_emitted=1000,
     num_failed=0,
     num_dropped=0,
+    num_retried=0,
+    num_overdue=0,
     running=0,
     busy_seconds=0.5,
     cpu_seconds=0.4,
@@ -37,7 +39,8 @@ def stage(name: str, **changes: Any) -> StageStatistics:
 
 
 def verdict(*inner: StageStatistics, source: StageStatistics | None = None, num_threads: int = 8) -> str:
-    return bottleneck([source or stage("src"), *inner, stage("sink", queue_capacity=3)], ELAPSED, num_threads)
+    sources = [source or stage("src")]
+    return bottleneck(sources, inner, stage("sink", queue_capacity=3), elapsed=ELAPSED, num_threads=num_threads)
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +90,8 @@ def test_nothing() -> None:
     )
     assert verdict() == "Nothing is saturated: the source's next() took 5 % of the time."
     assert verdict(stage("idle"), source=stage("src", num_emitted=0)) == "Nothing has run yet."
-    assert bottleneck([stage("src"), stage("sink")], 0.0, 1) == "Nothing has run yet."
+    unstarted = PipelineBuilder[Any]().add_source([1]).add_sink(1).build(num_threads=1)
+    assert unstarted.statistics().bottleneck == "Nothing has run yet."
 
 
 def test_a_real_consumer_that_is_slow() -> None:

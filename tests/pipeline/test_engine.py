@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spdl.pipeline import PipelineBuilder
+from spdl.pipeline import PipelineBuilder, PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -145,8 +145,14 @@ def test_nothing_is_lost_or_duplicated(size: int, graph: list[Stage], num_thread
         expected = model(stage, expected)
     with ThreadPoolExecutor(2) as executor:
         pipeline = build(list(range(size)), graph, num_threads, sink, executor)
-        with pipeline.auto_stop():
-            got = list(pipeline.get_iterator(timeout=20))
+        got: list[int] = []
+        try:
+            with pipeline.auto_stop():
+                got.extend(pipeline.get_iterator(timeout=20))
+        except PipelineFailure:
+            # A run in which every item failed is no success.
+            assert not expected
+            assert pipeline.failures()
     assert Counter(got) == Counter(expected)
     if all(stage.ordered or stage.concurrency == 1 or stage.kind == "batch" for stage in graph):
         # Stages of one slot keep the order, except that async ones hand over to the loop.

@@ -5,13 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline._lineage import Group, Lineage, describe, positions
+from spdl.pipeline._lineage import Group, Lineage, describe
+
+
+def admit(lineage: Lineage, source: int, position: int) -> int:
+    root = position * lineage.sources + source
+    lineage.open.add(root)
+    return root
 
 
 def test_positions_are_open_until_released() -> None:
     lineage = Lineage()
-    first, second = lineage.admit(), lineage.admit()
-    assert (first, second) == (0, 1)
+    first = admit(lineage, 0, 0)
+    admit(lineage, 0, 1)
     lineage.release(first)
     assert lineage.open == {1}
 
@@ -20,8 +26,8 @@ def test_positions_are_open_until_released() -> None:
 def test_batches_of_fanned_out_items(fan_out: list[int], children: int) -> None:
     lineage = Lineage()
     leaves: list[Group] = []
-    for count in fan_out:
-        group = Group([lineage.admit()], count)
+    for position, count in enumerate(fan_out):
+        group = Group([admit(lineage, 0, position)], count)
         leaves += [group] * count
     batch = Group(list(leaves), children)
     for _ in range(children - 1):
@@ -33,15 +39,25 @@ def test_batches_of_fanned_out_items(fan_out: list[int], children: int) -> None:
 
 def test_a_release_of_deep_groups_needs_no_stack() -> None:
     lineage = Lineage()
-    root: int | Group = lineage.admit()
+    root: int | Group = admit(lineage, 0, 0)
     for _ in range(100_000):
         root = Group([root], 1)
     lineage.release(root)
     assert not lineage.open
 
 
+def test_where_a_batch_came_from() -> None:
+    lineage = Lineage(sources=3)
+    roots = [admit(lineage, 2, 0), admit(lineage, 0, 1), admit(lineage, 1, 5)]
+    batch = Group([Group(list(roots), 1), roots[0]], 1)
+    assert lineage.locate(batch) == [(2, 0), (0, 1), (1, 5)]
+    lineage.release(batch)
+    assert not lineage.open
+
+
 def test_descriptions() -> None:
-    assert describe(3) == "source item 3"
-    assert describe(Group([3], 1)) == "source item 3"
-    assert describe(Group([1, Group([2, 5], 1), 2], 1)) == "source items 1, 2, 5"
-    assert positions(Group([Group([4], 1), 4, 0], 2)) == [4, 0]
+    assert describe([(0, 3)], sources=1) == "source item 3"
+    assert describe([(0, 1), (0, 5)], sources=1) == "source items 1, 5"
+    assert describe([(1, 3)], sources=2) == "source item 3 of source 1"
+    many = [(0, position) for position in range(11)]
+    assert describe(many, sources=1) == "source items 0, 1, 2, 3, 4, 5, 6, 7 and 3 more"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._lineage import Group
 from ._node import STARVED, Node
+from ._sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ class _GatheringNode(Node):
 
     def _release_roots(self) -> None:
         for root in self.roots:
-            self.engine.source.lineage.release(root)
+            self.engine.lineage.release(root)
         self.roots = []
 
     def _emit(self, value: Any) -> None:
@@ -69,25 +70,40 @@ class CollateNode(_GatheringNode):
         self.batch: list[Any] = []
 
     def ready(self) -> bool:
-        if self.flush_due:
-            return self.has_room(0)
-        return bool(self.queue) and not self.cancelled and (len(self.batch) + 1 < self.n or self.has_room(0))
+        if self.cancelled or not (self.queue or self.flush_due):
+            return False
+        passes_on = self.flush_due or self.queue[0] is MARK or len(self.batch) + 1 == self.n
+        return not passes_on or self.has_room(0)
 
     def turn(self) -> None:
         # Its work takes no time, so it is short of items whenever it is not short of room.
-        self.wait(STARVED)
+        if self.waiting_for != STARVED:
+            self.wait(STARVED)
         if self.flush_due:
             self._begin_flush()
-            if self.batch:
-                self._pass_on()
+            self._end_batch()
             return
-        while self.queue and (len(self.batch) + 1 < self.n or self.has_room(0)):
+        while self.ready():
+            if self.queue[0] is MARK:
+                self._end_batch()
+                self.pass_mark()
+                continue
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
             self.batch.append(value)
             self.completed += 1
             if len(self.batch) == self.n:
                 self._pass_on()
+            if not self.queue:
+                return
+
+    def _end_batch(self) -> None:
+        if self.drop_last:
+            self.engine.rubbish += self.batch
+            self.batch = []
+            self._release_roots()
+        elif self.batch:
+            self._pass_on()
 
     def _pass_on(self) -> None:
         batch, self.batch = self.batch, []
@@ -101,9 +117,14 @@ class CollateNode(_GatheringNode):
 class AggregateNode(_GatheringNode):
     """Calls the user's aggregator, from one thread at a time."""
 
-    __slots__ = ()
+    __slots__ = ("flushed_at_mark",)
 
     op: Aggregator[Any, Any]
+
+    def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
+        super().__init__(engine, name, op, drop_last=drop_last)
+        # What it held of the epoch that ends at the head of the queue has left.
+        self.flushed_at_mark = False
 
     def ready(self) -> bool:
         return bool(self.flush_due or self.queue) and self.running < self.limit and self.has_room(0)
@@ -112,16 +133,23 @@ class AggregateNode(_GatheringNode):
         if self.flush_due:
             self._begin_flush()
             self._call(self.op.flush)
-        else:
+        elif not self.at_mark():
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
             self._call(self.op.accumulate, value)
             self.completed += 1
+        elif not self.flushed_at_mark:
+            # With drop_last what it returns is dropped, but it starts the next epoch afresh.
+            self.flushed_at_mark = True
+            self._call(self.op.flush, keep=not self.drop_last)
+        else:
+            self.flushed_at_mark = False
+            self._release_roots()
+            self.pass_mark()
 
-    def _call(self, function: Callable[..., Any], *values: Any) -> None:
+    def _call(self, function: Callable[..., Any], *values: Any, keep: bool = True) -> None:
         engine = self.engine
-        self.running += 1
-        self.started(perf_counter())
+        self.slot_taken()
         engine.release_to_user()
         cpu, start = thread_time(), perf_counter()
         failure: BaseException | None = None
@@ -135,10 +163,11 @@ class AggregateNode(_GatheringNode):
         engine.lock.acquire()
         self.busy_seconds += end - start
         self.cpu_seconds += cpu
-        self.running -= 1
-        self.ended(end)
+        self.slot_freed()
         if failure is not None:
             self.failed += 1
             engine.fail(self, self.roots[-1] if self.roots else None, failure)
-        elif result is not None and not self.cancelled:
+        elif result is not None and keep and not self.cancelled:
             self._emit(result)
+        else:
+            engine.rubbish.append(result)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter
-from types import AsyncGeneratorType
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from ._function_node import FunctionNode
+from ._function_node import Attempt, FunctionNode
 from ._lineage import Group
 from ._node import EDGE_CAPACITY
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 
     from ._engine import Engine
     from ._lane import Deferred
-    from ._lineage import Root
-    from ._order import Order, Ticket
+    from ._order import Order
+    from ._overtime import Watch
+    from ._policy import FailurePolicy
 
 __all__ = ["AsyncNode", "run_deferred"]
 
@@ -28,15 +30,25 @@ class AsyncNode(FunctionNode):
     there is nothing to take; the lane starts new ones when there is.
     """
 
-    __slots__ = ("servers",)
+    __slots__ = ("servers", "serving")
 
     on_loop = True
 
-    def __init__(self, engine: Engine, name: str, op: Callable[[Any], Any], limit: int, *, order: Order | None) -> None:
-        super().__init__(engine, name, op, limit, order=order)
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        op: Callable[[Any], Any],
+        limit: int,
+        *,
+        order: Order | None,
+        policy: FailurePolicy,
+    ) -> None:
+        super().__init__(engine, name, op, limit, order=order, policy=policy)
         self.plain = False
-        # Tasks that will look into the queue before they end.
+        # Tasks that will look for an item before they end, and those of them that have one now.
         self.servers = 0
+        self.serving = 0
 
     def ready(self) -> bool:
         """Never: workers do not serve it."""
@@ -54,72 +66,119 @@ class AsyncNode(FunctionNode):
         self.wants_room = bool(self.queue) and self.running < self.limit
         return False
 
+    def has_turn(self) -> bool:
+        """Whether a server would find something to do."""
+        return bool(self.due) or self.can_start()
+
     async def serve(self) -> None:
         """The body of a server."""
         engine = self.engine
         lock = engine.lock
-        while True:
-            with lock:
-                if engine.stopping or not self.can_start():
-                    self.servers -= 1
-                    return
-                root, value, ticket = self.take()
-                if engine.source.pullable():
-                    engine.progressed()
-            try:
-                deferred = self.op(value)
-            except BaseException as error:  # noqa: BLE001 - it becomes the item's failure, or the pipeline's.
-                _conclude_failure(self, root, ticket, error)
+        lock.acquire()
+        while not engine.stopping and self.has_turn():
+            if self.at_mark() and not self.due:
+                self.pass_mark()
+                engine.progressed()
                 continue
-            del value
-            await run_deferred(self, root, ticket, deferred)
-            del deferred
+            attempt = self.due.popleft() if self.due else self.take()
+            self.serving += 1
+            if engine.idle and not engine.waking:
+                engine.progressed()
+            lock.release()
+            await self._serve_one(attempt)
+            # The lock is held again, for what comes next as well.
+            self.serving -= 1
+            del attempt
+        self.servers -= 1
+        lock.release()
+
+    async def _serve_one(self, attempt: Attempt) -> None:
+        """Run the op on an item. Called without the lock, returns with it."""
+        engine = self.engine
+        begin = perf_counter()
+        try:
+            deferred = self.op(attempt.item)
+            if deferred.__class__ is CoroutineType and self.overtime is None:
+                value = await deferred
+            else:
+                await run_deferred(self, attempt, deferred)
+                engine.lock.acquire()
+                return
+        except BaseException as error:
+            if engine.stopping:
+                engine.lock.acquire()
+                self.servers -= 1
+                engine.lock.release()
+                raise
+            engine.lock.acquire()
+            self.busy_seconds += perf_counter() - begin
+            self.fail(attempt, error)
+            engine.concluded()
+            return
+        engine.lock.acquire()
+        self.busy_seconds += perf_counter() - begin
+        self.finish(attempt, value)
+        engine.concluded()
 
 
-def _conclude_failure(node: FunctionNode, root: Root, ticket: Ticket | None, error: BaseException) -> None:
+def _conclude_failure(node: FunctionNode, attempt: Attempt, error: BaseException) -> None:
     engine = node.engine
     engine.lock.acquire()
     try:
-        node.fail(root, ticket, error)
+        node.fail(attempt, error)
         engine.concluded()
     finally:
         engine.lock.release()
 
 
-async def run_deferred(
-    node: FunctionNode,
-    root: Root,
-    ticket: Ticket | None,
-    deferred: Deferred,
-) -> None:
+async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
+    if isinstance(deferred, AsyncGeneratorType):
+        # From its first result on it is not tried again, which would repeat what it has passed on.
+        attempt = attempt._replace(root=Group([attempt.root], 1), number=node.policy.retries + 1)
+    watch = _begin(node, attempt)
     begin = perf_counter()
+    error: BaseException | None = None
+    value = None
     try:
         if isinstance(deferred, AsyncGeneratorType):
-            root = Group([root], 1)
-            await _exhaust(node, root, ticket, deferred)
-            with engine.lock:
-                node.completed += 1
-                node.busy_seconds += perf_counter() - begin
-                node.end(root, ticket)
-                engine.concluded()
-            return
-        value = await deferred
-    except BaseException as error:
+            await _exhaust(node, attempt, deferred)
+        else:
+            value = await deferred
+    except BaseException as raised:
         if engine.stopping:
             raise
-        node.busy_seconds += perf_counter() - begin
-        _conclude_failure(node, root, ticket, error)
-        return
+        error = raised
     with engine.lock:
         node.busy_seconds += perf_counter() - begin
-        node.finish(root, ticket, value)
-        engine.concluded()
+        if watch is not None and node.overtime is not None and not node.overtime.end(watch):
+            return
+        if error is None:
+            if isinstance(deferred, AsyncGeneratorType):
+                node.completed += 1
+                node.end(attempt.root, attempt.ticket)
+            else:
+                node.finish(attempt, value)
+            engine.concluded()
+    if error is not None:
+        _conclude_failure(node, attempt, error)
 
 
-async def _exhaust(node: FunctionNode, root: Group, ticket: Ticket | None, results: AsyncIterator[Any]) -> None:
+def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:
+    if node.overtime is None:
+        return None
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    with node.engine.lock:
+        return node.overtime.begin(attempt, cancel=lambda: loop.call_soon_threadsafe(task.cancel))
+
+
+async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[Any]) -> None:
     engine = node.engine
+    ticket, root = attempt.ticket, attempt.root
+    assert isinstance(root, Group)
     assert engine.lane is not None
     async for value in results:
         while True:

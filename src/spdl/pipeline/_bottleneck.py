@@ -19,17 +19,26 @@ _SATURATED = 0.8
 _HELD_UP = 0.5
 
 
-def bottleneck(stages: Sequence[StageStatistics], elapsed: float, num_threads: int) -> str:  # noqa: PLR0911 - one per verdict.
+def bottleneck(  # noqa: PLR0911 - one per verdict.
+    sources: Sequence[StageStatistics],
+    inner: Sequence[StageStatistics],
+    sink: StageStatistics,
+    *,
+    elapsed: float,
+    num_threads: int,
+) -> str:
     """Say what limits the throughput and how one can tell.
 
     Args:
-        stages: The source, the stages in order, and the sink.
+        sources: The sources.
+        inner: The stages, the last one in front of the sink.
+        sink: The sink.
         elapsed: Seconds that the pipeline has run.
         num_threads: How many synchronous ops may run at once.
     """
-    source, *inner, sink = stages
-    if elapsed <= 0 or not source.num_emitted:
+    if elapsed <= 0 or not any(source.num_emitted for source in sources):
         return "Nothing has run yet."
+    source = max(sources, key=lambda source: source.busy_share)
     last = inner[-1] if inner else source
     if last.blocked_seconds >= _HELD_UP * elapsed:
         return (
@@ -50,7 +59,8 @@ def bottleneck(stages: Sequence[StageStatistics], elapsed: float, num_threads: i
         slots = "its only slot was" if busiest.concurrency == 1 else f"its {busiest.concurrency} slots were"
         return f"Stage {busiest.name!r} is the limit: {slots} busy {_percent(busiest.busy_share)} of the time."
     if source.busy_share >= _SATURATED:
-        return f"The source is the limit: its next() took {_percent(source.busy_share)} of the time."
+        name = "The source" if len(sources) == 1 else f"Source {source.name!r}"
+        return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time."
     threads = sum(stage.busy_seconds for stage in inner) / (elapsed * num_threads)
     if threads >= _SATURATED:
         return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time."

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from ._defs import Aggregate, Disaggregate, Pipe, PipelineConfig, SinkConfig, SourceConfig
+from ._build import build_pipeline
+from ._defs import Aggregate, Disaggregate, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
 from ._locate import callers_line
-from ._pipeline import Pipeline
-from ._plan import plan
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
     from ._defs import Aggregator, Op, OutputOrder, StageConfig
+    from ._overtime import OnTimeout
+    from ._pipeline import Pipeline
+    from ._policy import MaxFailures, OnFailure
 
 __all__ = ["PipelineBuilder"]
 
@@ -45,7 +47,13 @@ class PipelineBuilder(Generic[T]):
         self._stages: list[StageConfig] = []
         self._sink: SinkConfig | None = None
 
-    def add_source(self, source: Iterable[Any] | AsyncIterable[Any]) -> Self:
+    def add_source(
+        self,
+        source: Iterable[Any] | AsyncIterable[Any],
+        *,
+        continuous: bool = False,
+        dedicated_thread: bool = False,
+    ) -> Self:
         """Say where the items come from.
 
         Args:
@@ -53,13 +61,19 @@ class PipelineBuilder(Generic[T]):
                 pipeline runs. The calls of ``iter()`` and ``next()`` never overlap but may come from different
                 threads, and run at most 2 items ahead of the first stage's free slots. Where the pipeline stops
                 early, the iterator's ``close()`` (or ``aclose()``) is called if it has one.
+            continuous: Iterate the source over and over, an epoch each time. The pipeline goes on with the next epoch
+                while the consumer reads the last; batches never span epochs, and each iterator over the pipeline ends
+                with its epoch.
+            dedicated_thread: Call ``iter()``, ``next()`` and ``close()`` from one thread of its own, for iterators
+                that are bound to a thread, such as cursors of sqlite3. Each item is then handed to another thread,
+                which costs some 20 microseconds.
 
         Raises:
             ValueError: If ``source`` cannot be iterated, or a source was added already.
         """
         if self._source is not None:
             raise ValueError(f"The pipeline already has a source, {self._source!r} ({callers_line()}).")
-        self._source = SourceConfig(source)
+        self._source = SourceConfig(source, continuous, dedicated_thread)
         return self
 
     def pipe(
@@ -71,6 +85,12 @@ class PipelineBuilder(Generic[T]):
         executor: Executor | None = None,
         name: str | None = None,
         output_order: OutputOrder = "completion",
+        max_failures: MaxFailures | None = None,
+        retries: int = 0,
+        retry_delay: float = 0.1,
+        on_failure: OnFailure | None = None,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "report",
     ) -> Self:
         """Add a stage that applies an op to each item.
 
@@ -90,11 +110,38 @@ class PipelineBuilder(Generic[T]):
             name: The stage's name in statistics and messages; by default the op's.
             output_order: ``"completion"`` passes results on as they come. ``"input"`` keeps the order of the input:
                 a slow item then holds back up to ``concurrency + 2`` finished ones.
+            max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction` of those
+                tried, looked at whenever one fails, from the 100th item on. A negative int sets no limit. None leaves
+                it to `build`, whose limit does not count the failures of stages that have one of their own.
+            retries: How many times an item is tried again after its op raised. Meanwhile it keeps its slot but no
+                thread. A generator is not tried again once it has begun.
+            retry_delay: Seconds until the first retry; each further one waits twice as long.
+            on_failure: Called with a `FailedItem` for each item that is given up, in the thread that ran the op. What
+                it raises is logged.
+            timeout: Seconds that the op may take for an item, or a generator for one result; None sets no limit.
+            on_timeout: What happens after that. ``"report"`` logs the item and where the op is, counts it, and goes on
+                waiting. ``"drop"`` also gives the item up as failed, and its result, should it come, is discarded. An
+                async op is then cancelled. A thread cannot be: it is left to its op and another one takes its place, at
+                most ``2 * num_threads`` at a time, after which the pipeline fails. In an executor of yours the slot
+                stays busy until the op returns.
 
         Raises:
             TypeError, ValueError: If an argument is not as described; the message names it.
         """
-        self._stages.append(Pipe(op, concurrency=concurrency, executor=executor, name=name, output_order=output_order))
+        stage = Pipe(
+            op,
+            concurrency=concurrency,
+            executor=executor,
+            name=name,
+            output_order=output_order,
+            max_failures=max_failures,
+            retries=retries,
+            retry_delay=retry_delay,
+            on_failure=on_failure,
+            timeout=timeout,
+            on_timeout=on_timeout,
+        )
+        self._stages.append(stage)
         return self
 
     def aggregate(
@@ -120,6 +167,33 @@ class PipelineBuilder(Generic[T]):
     def disaggregate(self) -> Self:
         """Add a stage that passes on the elements of each item one by one; None elements are dropped."""
         self._stages.append(Disaggregate())
+        return self
+
+    def path_variants(
+        self,
+        router: Callable[[Any], Any],
+        paths: Sequence[Sequence[StageConfig]],
+        name: str | None = None,
+        batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
+    ) -> Self:
+        """Add a fork: each item takes one of several paths, and the paths' results are merged as they come.
+
+        Args:
+            router: Called with one item at a time, in order; returns the index of a path. May be a coroutine function.
+                If it raises, or names a path that does not exist, the pipeline fails. A path that is slow holds the
+                others up only once 32 items wait for it.
+            paths: The stages of each path, made by `Pipe`, `Aggregate`, `Disaggregate` or `PathVariants` of
+                `spdl.pipeline.defs`.
+            name: The stage's name in statistics and messages.
+            batched: The items are batches. The router returns one index for each element of the batch; each path gets
+                a list of its elements, which may be empty, for every batch, and passes on lists. The lists of a batch
+                are joined in the order of the paths, batches in the order of the fork; empty ones are dropped. Ops in
+                the paths may drop, fail or multiply their lists; the paths stay in step.
+
+        Raises:
+            ValueError: If the router is not callable, there is no path, or a path is empty or holds something else.
+        """
+        self._stages.append(PathVariants(router, paths, name, batched))
         return self
 
     def add_sink(self, buffer_size: int = 3) -> Self:
@@ -149,16 +223,20 @@ class PipelineBuilder(Generic[T]):
             raise RuntimeError(f"The pipeline has no sink: call `add_sink` first ({callers_line()}).")
         return PipelineConfig(self._source, tuple(self._stages), self._sink)
 
-    def build(self, *, num_threads: int) -> Pipeline[Any]:
+    def build(self, *, num_threads: int, max_failures: MaxFailures = -1, **others: Any) -> Pipeline[Any]:
         """Build the pipeline. No thread is started yet.
 
         Args:
             num_threads: How many synchronous ops may run at once, over all stages. One more thread waits for the
                 source; an event-loop thread is added if something is async.
+            max_failures: How many items may fail, over all stages that have no limit of their own, before the
+                pipeline fails: an int, or a `fractions.Fraction` of those tried. By default there is no limit, but a
+                pipeline of which every item failed raises all the same.
+            **others: Given to `build_pipeline`.
 
         Raises:
             RuntimeError: If the source or the sink is missing.
             ValueError: If ``num_threads`` is not an int of at least 1.
         """
         config = self.get_config()
-        return Pipeline(plan(config, num_threads=num_threads), str(config))
+        return build_pipeline(config, num_threads=num_threads, max_failures=max_failures, **others)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from ._check import positive
 from ._locate import callers_line
+from ._policy import BEAR_ALL, FailurePolicy, MaxFailures, OnFailure, check_policy
+
+if TYPE_CHECKING:
+    from ._overtime import OnTimeout
 
 __all__ = [
     "Aggregate",
@@ -18,8 +23,12 @@ __all__ = [
     "Collate",
     "Disaggregate",
     "DisaggregateConfig",
+    "Merge",
+    "MergeConfig",
     "Op",
     "OutputOrder",
+    "PathVariants",
+    "PathVariantsConfig",
     "Pipe",
     "PipeConfig",
     "PipelineConfig",
@@ -113,13 +122,15 @@ class Collate(Aggregator[T, list[T]]):
 
 @dataclass(frozen=True)
 class SourceConfig(Generic[T]):
-    """Where the items come from.
+    """Where the items come from; see `PipelineBuilder.add_source`.
 
     Raises:
         ValueError: If ``source`` can be iterated neither by ``for`` nor by ``async for``.
     """
 
     source: Iterable[T] | AsyncIterable[T]
+    continuous: bool = False
+    dedicated_thread: bool = False
 
     def __post_init__(self) -> None:
         if not hasattr(self.source, "__iter__") and not hasattr(self.source, "__aiter__"):
@@ -129,7 +140,9 @@ class SourceConfig(Generic[T]):
             )
 
     def __repr__(self) -> str:
-        return f"source({type(self.source).__qualname__} at 0x{id(self.source):x})"
+        flags = [name for name in ("continuous", "dedicated_thread") if getattr(self, name)]
+        options = "".join(f", {name}=True" for name in flags)
+        return f"source({type(self.source).__qualname__} at 0x{id(self.source):x}{options})"
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,7 @@ class PipeConfig(Generic[T, U]):
     concurrency: int = 1
     executor: Executor | None = None
     output_order: OutputOrder = "completion"
+    policy: FailurePolicy = BEAR_ALL
 
     def __repr__(self) -> str:
         parts = [f"concurrency={self.concurrency}"]
@@ -148,6 +162,12 @@ class PipeConfig(Generic[T, U]):
             parts.append(f"executor={type(self.executor).__name__}")
         if self.output_order != "completion":
             parts.append(f"output_order={self.output_order!r}")
+        if self.policy.max_failures is not None:
+            parts.append(f"max_failures={self.policy.max_failures}")
+        if self.policy.retries:
+            parts.append(f"retries={self.policy.retries}")
+        if self.policy.timeout is not None:
+            parts.append(f"timeout={self.policy.timeout:g}, on_timeout={self.policy.on_timeout!r}")
         parts.append(f"op={_place_of(self.op)}")
         return f"{self.name}({', '.join(parts)})"
 
@@ -191,19 +211,83 @@ class SinkConfig:
         return f"sink(buffer_size={self.buffer_size})"
 
 
-StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any, Any] | DisaggregateConfig
+@dataclass(frozen=True)
+class PathVariantsConfig:
+    """A fork: a router says which path an item takes, and the paths' results are merged. Made by `PathVariants`.
+
+    Raises:
+        TypeError: If the router is not callable, or a path holds something that is no stage.
+        ValueError: If there is no path, or an empty one.
+    """
+
+    name: str
+    router: Callable[[Any], Any]
+    paths: tuple[tuple[StageConfig, ...], ...]
+    batched: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.router):
+            raise ValueError(  # noqa: TRY004 - the public contract.
+                f"`router` must be callable, got {self.router!r} ({callers_line()})."
+            )
+        if not self.paths:
+            raise ValueError(f"`paths` must hold at least one path, got none ({callers_line()}).")
+        for index, path in enumerate(self.paths):
+            if not path:
+                raise ValueError(f"`paths[{index}]` must hold at least one stage, got none ({callers_line()}).")
+            for stage in path:
+                if not isinstance(stage, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig):
+                    raise ValueError(  # noqa: TRY004 - the public contract.
+                        f"`paths[{index}]` must hold stages (Pipe, Aggregate, Disaggregate, PathVariants), got "
+                        f"{type(stage).__name__} ({callers_line()})."
+                    )
+
+    def __repr__(self) -> str:
+        batched = ", batched=True" if self.batched else ""
+        lines = [f"{self.name}(router={_place_of(self.router)}{batched})"]
+        for index, path in enumerate(self.paths):
+            lines.append(f"  path {index}")
+            lines += [_indented(stage, 4) for stage in path]
+        return "\n".join(lines)
+
+
+StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any, Any] | DisaggregateConfig | PathVariantsConfig
+
+
+@dataclass(frozen=True)
+class MergeConfig:
+    """Several pipelines in place of a source. Made by `Merge`."""
+
+    pipeline_configs: tuple[PipelineConfig, ...]
+
+    def __post_init__(self) -> None:
+        if not self.pipeline_configs:
+            raise ValueError(f"`pipeline_configs` must hold at least one pipeline, got none ({callers_line()}).")
+        for index, config in enumerate(self.pipeline_configs):
+            if not isinstance(config, PipelineConfig):
+                raise TypeError(
+                    f"`pipeline_configs[{index}]` must be a PipelineConfig, got {type(config).__name__} "
+                    f"({callers_line()}). A builder's `get_config()` makes one."
+                )
+
+    def __repr__(self) -> str:
+        return "\n".join(["merge", *(_indented(config, 2) for config in self.pipeline_configs)])
 
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """A whole pipeline: a source, its stages in order, and a sink."""
+    """A whole pipeline: a source or merged pipelines, the stages in order, and a sink."""
 
-    src: SourceConfig[Any]
-    pipes: tuple[StageConfig, ...]
+    src: SourceConfig[Any] | MergeConfig
+    pipes: Sequence[StageConfig]
     sink: SinkConfig
 
     def __repr__(self) -> str:
-        return "\n".join(["PipelineConfig", *(f"  {stage!r}" for stage in (self.src, *self.pipes, self.sink))])
+        return "\n".join(["PipelineConfig", *(_indented(part, 2) for part in (self.src, *self.pipes, self.sink))])
+
+
+def _indented(part: object, width: int) -> str:
+    return textwrap.indent(repr(part), " " * width)
 
 
 def Pipe(  # noqa: N802 - part of the public contract: it stands where a class name would.
@@ -214,6 +298,12 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
     executor: Executor | None = None,
     name: str | None = None,
     output_order: OutputOrder = "completion",
+    max_failures: MaxFailures | None = None,
+    retries: int = 0,
+    retry_delay: float = 0.1,
+    on_failure: OnFailure | None = None,
+    timeout: float | None = None,
+    on_timeout: OnTimeout = "report",
 ) -> PipeConfig[Any, Any]:
     """Declare a stage that applies ``op`` to each item; see `PipelineBuilder.pipe`."""
     if callable(op):
@@ -236,6 +326,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
         positive("concurrency", concurrency),
         executor,
         output_order,
+        check_policy(FailurePolicy(max_failures, retries, retry_delay, on_failure, timeout, on_timeout)),
     )
 
 
@@ -257,6 +348,24 @@ def Aggregate(  # noqa: N802 - as Pipe.
         )
     name = repr(op) if type(op) is Collate else type(op).__name__
     return AggregateConfig(f"aggregate(op={name}, drop_last={drop_last})", op, drop_last)
+
+
+def PathVariants(  # noqa: N802 - as Pipe.
+    router: Callable[[Any], Any],
+    paths: Sequence[Sequence[StageConfig]],
+    name: str | None = None,
+    batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
+) -> PathVariantsConfig:
+    """Declare a fork; see `PipelineBuilder.path_variants`."""
+    return PathVariantsConfig(name or "path_variants", router, tuple(map(tuple, paths)), batched)
+
+
+def Merge(pipeline_configs: Sequence[PipelineConfig]) -> MergeConfig:  # noqa: N802 - as Pipe.
+    """Declare that several pipelines take the place of a source.
+
+    Their items are passed on as they come, one from each in turn. Their sinks are ignored.
+    """
+    return MergeConfig(tuple(pipeline_configs))
 
 
 def Disaggregate() -> DisaggregateConfig:  # noqa: N802 - as Pipe.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import itertools
 from threading import Lock, Thread, current_thread, get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ._failure import PipelineFailure, annotate
-from ._node import EDGE_CAPACITY
+from ._lineage import Lineage, describe
+from ._policy import MaxFailures, Tally
+from ._quarantine import Quarantine
 from ._sink import Sink
-from ._source import SOURCE, Source
+from ._source import Source
+from ._timer import Timer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
-
+    from ._function_node import Attempt
     from ._lane import Lane
     from ._lineage import Root
     from ._node import Entry, Node
@@ -37,35 +39,43 @@ class Engine:
     __slots__ = (
         "__weakref__",
         "done",
+        "ending",
         "failures",
         "forked",
         "gates",
         "idle",
         "inside",
         "lane",
+        "lineage",
         "lock",
         "nodes",
         "num_threads",
         "permits",
         "pipeline_id",
+        "quarantine",
         "ranked",
         "rubbish",
         "sink",
-        "source",
+        "sources",
         "started_at",
         "stopped_at",
         "stopping",
+        "tally",
         "threads",
+        "timer",
         "waiting",
         "waking",
+        "worker_numbers",
+        "written_off",
     )
 
-    def __init__(self, pipeline_id: int, num_threads: int, sink_size: int) -> None:
+    def __init__(self, pipeline_id: int, num_threads: int, sink_size: int, max_failures: MaxFailures = -1) -> None:
         self.pipeline_id = pipeline_id
         self.num_threads = num_threads
         self.lock = Lock()
         self.sink = Sink(sink_size)
-        self.source: Source = None  # type: ignore[assignment] # set by `connect`
+        self.lineage = Lineage()
+        self.sources: list[Source] = []
         self.nodes: list[Node] = []
         # What workers serve, nearest the sink first.
         self.ranked: list[Node] = []
@@ -77,10 +87,19 @@ class Engine:
         self.idle: list[Lock] = []
         self.waking = False
         self.threads: list[Thread] = []
+        self.worker_numbers = itertools.count()
+        # Threads that are still in ops whose items were given up.
+        self.written_off = 0
+        self.timer = Timer(self)
+        # The failures of stages that have no limit of their own.
+        self.tally = Tally(max_failures)
+        self.quarantine = Quarantine()
         self.lane: Lane | None = None
         self.failures: list[tuple[str, BaseException]] = []
         # What was taken out of queues under the lock and must be dropped without it.
         self.rubbish: list[Any] = []
+        # A source has ended, so stages may end as well.
+        self.ending = False
         self.stopping = False
         self.done = False
         # The consumers' threads that are in one of the engine's critical sections.
@@ -89,43 +108,62 @@ class Engine:
         self.forked = False
         self.started_at = self.stopped_at = 0.0
 
-    def connect(self, source: Iterable[Any] | AsyncIterable[Any], nodes: list[Node]) -> None:
-        """Put the stages in a row."""
+    def connect(self, sources: list[Source], nodes: list[Node]) -> None:
+        """Take over the graph: its sources, and its stages such that each stands behind all that feed it."""
+        self.sources = sources
+        self.lineage = Lineage(len(sources))
         self.nodes = nodes
         self.ranked = [node for node in reversed(nodes) if not node.on_loop]
-        self.source = Source(self, source, nodes[0] if nodes else None)
-        for node, following in pairwise(nodes):
-            node.connect(following, following.queue, EDGE_CAPACITY)
-            following.feeder = node
-        if nodes:
-            nodes[0].feeder = self.source
-            nodes[-1].connect(None, self.sink.entries, self.sink.size)
 
     # ---- moving items; all of it is called with the lock held ----
 
-    def enqueue(self, node: Node, entry: Entry) -> None:
-        """Put an entry into a stage's queue."""
-        node.queue.append(entry)
+    def arrived(self, node: Node) -> None:
+        """Learn that an entry was put into a stage's queue."""
         if not node.on_loop:
             self.waiting += 1
         elif self.lane is not None and node.running < node.limit:
             self.lane.wake()
 
+    def has_work(self, node: Node) -> None:
+        """Learn that a turn besides those of its queue waits at a node."""
+        if not node.on_loop:
+            self.waiting += 1
+        elif self.lane is not None:
+            self.lane.wake()
+
     def dequeue(self, node: Node) -> Entry:
         """Take the head of a stage's queue."""
         node.fill += len(node.queue)
-        if node.feeder is not None and node.feeder.wants_room and self.lane is not None:
-            self.lane.wake()
+        if node.feeders[0].wants_room:
+            node.feeders[0].room_made()
         if not node.on_loop:
             self.waiting -= 1
         return node.queue.popleft()
 
+    def made_room(self, feeder: Node | Source) -> None:
+        """Learn that an entry of this feeder's was taken."""
+        if feeder.wants_room:
+            feeder.room_made()
+
     def emit(self, node: Node, entry: Entry) -> None:
         """Pass a result on."""
-        if node.next is not None:
-            self.enqueue(node.next, entry)
-        else:
+        if node.next is None:
             self.sink.put(entry)
+        else:
+            node.out.append(entry)
+            self.arrived(node.next)
+
+    def pullable(self) -> Source | None:
+        """A source that a worker may pull now; several take turns."""
+        sources = self.sources
+        if len(sources) == 1:
+            return sources[0] if sources[0].pullable() else None
+        for index, source in enumerate(sources):
+            if source.pullable():
+                # The next look begins behind this one.
+                self.sources = sources[index + 1 :] + sources[: index + 1]
+                return source
+        return None
 
     def room_in_sink(self) -> None:
         """Learn that the consumer made room where somebody had found none."""
@@ -133,6 +171,8 @@ class Engine:
         self.progressed()
         if self.lane is not None:
             self.lane.wake()
+        for source in self.sources:
+            self.made_room(source)
 
     def select(self) -> Node | None:
         """The ready stage nearest the sink."""
@@ -146,7 +186,7 @@ class Engine:
         """Wake one idle worker if there is work that nobody is on the way to."""
         if not self.idle or self.waking:
             return
-        if (self.waiting and self.select() is not None) or self.source.pullable():
+        if (self.waiting and self.select() is not None) or self.pullable() is not None:
             self.wake_worker()
 
     def wake_worker(self) -> None:
@@ -165,35 +205,53 @@ class Engine:
 
     def settle(self) -> None:
         """Pass the end of the input on, stage by stage, as far as they are drained."""
-        # After a failure nobody waits for the source, which may block for ever: what it yields is discarded.
-        if not self.source.ended or (self.source.pulling and not self.failures):
+        if not self.ending:
             return
         for node in self.nodes:
-            if node.finished:
-                continue
-            if node.cancelled:
-                if node.running:
-                    return
-            elif not node.drained() or not node.end_input():
-                return
-            node.finished = True
-            if node.waiting_since:
-                node.waits[node.waiting_for] += perf_counter() - node.waiting_since
-                node.waiting_since = 0.0
-        self.finish()
+            if not node.finished and self._is_finished(node):
+                node.finished = True
+                if node.waiting_since:
+                    node.waits[node.waiting_for] += perf_counter() - node.waiting_since
+                    node.waiting_since = 0.0
+        if all(node.finished for node in self.nodes) and all(source.finished() for source in self.sources):
+            self.finish()
+
+    def _is_finished(self, node: Node) -> bool:
+        if node.cancelled:
+            return not node.running
+        for feeder in node.feeders:
+            if not (feeder.finished() if isinstance(feeder, Source) else feeder.finished):
+                return False
+        return node.drained() and node.end_input()
 
     def concluded(self) -> None:
         """See to what an outcome that no worker carried on leaves behind."""
-        self.settle()
-        self.progressed()
+        if self.ending:
+            self.settle()
+        if self.idle and not self.waking:
+            self.progressed()
 
     def finish(self) -> None:
         """Note that nothing more will come, and tell everybody."""
         if self.done:
             return
+        self._note_total_failure()
         self.done = True
         self.stopped_at = perf_counter()
+        self.timer.end()
         self._wake_all()
+
+    def _note_total_failure(self) -> None:
+        # A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
+        failed = sum(node.failed for node in self.nodes)
+        if not failed or self.failures or self.nodes[-1].emitted or any(node.dropped for node in self.nodes):
+            return
+        last = self.quarantine.items()[-1]
+        failure = RuntimeError(
+            f"Nothing came out of the pipeline: all {failed} items failed, the last one in stage {last.stage!r}: "
+            f"{last.error}"
+        )
+        self.failures.append((last.stage, failure))
 
     def _wake_all(self) -> None:
         # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
@@ -207,23 +265,28 @@ class Engine:
         lane = self.lane
         if lane is not None:
             lane.stop_or_wake()
+        for source in self.sources:
+            source.interrupt()
 
     # ---- failing and stopping ----
 
-    def fail(self, node: Node | None, root: Root | None, error: BaseException) -> None:
-        """End the pipeline at a stage (None: the source): what is downstream of it still finishes its work."""
-        name = SOURCE if node is None else node.name
-        annotate(error, name, root)
-        self.failures.append((name, error))
-        self.source.end()
-        for upstream in self.nodes:
-            if node is None:
-                break
-            upstream.cancelled = True
-            upstream.limit = 0
-            self.rubbish += upstream.discard()
-            if upstream is node:
-                break
+    def fail(self, where: Node | Source, root: Root | None, error: BaseException) -> None:
+        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work."""
+        origin = None if root is None else describe(self.lineage.locate(root), sources=len(self.sources))
+        annotate(error, where.name, origin)
+        self.failures.append((where.name, error))
+        for source in self.sources:
+            source.end()
+            source.interrupt()
+        pending = [where]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Source) or node.cancelled:
+                continue
+            node.cancelled = True
+            node.limit = 0
+            self.rubbish += node.discard()
+            pending += node.feeders
 
     def request_stop(self) -> None:
         """Ask all threads to end. Takes no lock, so it may be called from anywhere at any time."""
@@ -239,22 +302,59 @@ class Engine:
     # ---- threads ----
 
     def start(self) -> None:
-        """Start the workers."""
-        from ._worker import serve  # noqa: PLC0415 - the worker's loop knows the engine, not the other way round.
-
+        """Start the threads."""
         self.started_at = perf_counter()
         for node in self.nodes:
             node.waiting_since = self.started_at
-        if self.source.on_loop or any(node.on_loop for node in self.nodes):
+        if any(source.on_loop for source in self.sources) or any(node.on_loop for node in self.nodes):
             self.start_lane()
         useful = sum(node.limit for node in self.ranked)
-        for number in range(min(self.num_threads, useful) + 1):
-            thread = Thread(
-                target=serve, args=(self,), name=f"spdl_worker_thread_{self.pipeline_id}_{number}", daemon=True
-            )
-            self.threads.append(thread)
-        for thread in list(self.threads):
+        # Each source may block, so each has a worker that counts as none of the ops'.
+        pullers = sum(not (source.on_loop or source.dedicated) for source in self.sources)
+        threads = [self._new_worker() for _ in range(min(self.num_threads, useful) + max(1, pullers))]
+        threads += [source.dedicated.thread for source in self.sources if source.dedicated is not None]
+        self.threads += threads
+        for thread in threads:
             thread.start()
+
+    def _new_worker(self) -> Thread:
+        from ._worker import serve  # noqa: PLC0415 - the worker's loop knows the engine, not the other way round.
+
+        name = f"spdl_worker_thread_{self.pipeline_id}_{next(self.worker_numbers)}"
+        return Thread(target=serve, args=(self,), name=name, daemon=True)
+
+    def replace_worker(self, node: Node, attempt: Attempt, stack: str) -> None:
+        """Leave a worker to an op that takes too long, and start another. Called with the lock held."""
+        self.written_off += 1
+        if self.written_off > 2 * self.num_threads:
+            error = RuntimeError(
+                f"{self.written_off} ops that were written off still run, which is more than twice the number of "
+                f"threads. The last one is in stage {node.name!r}.{stack}"
+            )
+            self.fail(node, attempt.root, error)
+            return
+        self.permits += 1
+        worker = self._new_worker()
+        self.threads.append(worker)
+        worker.start()
+
+    def set_limit(self, node: Node, limit: int) -> None:
+        """Change how many items a stage may work on at once. Called with the lock held."""
+        if node.cancelled or node.finished:
+            return
+        node.room += limit - node.limit
+        node.limit = limit
+        added = []
+        if limit > self.num_threads and not node.on_loop:
+            added = [self._new_worker() for _ in range(limit - self.num_threads)]
+            self.permits += len(added)
+            self.num_threads = limit
+            self.threads += added
+        for thread in added:
+            thread.start()
+        if node.on_loop and self.lane is not None:
+            self.lane.wake()
+        self.progressed()
 
     def start_lane(self) -> Lane:
         """The event loop, started when first needed. Called before the workers start, or with the lock held."""
@@ -273,6 +373,7 @@ class Engine:
         current = current_thread()
         return (
             current in self.threads
+            or current is self.timer.thread
             or (self.lane is not None and current is self.lane.thread)
             or get_ident() in self.inside
         )

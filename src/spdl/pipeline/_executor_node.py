@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from ._engine import Engine
-    from ._lineage import Root
-    from ._order import Order, Ticket
+    from ._function_node import Attempt
+    from ._order import Order
+    from ._overtime import Watch
+    from ._policy import FailurePolicy
 
 __all__ = ["ExecutorNode"]
 
@@ -37,6 +39,10 @@ def _runs_in_processes(executor: Executor) -> bool:
     return module is not None and isinstance(executor, module.ProcessPoolExecutor)
 
 
+def _nothing() -> None:
+    return
+
+
 class ExecutorNode(FunctionNode):
     """Hands items to an executor and takes the outcomes from its callbacks.
 
@@ -55,35 +61,36 @@ class ExecutorNode(FunctionNode):
         *,
         executor: Executor,
         order: Order | None,
+        policy: FailurePolicy,
     ) -> None:
         listed = _runs_in_processes(executor) and isgeneratorfunction(op)
-        super().__init__(engine, name, _Listed(op) if listed else op, limit, order=order, expand=listed)
+        super().__init__(engine, name, _Listed(op) if listed else op, limit, order=order, expand=listed, policy=policy)
         self.plain = False
         self.executor = executor
 
-    def _start(self) -> None:
-        root, value, ticket = self.take()
+    def attempt(self, attempt: Attempt) -> None:
+        """Submit the op. Called and returns with the lock held."""
         engine = self.engine
+        # The slot in the executor stays busy: its op cannot be ended from here.
+        watch = None if self.overtime is None else self.overtime.begin(attempt, cancel=_nothing)
         engine.release_to_user()
         start = perf_counter()
         try:
-            future = self.executor.submit(self.op, value)
+            future = self.executor.submit(self.op, attempt.item)
         except BaseException as error:  # noqa: BLE001 - a broken or closed executor fails the pipeline.
-            del value
             engine.lock.acquire()
-            self._give_up(root, error)
+            self._break(attempt, error)
             return
-        del value
-        future.add_done_callback(lambda future: self._done(root, ticket, future, start))
+        future.add_done_callback(lambda future: self._done(attempt, future, start, watch))
         del future
         engine.lock.acquire()
 
-    def _give_up(self, root: Root, error: BaseException) -> None:
+    def _break(self, attempt: Attempt, error: BaseException) -> None:
         self.failed += 1
-        self._release_slot()
-        self.engine.fail(self, root, error)
+        self.slot_freed()
+        self.engine.fail(self, attempt.root, error)
 
-    def _done(self, root: Root, ticket: Ticket | None, future: Future[Any], start: float) -> None:
+    def _done(self, attempt: Attempt, future: Future[Any], start: float, watch: Watch | None) -> None:
         error: BaseException | None
         value: Any = None
         try:
@@ -98,13 +105,15 @@ class ExecutorNode(FunctionNode):
         engine.lock.acquire()
         try:
             self.busy_seconds += perf_counter() - start
+            if watch is not None and self.overtime is not None and not self.overtime.end(watch):
+                return
             if error is None:
-                self.finish(root, ticket, value)
+                self.finish(attempt, value)
             elif isinstance(error, BrokenExecutor | CancelledError):
                 # A worker process died, or the executor was shut down with this item pending.
-                self._give_up(root, error)
+                self._break(attempt, error)
             else:
-                self.fail(root, ticket, error)
+                self.fail(attempt, error)
             engine.concluded()
         finally:
             engine.lock.release()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Self
 
-from ._lineage import describe
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._lineage import Root
+    from ._policy import OnFailure
+    from ._quarantine import FailedItem
 
-__all__ = ["PipelineFailure", "annotate", "report_failed_item"]
+__all__ = ["PipelineFailure", "annotate", "report_failed_item", "tell"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
@@ -74,22 +73,29 @@ def _as_exception(error: BaseException) -> Exception:
     return wrapped
 
 
-def annotate(error: BaseException, stage: str, root: Root | None) -> None:
+def annotate(error: BaseException, stage: str, origin: str | None) -> None:
     """Write the stage, and the source item if there is one, into the exception's notes."""
-    where = f"Pipeline stage: {stage}"
-    error.add_note(where if root is None else f"{where}, {describe(root)}")
+    error.add_note(f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}")
 
 
-def report_failed_item(stage: str, root: Root, error: Exception, count: int) -> None:
-    """Log an item that was dropped because its op raised. Must be called without the engine's lock.
+def report_failed_item(item: FailedItem, error: Exception, count: int) -> None:
+    """Log an item that is dropped. Must be called without the engine's lock.
 
     Args:
-        stage: The stage's name.
-        root: Where the item came from.
+        item: What failed.
         error: What the op raised.
         count: How many items of this stage have failed so far, this one included.
     """
+    origin = item.origin
     if count <= _LOGGED_IN_FULL:
-        _LOG.error("Stage %r failed on %s, which is dropped: %r", stage, describe(root), error, exc_info=error)
+        _LOG.error("Stage %r failed on %s, which is dropped: %s", item.stage, origin, item.error, exc_info=error)
     elif count & (count - 1) == 0:
-        _LOG.error("Stage %r has now failed on %d items; the last was %s: %r", stage, count, describe(root), error)
+        _LOG.error("Stage %r has now failed on %d items; the last was %s: %s", item.stage, count, origin, item.error)
+
+
+def tell(callback: OnFailure, item: FailedItem) -> None:
+    """Call the user's callback. What it raises is logged: the item is lost already, the rest must go on."""
+    try:
+        callback(item)
+    except Exception:  # noqa: BLE001 - see above.
+        _LOG.exception("The on_failure callback of stage %r raised", item.stage)

@@ -7,18 +7,23 @@ from time import perf_counter, thread_time
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._failure import report_failed_item
+from ._failure import report_failed_item, tell
 from ._lineage import Group
 from ._node import HELD, Node
 from ._order import AHEAD, Order, Ticket
+from ._overtime import Overtime, WrittenOff
+from ._policy import BEAR_ALL, Tally
+from ._sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ._engine import Engine
     from ._lineage import Root
+    from ._overtime import Watch
+    from ._policy import FailurePolicy
 
-__all__ = ["DEFERRED", "FunctionNode", "Parked"]
+__all__ = ["DEFERRED", "Attempt", "DisaggregateNode", "FunctionNode", "Parked"]
 
 # Types of result that stand for results to come.
 DEFERRED = frozenset([GeneratorType, CoroutineType, AsyncGeneratorType])
@@ -36,6 +41,15 @@ class Parked(NamedTuple):
     ticket: Ticket | None
 
 
+class Attempt(NamedTuple):
+    """One run of an op on an item. It holds a slot."""
+
+    root: Root
+    item: Any
+    ticket: Ticket | None
+    number: int
+
+
 class FunctionNode(Node):
     """A stage that calls ``op(item)``.
 
@@ -44,7 +58,9 @@ class FunctionNode(Node):
     objects that return one of these need no declaration.
     """
 
-    __slots__ = ("expand", "order", "parked")
+    adjustable = True
+
+    __slots__ = ("direct", "due", "expand", "order", "overtime", "parked", "policy", "tally")
 
     def __init__(
         self,
@@ -55,23 +71,34 @@ class FunctionNode(Node):
         *,
         order: Order | None = None,
         expand: bool = False,
+        policy: FailurePolicy = BEAR_ALL,
     ) -> None:
         super().__init__(engine, name, op, limit)
+        self.policy = policy
+        self.tally = engine.tally if policy.max_failures is None else Tally(policy.max_failures)
+        self.tally.nodes.append(self)
         self.order = order
         # The result is an iterator whatever its type.
         self.expand = expand
-        self.plain = order is None and not expand
+        self.overtime = None if policy.timeout is None else Overtime(self, policy.timeout, policy.on_timeout)
+        self.plain = order is None and not expand and not policy.retries and self.overtime is None
+        # Nothing has to be known of an op beyond its item until it has ended.
+        self.direct = type(self) in _DIRECT and self.overtime is None
         self.parked: deque[Parked] = deque()
+        # Items whose next attempt is due. They kept their slots and so their places in the output.
+        self.due: deque[Attempt] = deque()
 
     def ready(self) -> bool:
-        if self.parked and self._can_advance():
+        if self.due or (self.parked and self._can_advance()):
             return True
         return self.can_start()
 
     def can_start(self) -> bool:
-        """Whether an op could start on the item at the head of the queue."""
+        """Whether an op could start on what waits first, or an epoch's end could be passed on."""
         if not self.queue or self.running >= self.limit:
             return False
+        if self.queue[0] is MARK:
+            return not self.running and self.has_room(0)
         order = self.order
         if order is not None and len(order.tickets) >= self.limit + AHEAD:
             self.wait(HELD)
@@ -99,18 +126,28 @@ class FunctionNode(Node):
 
     def discard(self) -> list[Any]:
         rubbish = super().discard()
-        rubbish += self.parked
-        self.engine.waiting -= len(self.parked)
-        self.running -= len(self.parked)
-        self.parked.clear()
+        for resting in (self.parked, self.due):
+            rubbish += resting
+            if not self.on_loop:
+                self.engine.waiting -= len(resting)
+            self.running -= len(resting)
+            resting.clear()
         return rubbish
 
     def turn(self) -> None:
+        if self.due:
+            self.engine.waiting -= 1
+            self.attempt(self.due.popleft())
+            return
         parked = self._take_parked()
         if parked is not None:
             self._advance(parked)
-        else:
+        elif self.at_mark():
+            self.pass_mark()
+        elif self.direct:
             self._start()
+        else:
+            self.attempt(self.take())
 
     def _take_parked(self) -> Parked | None:
         if not self.parked or not self._can_advance():
@@ -122,51 +159,94 @@ class FunctionNode(Node):
                 return parked
         raise AssertionError("A parked generator that could advance is gone.")
 
-    def take(self) -> tuple[Root, Any, Ticket | None]:
+    def take(self) -> Attempt:
         """Take the head of the queue and a slot for it."""
-        root, value = self.engine.dequeue(self)
-        self.running += 1
-        self.started(perf_counter())
-        return root, value, None if self.order is None else self.order.admit()
+        root, item = self.engine.dequeue(self)
+        self.slot_taken()
+        return Attempt(root, item, None if self.order is None else self.order.admit(), 1)
 
     def _start(self) -> None:
-        root, value, ticket = self.take()
+        """Take an item and run the op on it: the usual case of `attempt`, at half its cost."""
+        engine = self.engine
+        root, item = engine.dequeue(self)
+        self.slot_taken()
+        ticket = None if self.order is None else self.order.admit()
+        if engine.idle and not engine.waking:
+            engine.progressed()
+        engine.lock.release()
+        cpu, start = self.read_cpu(), perf_counter()
+        try:
+            value = self.op(item)
+        except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
+            self._account(start, cpu, None)
+            self.fail(Attempt(root, item, ticket, 1), error)
+            return
+        del item
+        self._account(start, cpu, None)
+        if value is None or self.expand or value.__class__ in DEFERRED or self.cancelled:
+            self.finish(Attempt(root, value, ticket, 1), value)
+        else:
+            self.deliver(root, ticket, value)
+
+    def deliver(self, root: Root, ticket: Ticket | None, value: Any) -> None:
+        """Pass on the only result of an item. Called with the lock held."""
+        self.completed += 1
+        self.emitted += 1
+        if ticket is None:
+            # The result takes over its item's place in the lineage.
+            self.engine.emit(self, (root, value))
+        else:
+            assert self.order is not None
+            for entry in self.order.finish(ticket, (root, value)):
+                self.engine.emit(self, entry)
+        self.slot_freed()
+
+    def attempt(self, attempt: Attempt) -> None:
+        """Run the op on an item. Called and returns with the lock held."""
+        watch = None if self.overtime is None else self.overtime.begin(attempt)
         self.engine.release_to_user()
         cpu, start = self.read_cpu(), perf_counter()
         try:
-            value = self.op(value)
+            value = self.op(attempt.item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            del value
-            self._account(start, cpu)
-            self.fail(root, ticket, error)
+            self._account(start, cpu, watch)
+            self.fail(attempt, error)
             return
-        self._account(start, cpu)
-        self.finish(root, ticket, value)
+        self._account(start, cpu, watch)
+        self.finish(attempt, value)
 
     def _advance(self, parked: Parked) -> None:
         """Ask a generator for one more result."""
+        # Its item is gone; what failed is shown by the generator's name.
+        attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
+        watch = None if self.overtime is None else self.overtime.begin(attempt)
         self.engine.release_to_user()
         cpu, start = self.read_cpu(), perf_counter()
         try:
             value = next(parked.iterator)
         except StopIteration:
-            self._account(start, cpu)
+            self._account(start, cpu, watch)
             self.completed += 1
             self.end(parked.root, parked.ticket)
             return
         except BaseException as error:  # noqa: BLE001 - as above.
-            self._account(start, cpu)
-            self.fail(parked.root, parked.ticket, error)
+            self._account(start, cpu, watch)
+            # Trying it again would repeat what it has passed on.
+            self.give_up(attempt, error)
             return
-        self._account(start, cpu)
+        self._account(start, cpu, watch)
         self.park(parked, value)
 
     def read_cpu(self) -> float | None:
         """The thread's CPU clock, or None if this op is not sampled."""
         return None if self.completed & self.cpu_mask else thread_time()
 
-    def _account(self, start: float, cpu: float | None) -> None:
-        """Take the lock again after an op, and add up its time."""
+    def _account(self, start: float, cpu: float | None, watch: Watch | None) -> None:
+        """Take the lock again after an op, and add up its time.
+
+        Raises:
+            WrittenOff: If the item was given up meanwhile, and the thread replaced.
+        """
         seconds = perf_counter() - start
         if cpu is not None:
             cpu = thread_time() - cpu
@@ -174,6 +254,10 @@ class FunctionNode(Node):
         self.busy_seconds += seconds
         if cpu is not None:
             self.add_cpu(seconds, cpu)
+        if watch is not None:
+            assert self.overtime is not None
+            if not self.overtime.end(watch):
+                raise WrittenOff
 
     def add_cpu(self, seconds: float, cpu: float) -> None:
         """Add a sampled op's CPU time, standing for those that were not, and choose how often to sample."""
@@ -181,36 +265,33 @@ class FunctionNode(Node):
         self.cpu_seconds += min(cpu, seconds) * (self.cpu_mask + 1)
         self.cpu_mask = _CPU_MASK if seconds < _SHORT_OP else 0
 
-    def finish(self, root: Root, ticket: Ticket | None, value: Any) -> None:
+    def finish(self, attempt: Attempt, value: Any) -> None:
         """Deal with what an op returned. Called with the lock held."""
         if self.cancelled:
-            self._release_slot()
+            self.slot_freed()
         elif self.expand or value.__class__ in DEFERRED:
-            self.defer(root, ticket, value)
+            self.defer(attempt, value)
         elif value is None:
             self.completed += 1
             self.dropped += 1
-            self.end(root, ticket)
+            self.end(attempt.root, attempt.ticket)
         else:
-            # The result takes over its item's place in the lineage.
-            self.completed += 1
-            self.emit(ticket, root, value)
-            self._complete(ticket)
+            self.deliver(attempt.root, attempt.ticket, value)
 
-    def defer(self, root: Root, ticket: Ticket | None, value: Any) -> None:
+    def defer(self, attempt: Attempt, value: Any) -> None:
         """Arrange for the results that ``value`` stands for."""
         # From now on its ops take the way that knows generators.
         self.plain = False
         if value.__class__ is CoroutineType or value.__class__ is AsyncGeneratorType:
-            self.engine.start_lane().adopt(self, root, ticket, value)
+            self.engine.start_lane().adopt(self, attempt, value)
         else:
-            self.parked.append(Parked(Group([root], 1), value, ticket))
+            self.parked.append(Parked(Group([attempt.root], 1), value, attempt.ticket))
             self.engine.waiting += 1
 
     def park(self, parked: Parked, value: Any) -> None:
         """Pass on one result of a generator, and put the generator back. Called with the lock held."""
         if self.cancelled:
-            self._release_slot()
+            self.slot_freed()
             return
         if value is None:
             self.dropped += 1
@@ -232,7 +313,7 @@ class FunctionNode(Node):
 
     def end(self, root: Root, ticket: Ticket | None) -> None:
         """End an item of which nothing is left here. Called with the lock held."""
-        self.engine.source.lineage.release(root)
+        self.engine.lineage.release(root)
         self._complete(ticket)
 
     def _complete(self, ticket: Ticket | None) -> None:
@@ -243,23 +324,61 @@ class FunctionNode(Node):
             # An async generator behind a later ticket may have waited for its turn.
             if self.wants_room and self.engine.lane is not None:
                 self.engine.lane.wake()
-        self._release_slot()
+        self.slot_freed()
 
-    def _release_slot(self) -> None:
-        self.running -= 1
-        self.ended(perf_counter())
+    def fail(self, attempt: Attempt, error: BaseException) -> None:
+        """Try an item whose op raised again, later, or give it up. Called with the lock held."""
+        policy = self.policy
+        if isinstance(error, Exception) and attempt.number <= policy.retries and not self.cancelled:
+            self.retried += 1
+            following = attempt._replace(number=attempt.number + 1)
+            self.engine.timer.after(policy.retry_delay * 2 ** (attempt.number - 1), lambda: self._resume(following))
+        else:
+            self.give_up(attempt, error)
 
-    def fail(self, root: Root, ticket: Ticket | None, error: BaseException) -> None:
-        """End an item whose op raised. Called with the lock held, which it releases for a moment to log."""
+    def _resume(self, attempt: Attempt) -> None:
+        if self.cancelled:
+            self.engine.rubbish.append(attempt)
+            self.slot_freed()
+        else:
+            self.due.append(attempt)
+            self.engine.has_work(self)
+
+    def give_up(self, attempt: Attempt, error: BaseException) -> None:
+        """Drop an item for good. Called with the lock held, which it releases to report the failure."""
         self.failed += 1
         engine = self.engine
         if not isinstance(error, Exception):
-            self._release_slot()
-            engine.fail(self, root, error)
+            self.slot_freed()
+            engine.fail(self, attempt.root, error)
             return
         count = self.failed
+        verdict = self.tally.verdict()
+        if verdict is not None:
+            failure = RuntimeError(f"The pipeline stage ({self.name}) {verdict}.")
+            failure.__cause__ = error
+            engine.fail(self, attempt.root, failure)
         engine.release_to_user()
-        report_failed_item(self.name, root, error, count)
+        item = engine.quarantine.add(
+            self.name, engine.lineage.locate(attempt.root), attempt.item, error, attempt.number
+        )
+        report_failed_item(item, error, count)
+        if self.policy.on_failure is not None:
+            tell(self.policy.on_failure, item)
         del error
         engine.lock.acquire()
-        self.end(root, ticket)
+        self.end(attempt.root, attempt.ticket)
+
+
+class DisaggregateNode(FunctionNode):
+    """Passes on the elements of each item one by one."""
+
+    adjustable = False
+
+    __slots__ = ()
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        super().__init__(engine, name, iter, 1, expand=True)
+
+
+_DIRECT = (FunctionNode, DisaggregateNode)

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from types import AsyncGeneratorType
 
     from ._engine import Engine
-    from ._function_node import FunctionNode
-    from ._lineage import Root
-    from ._order import Ticket
+    from ._function_node import Attempt, FunctionNode
+    from ._source import Source
 
 __all__ = ["Deferred", "Lane"]
 
@@ -52,7 +51,7 @@ class Lane:
         self._waiters: list[asyncio.Future[None]] = []
         self._woken = False
         # What ops returned and the loop has not seen yet, and whether it will look again.
-        self._arrivals: list[tuple[FunctionNode, Root, Ticket | None, Deferred]] = []
+        self._arrivals: list[tuple[FunctionNode, Attempt, Deferred]] = []
         self._ended = False
         self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
 
@@ -70,12 +69,12 @@ class Lane:
         """Have the loop see that the engine is done or stopping. Needs no lock."""
         self._post(self._end.set)
 
-    def adopt(self, node: FunctionNode, root: Root, ticket: Ticket | None, deferred: Deferred) -> None:
+    def adopt(self, node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
         """Run what an op returned. Called with the engine's lock held."""
         if self._ended:
             _close(deferred)
             return
-        self._arrivals.append((node, root, ticket, deferred))
+        self._arrivals.append((node, attempt, deferred))
         self.wake()
 
     def wait_for_room(self) -> asyncio.Future[None]:
@@ -104,17 +103,19 @@ class Lane:
             if engine.stopping or self._ended:
                 return
             arrivals, self._arrivals = self._arrivals, []
-            engine.source.wants_room = False
+            for source in engine.sources:
+                source.wants_room = False
             for node in reversed(engine.nodes):
                 node.wants_room = False
                 if isinstance(node, AsyncNode):
                     # A server that has no item takes one when its turn comes, so only the others' items count.
-                    while node.servers - node.running < len(node.queue) and node.can_start():
+                    # Those that rest until a retry hold slots, but no server.
+                    while node.servers - node.serving < len(node.queue) + len(node.due) and node.has_turn():
                         node.servers += 1
                         self._spawn(node.serve())
         for arrival in arrivals:
             # A task that is cancelled before its first step drops the coroutine it was given.
-            self._spawn(run_deferred(*arrival)).add_done_callback(_closer(arrival[3]))
+            self._spawn(run_deferred(*arrival)).add_done_callback(_closer(arrival[2]))
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -129,8 +130,9 @@ class Lane:
 
     async def _main(self) -> None:
         engine = self._engine
-        if engine.source.on_loop:
-            self._spawn(self._pull())
+        for source in engine.sources:
+            if source.on_loop:
+                self._spawn(self._pull(source))
         with engine.lock:
             self.wake()
         await self._end.wait()
@@ -138,56 +140,68 @@ class Lane:
             self._ended = True
             arrivals, self._arrivals = self._arrivals, []
         for arrival in arrivals:
-            _close(arrival[3])
+            _close(arrival[2])
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._loop.shutdown_asyncgens()
 
-    async def _pull(self) -> None:
+    async def _pull(self, source: Source) -> None:
         """Serve an async source."""
         engine = self._engine
-        source = engine.source
-        iterator = None
         failure: BaseException | None = None
         try:
-            iterator = aiter(source.iterable)  # type: ignore[arg-type]
-            while await self._place_in_front():
-                source.pulling = True
-                source.pulling_since = begin = perf_counter()
-                try:
-                    value = await anext(iterator)
-                except StopAsyncIteration:
-                    break
-                finally:
-                    source.pulling = False
-                    source.busy_seconds += perf_counter() - begin
+            while await self._pull_epoch(source):
                 with engine.lock:
-                    source.admit(value)
+                    source.end_epoch()
                     engine.progressed()
-                del value
         except BaseException as error:
             if engine.stopping:
                 raise
             failure = error
         finally:
-            if iterator is not None and hasattr(iterator, "aclose"):
-                await iterator.aclose()
             with engine.lock:
                 source.exhausted = True
                 source.end()
                 if failure is not None:
-                    engine.fail(None, None, failure)
+                    engine.fail(source, None, failure)
                 engine.concluded()
 
-    async def _place_in_front(self) -> bool:
+    async def _pull_epoch(self, source: Source) -> bool:
+        """Iterate an async source once. Returns whether another epoch follows."""
+        engine = self._engine
+        source.iterator = iterator = aiter(source.iterable)  # type: ignore[arg-type]
+        ended = False
+        try:
+            while await self._place_in_front(source):
+                source.pulling = True
+                source.pulling_since = begin = perf_counter()
+                try:
+                    value = await anext(iterator)
+                except StopAsyncIteration:
+                    ended = True
+                    break
+                finally:
+                    source.pulling = False
+                    source.busy_seconds += perf_counter() - begin
+                with engine.lock:
+                    source.put(value)
+                    engine.progressed()
+                del value
+        finally:
+            # An iterable that is its own iterator may have more to give in the next epoch.
+            if hasattr(iterator, "aclose") and not (ended and source.continuous and iterator is source.iterable):
+                await iterator.aclose()
+        return ended and source.continuous and not source.ended
+
+    async def _place_in_front(self, source: Source) -> bool:
         engine = self._engine
         while True:
             with engine.lock:
-                if engine.stopping or engine.source.ended:
+                if engine.stopping or source.ended:
                     return False
-                if engine.source.has_place():
+                if source.has_place():
                     return True
-                engine.source.wants_room = True
+                source.wants_room = True
                 room = self.wait_for_room()
             await room

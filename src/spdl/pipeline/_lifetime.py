@@ -41,15 +41,19 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
     engine.request_stop()
     begin = monotonic()
     alive = _join(engine, begin + min(seconds, _SOURCE_GRACE))
-    if len(alive) > int(engine.source.pulling):
+    if len(alive) > _pulling(engine):
         alive = _join(engine, begin + seconds)
-    return alive if len(alive) > int(engine.source.pulling) else []
+    return alive if len(alive) > _pulling(engine) else []
+
+
+def _pulling(engine: Engine) -> int:
+    return sum(source.pulling for source in engine.sources)
 
 
 def _join(engine: Engine, deadline: float) -> list[threading.Thread]:
     _wait_for(engine.threads, deadline)
-    # A worker may have started the event loop until its end.
-    others = [] if engine.lane is None else [engine.lane.thread]
+    # A worker may have started these until its end.
+    others = [engine.timer.thread] if engine.lane is None else [engine.timer.thread, engine.lane.thread]
     _wait_for(others, deadline)
     return [thread for thread in (*engine.threads, *others) if thread.is_alive()]
 

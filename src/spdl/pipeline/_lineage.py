@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["Group", "Lineage", "Root", "describe", "positions"]
+__all__ = ["Group", "Lineage", "Root", "describe"]
 
 _SHOWN = 8  # Positions listed in a message before it says how many more there are.
 
@@ -24,6 +27,9 @@ class Group:
         self.parents = parents
         self.pending = pending
 
+    def consumed(self) -> None:
+        """Learn that no descendant is left. Called with the engine's lock held."""
+
 
 Root: TypeAlias = int | Group
 
@@ -36,18 +42,16 @@ class Lineage:
     engine's lock. Groups are counted under that lock.
     """
 
-    __slots__ = ("open", "position")
+    __slots__ = ("open", "sources")
 
-    def __init__(self) -> None:
-        self.position = 0
+    def __init__(self, sources: int = 1) -> None:
+        # The item at a position of a source is `position * sources + source`, so that a root is a plain int.
+        self.sources = sources
         self.open: set[int] = set()
 
-    def admit(self) -> int:
-        """Hand out the next position."""
-        position = self.position
-        self.position = position + 1
-        self.open.add(position)
-        return position
+    def locate(self, root: Root) -> list[tuple[int, int]]:
+        """The ``(source, position)`` pairs that ``root`` descends from, in the order they were merged."""
+        return [(origin % self.sources, origin // self.sources) for origin in _origins(root)]
 
     def release(self, root: Root) -> None:
         """Take one descendant from ``root``: it was delivered, dropped or failed."""
@@ -60,13 +64,13 @@ class Lineage:
             if isinstance(current, Group):
                 current.pending -= 1
                 if not current.pending:
+                    current.consumed()
                     pending.extend(current.parents)
             else:
                 self.open.discard(current)
 
 
-def positions(root: Root) -> list[int]:
-    """The source positions that ``root`` descends from, in the order they were merged."""
+def _origins(root: Root) -> list[int]:
     found: dict[int, None] = {}
     pending: list[Root] = [root]
     while pending:
@@ -78,11 +82,10 @@ def positions(root: Root) -> list[int]:
     return list(found)
 
 
-def describe(root: Root) -> str:
-    """Name the source items that ``root`` descends from, for a message."""
-    found = positions(root)
-    if len(found) == 1:
-        return f"source item {found[0]}"
-    shown = ", ".join(map(str, found[:_SHOWN]))
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f"source items {shown}{more}"
+def describe(origins: Sequence[tuple[int, int]], *, sources: int) -> str:
+    """Name source items, given as ``(source, position)`` pairs, for a message."""
+    names = [str(position) if sources == 1 else f"{position} of source {source}" for source, position in origins]
+    if len(names) == 1:
+        return f"source item {names[0]}"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"source items {', '.join(names[:_SHOWN])}{more}"

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from ._sentinel import MARK
+
 if TYPE_CHECKING:
     from ._engine import Engine
-    from ._lineage import Root
     from ._source import Source
 
 __all__ = ["BLOCKED", "EDGE_CAPACITY", "HELD", "STARVED", "Entry", "Node"]
 
-# What waits in a queue: where the item came from, and the item.
-Entry: TypeAlias = "tuple[Root, Any]"
+# What waits in a queue: where the item came from (a Root) and the item, or the MARK between two epochs.
+Entry: TypeAlias = tuple[Any, Any]
 
 # Items that may wait between two stages besides those that hold a slot of the upstream stage. The reference's queues
 # have the same size, so memory budgets made for it hold.
@@ -46,7 +47,7 @@ class Node:
         "emitted",
         "engine",
         "failed",
-        "feeder",
+        "feeders",
         "fill",
         "finished",
         "limit",
@@ -54,8 +55,10 @@ class Node:
         "next",
         "op",
         "out",
+        "overdue",
         "plain",
         "queue",
+        "retried",
         "room",
         "running",
         "waiting_for",
@@ -66,6 +69,8 @@ class Node:
 
     # Whether the event loop's thread serves it, and no worker does.
     on_loop = False
+    # Whether the number of items it works on at once may be changed.
+    adjustable = False
 
     def __init__(self, engine: Engine, name: str, op: Any, limit: int) -> None:
         self.engine = engine
@@ -75,15 +80,15 @@ class Node:
         self.running = 0
         self.queue: deque[Entry] = deque()
         self.next: Node | None = None
-        # What puts items into the queue: the stage before this one, or the source.
-        self.feeder: Node | Source | None = None
+        # What puts items into the queue: the stage or the source before this one; several if it merges.
+        self.feeders: list[Node | Source] = []
         self.out: deque[Entry] = deque()
         self.room = 0
         # A plain node's op returns one result, which may leave at once: workers run it without a detour.
         self.plain = False
         self.finished = False
         self.cancelled = False
-        self.completed = self.emitted = self.failed = self.dropped = self.fill = 0
+        self.completed = self.emitted = self.failed = self.dropped = self.retried = self.overdue = self.fill = 0
         self.busy_seconds = self.cpu_seconds = 0.0
         # The thread's CPU clock is read at every op whose number has none of these bits.
         self.cpu_mask = 0
@@ -94,10 +99,32 @@ class Node:
         self.waiting_since = 0.0
 
     def connect(self, following: Node | None, out: deque[Entry], capacity: int) -> None:
-        """Say where the results go: to the next stage's queue, or to the sink."""
+        """Say where the results go: to a queue of the next stage's, or to the sink."""
         self.next = following
         self.out = out
         self.room = capacity + self.limit
+
+    def room_made(self) -> None:
+        """Learn that there may be room again where there was none. Called with the lock held."""
+        if self.engine.lane is not None:
+            self.engine.lane.wake()
+
+    def inlet(self, index: int) -> deque[Entry]:  # noqa: ARG002 - stages that merge have several.
+        """The queue that the feeder with this index puts its results into."""
+        return self.queue
+
+    def at_mark(self) -> bool:
+        """Whether what waits first is the end of an epoch."""
+        return bool(self.queue) and self.queue[0] is MARK
+
+    def pass_mark(self) -> None:
+        """Pass the end of an epoch on, once all before it has left. Called with the lock held."""
+        self.engine.dequeue(self)
+        self.engine.emit(self, MARK)
+
+    def queued(self) -> int:
+        """How many items wait in front of it."""
+        return len(self.queue)
 
     def ready(self) -> bool:
         """Whether a worker could take a turn now."""
@@ -150,14 +177,16 @@ class Node:
         self.waiting_for = reason
         self.waiting_since = now
 
-    def started(self, now: float) -> None:
-        """Note that a slot was taken."""
+    def slot_taken(self) -> None:
+        """Count an item that is worked on now."""
+        self.running += 1
         if self.waiting_since and (self.waiting_for or self.queue or self.running >= self.limit):
-            self.waits[self.waiting_for] += now - self.waiting_since
+            self.waits[self.waiting_for] += perf_counter() - self.waiting_since
             self.waiting_since = 0.0
 
-    def ended(self, now: float) -> None:
-        """Note that a slot became free."""
+    def slot_freed(self) -> None:
+        """Count an item less that is worked on."""
+        self.running -= 1
         if not self.waiting_since and not self.queue:
             self.waiting_for = STARVED
-            self.waiting_since = now
+            self.waiting_since = perf_counter()

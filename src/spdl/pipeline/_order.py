@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._node import Entry
 
 __all__ = ["AHEAD", "Order", "Ticket"]
@@ -19,11 +21,9 @@ AHEAD = 2
 class Ticket:
     """The place of one input item in the order of output. It completes with any number of results."""
 
-    __slots__ = ("done", "results")
-
-    def __init__(self) -> None:
-        self.done = False
-        self.results: list[Entry] = []
+    # Defaults of the class: most tickets come to the head before they need anything of their own.
+    done: bool = False
+    results: Sequence[Entry] = ()
 
 
 class Order:
@@ -49,24 +49,32 @@ class Order:
         """Whether the ticket's results may leave at once."""
         return self.tickets[0] is ticket
 
-    def add(self, ticket: Ticket, entry: Entry) -> list[Entry]:
+    def add(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:
         """Add a result. Returns what may leave now."""
         if self.tickets[0] is ticket:
-            return [entry]
-        ticket.results.append(entry)
+            return (entry,)
+        ticket.results = (*ticket.results, entry)
         self.buffered += 1
-        return []
+        return ()
 
-    def complete(self, ticket: Ticket) -> list[Entry]:
+    def complete(self, ticket: Ticket) -> Sequence[Entry]:
         """End a ticket. Returns the results of later tickets that may leave now."""
         ticket.done = True
         leaving: list[Entry] = []
         tickets = self.tickets
         while tickets and tickets[0].done:
             tickets.popleft()
-            if tickets:
-                following = tickets[0]
-                leaving += following.results
-                self.buffered -= len(following.results)
-                following.results = []
+            if tickets and tickets[0].results:
+                leaving += tickets[0].results
+                self.buffered -= len(tickets[0].results)
+                tickets[0].results = ()
         return leaving
+
+    def finish(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:
+        """Add the only result of a ticket and end it. Returns what may leave now."""
+        if self.tickets[0] is not ticket:
+            ticket.results = (entry,)
+            ticket.done = True
+            self.buffered += 1
+            return ()
+        return (entry, *self.complete(ticket))

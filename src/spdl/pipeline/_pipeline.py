@@ -7,10 +7,14 @@ import traceback
 import weakref
 from contextlib import contextmanager
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from . import _lifetime
+from ._check import positive
 from ._lineage import Group
+from ._locate import callers_line
+from ._sentinel import EPOCH_END
+from ._source import Interruptible
 from ._statistics import PipelineStatistics, collect
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from threading import Thread
 
     from ._engine import Engine
+    from ._quarantine import FailedItem
 
 __all__ = ["Pipeline", "PipelineIterator"]
 
@@ -129,28 +134,37 @@ class Pipeline(Generic[T]):
 
         Raises:
             TimeoutError: If there is none in time.
-            EOFError: If there will be none, because the source is exhausted or the pipeline was stopped.
+            EOFError: If there will be none, because the source is exhausted or the pipeline was stopped; or, with a
+                continuous source, if an epoch has ended. The next read then begins the next one.
             PipelineFailure: If there will be none because a stage failed. Repeated reads raise it again.
         """
-        engine = self._engine
+        entries = self._engine.sink.entries
         while True:
             try:
-                root, value = engine.sink.entries.popleft()
+                root, value = entries.popleft()
             except IndexError:
                 self._wait(timeout)
                 continue
-            if isinstance(root, Group):
-                with engine.lock:
-                    engine.source.lineage.release(root)
-            else:
-                engine.source.lineage.open.discard(root)
-            if engine.sink.full:
-                self._tell_room()
+            self._took(root)
+            if root is EPOCH_END:
+                raise EOFError("The epoch has ended; the next read begins the next one.")
             item: T = value
             return item
 
+    def _took(self, root: Any) -> None:
+        """Acknowledge what was popped from the sink."""
+        engine = self._engine
+        if isinstance(root, Group):
+            with self._inside(), engine.lock:
+                engine.lineage.release(root)
+                engine.progressed()
+        else:
+            engine.lineage.open.discard(root)
+        if engine.sink.full:
+            self._tell_room()
+
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
-        """Return an iterator over the items that remain.
+        """Return an iterator over the items that remain; with a continuous source, over those of one epoch.
 
         Leaving a loop and iterating anew goes on where the first stopped; nothing is lost.
 
@@ -170,6 +184,40 @@ class Pipeline(Generic[T]):
         """
         return collect(self._engine)
 
+    def set_concurrency(self, stage: str, concurrency: int) -> None:
+        """Change how many items a stage works on at once, while the pipeline runs or before.
+
+        If a synchronous stage is given more than the pipeline has threads, threads are added. If it is given less
+        than it works on now, it starts nothing until it is below.
+
+        Args:
+            stage: The stage's name, which must be that of one stage only: give names to `pipe`.
+            concurrency: At least 1.
+
+        Raises:
+            ValueError: If there is no such stage or more than one, if it works on one item at a time by its nature
+                (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
+            TypeError: If ``concurrency`` is no int.
+        """
+        positive("concurrency", concurrency)
+        engine = self._engine
+        found = [node for node in engine.nodes if node.name == stage]
+        if len(found) != 1:
+            names = sorted({node.name for node in engine.nodes})
+            raise ValueError(f"{len(found)} stages are called {stage!r}; the names are {names} ({callers_line()}).")
+        (node,) = found
+        if not node.adjustable:
+            raise ValueError(f"Stage {stage!r} works on one item at a time by its nature ({callers_line()}).")
+        with self._inside(), engine.lock:
+            engine.set_limit(node, concurrency)
+
+    def failures(self) -> list[FailedItem]:
+        """The items that were given up, oldest first; of more than 100 the most recent ones.
+
+        The records hold text, no items and no exceptions.
+        """
+        return self._engine.quarantine.items()
+
     def _tell_room(self) -> None:
         engine = self._engine
         if engine.forked:
@@ -187,8 +235,8 @@ class Pipeline(Generic[T]):
         finally:
             inside.remove(get_ident())
 
-    def _wait(self, timeout: float | None) -> None:
-        """Wait until the sink may hold something. Raises if it will not, or not in time."""
+    def _wait(self, timeout: float | None, gate: Lock | None = None) -> None:
+        """Wait until the sink may hold something, or the gate is opened. Raises if it will not, or not in time."""
         if not self._started:
             self.start()
         engine = self._engine
@@ -197,8 +245,9 @@ class Pipeline(Generic[T]):
                 "The pipeline was started before this process was forked, and its threads stayed in the parent. "
                 "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
             )
-        gate = Lock()
-        gate.acquire()
+        if gate is None:
+            gate = Lock()
+            gate.acquire()
         with self._inside(), engine.lock:
             if engine.sink.entries:
                 return
@@ -209,10 +258,10 @@ class Pipeline(Generic[T]):
         try:
             opened = gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
         finally:
-            if not opened:
-                try:
-                    engine.sink.readers.remove(gate)
-                except ValueError:
+            try:
+                engine.sink.readers.remove(gate)
+            except ValueError:
+                if not opened:
                     # It was opened this very moment: what it announced is for somebody else, or for the next read.
                     engine.sink.wake_reader()
         if not opened and not engine.sink.entries:
@@ -237,46 +286,60 @@ class Pipeline(Generic[T]):
         return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
 
 
-class PipelineIterator(Generic[T]):
+class PipelineIterator(Interruptible, Generic[T]):
     """Iterates a `Pipeline` until its end. Once ended, it stays ended; a failure is raised again at each ``next``."""
 
-    __slots__ = ("_discard", "_ended", "_engine", "_pipeline", "_pop", "_timeout")
+    __slots__ = ("_discard", "_ended", "_engine", "_gate", "_pipeline", "_pop", "_timeout")
 
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
         self._timeout = timeout
         self._ended = False
+        self._gate = Lock()
         self._engine = pipeline._engine  # noqa: SLF001 - the two are one thing in two classes.
         self._pop = self._engine.sink.entries.popleft
-        self._discard = self._engine.source.lineage.open.discard
+        self._discard = self._engine.lineage.open.discard
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        # The usual case of `get_item`, without a call: this is all that an item costs the consumer's thread.
-        if not self._engine.sink.full and not self._ended:
+        while not self._ended:
             try:
                 root, value = self._pop()
             except IndexError:
-                pass
+                self._wait()
+                continue
+            # The usual case without a call: this is all that an item costs the consumer's thread.
+            if root.__class__ is not int or self._engine.sink.full:
+                self._pipeline._took(root)  # noqa: SLF001
+                if root is EPOCH_END:
+                    break
             else:
-                if root.__class__ is int:
-                    self._discard(root)
-                else:
-                    with self._engine.lock:
-                        self._engine.source.lineage.release(root)
-                if self._engine.sink.full:
-                    self._pipeline._tell_room()  # noqa: SLF001
-                item: T = value
-                return item
+                self._discard(root)
+            item: T = value
+            return item
+        self._ended = True
+        raise StopIteration
+
+    def _wait(self) -> None:
+        # A gate for each wait: threads that share an iterator must not open each other's.
+        self._gate = gate = Lock()
+        gate.acquire()
         if self._ended:
-            raise StopIteration
+            return
         try:
-            return self._pipeline.get_item(timeout=self._timeout)
+            self._pipeline._wait(self._timeout, gate)  # noqa: SLF001
         except EOFError:
             self._ended = True
-            raise StopIteration from None
+
+    def interrupt(self) -> None:
+        """End the iteration, also for a thread that waits in ``next()``. Needs no lock."""
+        self._ended = True
+        try:
+            self._gate.release()
+        except RuntimeError:  # Nobody waits.
+            return
 
 
 def _describe_stragglers(engine: Engine, threads: list[Thread]) -> str:

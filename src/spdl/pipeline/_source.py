@@ -5,17 +5,29 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ._lineage import Lineage
+from ._node import EDGE_CAPACITY
+from ._sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
 
+    from ._dedicated import DedicatedThread
     from ._engine import Engine
-    from ._node import Node
+    from ._node import Entry, Node
 
-__all__ = ["SOURCE", "Source"]
+__all__ = ["SOURCE", "Interruptible", "Source"]
 
 SOURCE = "src"
+
+
+class Interruptible:
+    """An iterator whose reader can be woken from another thread: that of a pipeline that feeds another."""
+
+    __slots__ = ()
+
+    def interrupt(self) -> None:
+        """Have the thread in ``next()`` return at once. Needs no lock. What it waited for stays to be read."""
+        raise NotImplementedError
 
 
 class Source:
@@ -27,46 +39,75 @@ class Source:
 
     __slots__ = (
         "busy_seconds",
+        "continuous",
+        "dedicated",
         "ended",
         "ended_at",
         "engine",
         "exhausted",
         "first",
+        "following_root",
+        "index",
         "iterable",
         "iterator",
-        "lineage",
+        "name",
         "on_loop",
+        "out",
+        "position",
         "pulling",
         "pulling_since",
         "wants_room",
     )
 
-    def __init__(self, engine: Engine, iterable: Iterable[Any] | AsyncIterable[Any], first: Node | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        index: int,
+        name: str,
+        iterable: Iterable[Any] | AsyncIterable[Any],
+        *,
+        continuous: bool,
+    ) -> None:
         self.engine = engine
+        self.index = index
+        self.name = name
         self.iterable = iterable
+        # Whether it is iterated over and over, with the end of an epoch between.
+        self.continuous = continuous
         self.iterator: Any = None
-        self.first = first
-        self.lineage = Lineage()
+        # Where items go: the first stage's queue, or the sink if there is no stage.
+        self.first: Node | None = None
+        self.out = engine.sink.entries
+        # How many items were handed out, and what stands for the next one in the lineage.
+        self.position = 0
+        self.following_root = index
         self.on_loop = hasattr(iterable, "__aiter__")
         self.pulling = False
         self.pulling_since = 0.0
+        # Pulls it in a thread of its own, if it was asked for.
+        self.dedicated: DedicatedThread | None = None
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
         self.ended_at = 0.0
         # It ran out or failed by itself, so there is nothing to close.
         self.exhausted = False
         self.busy_seconds = 0.0
-        # Served by the event loop, and it found no room: whoever makes room tells the loop.
+        # Served by the event loop or a thread of its own, which found no room: whoever makes room tells it.
         self.wants_room = False
 
     def pullable(self) -> bool:
         """Whether a worker may take the token now."""
-        return not (self.pulling or self.ended or self.on_loop) and self.has_place()
+        if self.pulling or self.ended or self.on_loop or self.dedicated:
+            return False
+        first = self.first
+        if first is None or first.on_loop:
+            return self.has_place()
+        return len(self.out) < EDGE_CAPACITY
 
     def has_place(self) -> bool:
         """Whether there is a place for one more item."""
         if self.first is not None:
-            return self.first.has_place()
+            return self.first.has_place() if self.first.on_loop else len(self.out) < EDGE_CAPACITY
         sink = self.engine.sink
         if len(sink.entries) < sink.size:
             return True
@@ -83,19 +124,62 @@ class Source:
             self.iterator = iter(self.iterable)  # type: ignore[arg-type]
         return next(self.iterator)
 
-    def admit(self, value: Any) -> None:
-        """Put an item in front of the first stage. Called with the lock held."""
-        entry = (self.lineage.admit(), value)
-        engine = self.engine
+    def admit(self) -> int:
+        """Give the item just pulled its place in the lineage. Called with the lock held."""
+        root = self.following_root
+        self.following_root = root + len(self.engine.sources)
+        self.position += 1
+        self.engine.lineage.open.add(root)
+        return root
+
+    def put(self, value: Any) -> None:
+        """Put the item just pulled in front of the first stage. Called with the lock held."""
+        self._pass_on((self.admit(), value))
+
+    def end_epoch(self) -> None:
+        """Pass on that a pass over a continuous source has ended. Called with the lock held."""
+        if self.iterator is self.iterable:
+            error = RuntimeError(
+                f"The continuous source {type(self.iterable).__name__!r} is its own iterator: it is exhausted after "
+                "one pass. Give an iterable that starts anew each time, such as an object with `__iter__`."
+            )
+            self.exhausted = True
+            self.engine.fail(self, None, error)
+            return
+        self.iterator = None
+        self._pass_on(MARK)
+
+    def _pass_on(self, entry: Entry) -> None:
         if self.first is None:
-            engine.sink.put(entry)
+            self.engine.sink.put(entry)
         else:
-            engine.enqueue(self.first, entry)
+            self.out.append(entry)
+            self.engine.arrived(self.first)
+
+    def room_made(self) -> None:
+        """Learn that there may be a place again where there was none. Called with the lock held."""
+        if self.dedicated is not None:
+            self.dedicated.wake()
+        elif self.engine.lane is not None:
+            self.engine.lane.wake()
+
+    def interrupt(self) -> None:
+        """Wake whoever waits in or for the source, as far as that is possible. Needs no lock."""
+        if self.dedicated is not None:
+            self.dedicated.wake()
+        iterator = self.iterator
+        if isinstance(iterator, Interruptible):
+            iterator.interrupt()
+
+    def finished(self) -> bool:
+        """Whether nothing more will come."""
+        # After a failure nobody waits for a source, which may block for ever: what it yields is discarded.
+        return self.ended and (not self.pulling or bool(self.engine.failures))
 
     def end(self) -> None:
         """Pull no more. Called with the lock held."""
         if not self.ended:
-            self.ended = True
+            self.ended = self.engine.ending = True
             self.ended_at = perf_counter()
 
     def close(self) -> None:

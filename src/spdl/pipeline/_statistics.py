@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from ._bottleneck import bottleneck
 from ._node import BLOCKED, EDGE_CAPACITY, HELD, STARVED
-from ._source import SOURCE
 
 if TYPE_CHECKING:
     from ._engine import Engine
     from ._node import Node
+    from ._source import Source
 
 __all__ = ["SINK", "PipelineStatistics", "StageStatistics", "collect"]
 
@@ -30,6 +30,8 @@ class StageStatistics:
         num_emitted: Results passed on.
         num_failed: Items dropped because the op raised.
         num_dropped: Results dropped because they were None.
+        num_retried: Attempts that failed and were followed by another.
+        num_overdue: Ops that took longer than the stage's timeout.
         running: Ops that run now, and generators between two results.
         busy_seconds: Time spent in ops, summed over concurrent ones; for the source, in its ``next()``.
         cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only one in 16 is measured and stands
@@ -49,6 +51,8 @@ class StageStatistics:
     num_emitted: int
     num_failed: int
     num_dropped: int
+    num_retried: int
+    num_overdue: int
     running: int
     busy_seconds: float
     cpu_seconds: float
@@ -78,7 +82,7 @@ class PipelineStatistics:
 
     Attributes:
         elapsed: Seconds from the start until now, or until the end.
-        stages: The source, the stages in order, and the sink.
+        stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
         in_flight: Source items handed out of which something is still under way or unread.
         bottleneck: One sentence: what limits the throughput, and how one can tell.
     """
@@ -97,19 +101,21 @@ def collect(engine: Engine) -> PipelineStatistics:
         now = engine.stopped_at or perf_counter()
         elapsed = now - engine.started_at
     inner = [_stage(node, elapsed, now) for node in engine.nodes]
-    stages = (_source(engine, elapsed, now), *inner, _sink(engine, elapsed))
-    in_flight = len(engine.source.lineage.open)
-    return PipelineStatistics(elapsed, stages, in_flight, bottleneck(stages, elapsed, engine.num_threads))
+    sources = [_source(source, elapsed, now) for source in sorted(engine.sources, key=lambda source: source.index)]
+    sink = _sink(engine, elapsed)
+    verdict = bottleneck(sources, inner, sink, elapsed=elapsed, num_threads=engine.num_threads)
+    return PipelineStatistics(elapsed, (*sources, *inner, sink), len(engine.lineage.open), verdict)
 
 
-def _source(engine: Engine, elapsed: float, now: float) -> StageStatistics:
-    source = engine.source
-    pulled = source.lineage.position
+def _source(source: Source, elapsed: float, now: float) -> StageStatistics:
+    pulled = source.position
     pulling = source.pulling
     busy = source.busy_seconds + (max(0.0, now - source.pulling_since) if pulling else 0.0)
     # It is pulled whenever there is a place for its item, so the rest of the time it was held back.
-    idle = max(0.0, min(now, source.ended_at or now) - engine.started_at - busy)
-    return StageStatistics(SOURCE, 1, pulled, pulled, 0, 0, int(pulling), busy, 0.0, 0.0, idle, 0.0, 0, 0, 0.0, elapsed)
+    idle = max(0.0, min(now, source.ended_at or now) - source.engine.started_at - busy)
+    return StageStatistics(
+        source.name, 1, pulled, pulled, 0, 0, 0, 0, int(pulling), busy, 0.0, 0.0, idle, 0.0, 0, 0, 0.0, elapsed
+    )
 
 
 def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
@@ -126,13 +132,15 @@ def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
         num_emitted=node.emitted,
         num_failed=node.failed,
         num_dropped=node.dropped,
+        num_retried=node.retried,
+        num_overdue=node.overdue,
         running=node.running,
         busy_seconds=node.busy_seconds,
         cpu_seconds=node.cpu_seconds,
         starved_seconds=waits[STARVED],
         blocked_seconds=waits[BLOCKED],
         held_seconds=waits[HELD],
-        queue_size=len(node.queue),
+        queue_size=node.queued(),
         queue_capacity=capacity,
         queue_fill=min(1.0, node.fill / (taken * capacity)) if taken else 0.0,
         elapsed=elapsed,
@@ -141,9 +149,9 @@ def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
 
 def _sink(engine: Engine, elapsed: float) -> StageStatistics:
     waiting = len(engine.sink.entries)
-    last = engine.nodes[-1].emitted if engine.nodes else engine.source.lineage.position
+    last = engine.nodes[-1].emitted if engine.nodes else sum(source.position for source in engine.sources)
     read = last - waiting
     fill = min(1.0, engine.sink.fill / (last * engine.sink.size)) if last else 0.0
     return StageStatistics(
-        SINK, 1, read, read, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, waiting, engine.sink.size, fill, elapsed
+        SINK, 1, read, read, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, waiting, engine.sink.size, fill, elapsed
     )

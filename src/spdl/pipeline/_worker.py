@@ -6,16 +6,19 @@ from threading import Lock
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
-from ._function_node import DEFERRED
+from ._function_node import DEFERRED, Attempt
 from ._node import STARVED
+from ._overtime import WrittenOff
+from ._sentinel import MARK
 
 if TYPE_CHECKING:
     from ._engine import Engine
     from ._function_node import FunctionNode
     from ._lineage import Root
     from ._node import Node
+    from ._source import Source
 
-__all__ = ["serve"]
+__all__ = ["pull", "serve"]
 
 
 def serve(engine: Engine) -> None:
@@ -27,10 +30,12 @@ def serve(engine: Engine) -> None:
         while not (engine.stopping or engine.done):
             if engine.waiting and (node := engine.select()) is not None:
                 _carry(engine, node, None, None)
-            elif engine.source.pullable():
-                _pull(engine)
+            elif (source := engine.pullable()) is not None:
+                pull(engine, source)
             else:
                 _idle(engine, gate)
+    except WrittenOff:
+        engine.written_off -= 1
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
         engine.failures.append(("engine", error))
         engine.request_stop()
@@ -53,7 +58,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  
     engine.permits -= 1
     cpu = 0.0
     while True:
-        if node.plain:
+        if node.plain and not (root is None and node.queue[0] is MARK):
             if root is None:
                 root, value = engine.dequeue(node)
             if TYPE_CHECKING:
@@ -73,11 +78,10 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  
             try:
                 value = function(value)
             except BaseException as error:  # noqa: BLE001 - it becomes the item's failure, or the pipeline's.
-                value = None
                 end = perf_counter()
                 acquire()
                 node.busy_seconds += end - begin
-                node.fail(root, None, error)
+                node.fail(Attempt(root, value, None, 1), error)
                 break
             end = perf_counter()
             if sampled:
@@ -87,7 +91,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  
             if sampled:
                 node.add_cpu(end - begin, cpu)
             if value is None or value.__class__ in DEFERRED or node.cancelled:
-                node.finish(root, None, value)
+                node.finish(Attempt(root, value, None, 1), value)
                 break
             node.running -= 1
             node.completed += 1
@@ -107,7 +111,8 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  
             ):
                 node = following
                 continue
-            engine.enqueue(following, (root, value))
+            node.out.append((root, value))
+            engine.arrived(following)
         else:
             node.turn()
             following = node.next
@@ -120,9 +125,8 @@ def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  
     engine.permits += 1
 
 
-def _pull(engine: Engine) -> None:
+def pull(engine: Engine, source: Source) -> None:
     """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held."""
-    source = engine.source
     source.pulling = True
     source.pulling_since = begin = perf_counter()
     engine.lock.release()
@@ -141,7 +145,9 @@ def _pull(engine: Engine) -> None:
     source.pulling = False
     if failure is not None:
         source.exhausted = True
-        engine.fail(None, None, failure)
+        engine.fail(source, None, failure)
+    elif ended and source.continuous:
+        source.end_epoch()
     elif ended:
         source.exhausted = True
         source.end()
@@ -151,13 +157,14 @@ def _pull(engine: Engine) -> None:
             first is not None
             and first.plain
             and engine.permits
+            and source.dedicated is None
             and not first.queue
             and first.running < first.limit
             and first.running + len(first.out) < first.room
         ):
-            _carry(engine, first, source.lineage.admit(), value)
+            _carry(engine, first, source.admit(), value)
         else:
-            source.admit(value)
+            source.put(value)
     else:
         engine.rubbish.append(value)
 
@@ -172,7 +179,7 @@ def _idle(engine: Engine, gate: Lock) -> None:
     engine.idle.append(gate)
     # A request to stop takes no lock: it may have looked for idle workers before this one was among them. A consumer
     # may have made room in the sink likewise.
-    if engine.stopping or engine.source.pullable() or (engine.waiting and engine.select() is not None):
+    if engine.stopping or engine.pullable() is not None or (engine.waiting and engine.select() is not None):
         try:
             engine.idle.remove(gate)
         except ValueError:
@@ -186,27 +193,33 @@ def _idle(engine: Engine, gate: Lock) -> None:
 
 def _drop_rubbish(engine: Engine) -> bool:
     """Drop without the lock what was taken out of queues, and close a source that ended early."""
-    source = engine.source
-    close = (source.ended or engine.stopping) and not (source.pulling or source.exhausted or source.on_loop)
-    if not engine.rubbish and not close:
+    source = next((source for source in engine.sources if _must_close(engine, source)), None)
+    if not engine.rubbish and source is None:
         return False
     rubbish, engine.rubbish = engine.rubbish, []
-    source.pulling = close
+    if source is not None:
+        source.pulling = True
     engine.lock.release()
     rubbish.clear()
     failure: BaseException | None = None
-    if close:
+    if source is not None:
         try:
             source.close()
         except BaseException as error:  # noqa: BLE001 - as for next().
             failure = error
     engine.lock.acquire()
-    if close:
+    if source is not None:
         source.pulling = False
         source.exhausted = True
         if failure is not None:
-            engine.fail(None, None, failure)
+            engine.fail(source, None, failure)
     return True
+
+
+def _must_close(engine: Engine, source: Source) -> bool:
+    wanted = not (source.ended or engine.stopping)
+    elsewhere = source.on_loop or source.dedicated is not None
+    return not (wanted or elsewhere or source.pulling or source.exhausted)
 
 
 def _leave(engine: Engine) -> None:
@@ -214,5 +227,7 @@ def _leave(engine: Engine) -> None:
     if engine.stopping:
         for node in engine.nodes:
             engine.rubbish += node.discard()
-    _drop_rubbish(engine)
+    engine.timer.end()
+    while _drop_rubbish(engine):
+        pass
     engine.lock.release()

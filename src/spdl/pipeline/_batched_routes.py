@@ -1,0 +1,190 @@
+"""Forks that split batches: each path gets its share of every batch, and the shares are put together again."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ._lineage import Group
+from ._merge_node import MergeNode
+from ._router_node import AsyncRouterNode, RouterNode, Routing
+from ._sentinel import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from ._engine import Engine
+    from ._function_node import Attempt
+    from ._lineage import Root
+
+__all__ = ["BatchMergeNode", "make_batch_router"]
+
+
+class _Share(Group):
+    """The origin of one path's part of a batch.
+
+    It is consumed when all that descends from it has arrived at the merge or is gone. So paths stay in step whatever
+    their ops drop, fail or multiply.
+    """
+
+    __slots__ = ("merge", "values")
+
+    def __init__(self, batch: Group, merge: BatchMergeNode) -> None:
+        super().__init__([batch], 1)
+        self.merge = merge
+        # What has arrived.
+        self.values: list[Any] = []
+
+    def consumed(self) -> None:
+        self.merge.look_again()
+
+
+class _BatchRouting(Routing):
+    """What both kinds of router do with a batch that was split."""
+
+    __slots__ = ()
+
+    merge: BatchMergeNode
+
+    def finish(self, attempt: Attempt, value: Any) -> None:
+        """Send each path its share, be it empty. Called with the lock held."""
+        if self.cancelled:
+            self.slot_freed()
+            return
+        self.completed += 1
+        self.emitted += 1
+        # Besides its shares, the merged batch will descend from it.
+        batch = Group([attempt.root], len(self.paths) + 1)
+        shares = [_Share(batch, self.merge) for _ in self.paths]
+        self.merge.batches.append((batch, shares))
+        for path, share, items in zip(self.paths, shares, value, strict=True):
+            path.queue.append((share, items))
+            self.engine.arrived(path)
+        self.slot_freed()
+
+    def pass_mark(self) -> None:
+        """Tell every path, and the merge, of the epoch's end. Called with the lock held."""
+        super().pass_mark()
+        self.merge.batches.append(None)
+
+
+class BatchRouterNode(_BatchRouting, RouterNode):
+    """Calls ``router(batch)``, which says for each element which path it takes."""
+
+    __slots__ = ("merge",)
+
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any], paths: int) -> None:
+        super().__init__(engine, name, lambda batch: _split(name, batch, router(batch), paths))
+
+
+class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
+    """The same with a coroutine function."""
+
+    __slots__ = ("merge",)
+
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Awaitable[Any]], paths: int) -> None:
+        async def split(batch: Any) -> list[list[Any]]:
+            return _split(name, batch, await router(batch), paths)
+
+        super().__init__(engine, name, split)
+
+
+def _split(name: str, batch: Any, indices: Sequence[int], paths: int) -> list[list[Any]]:
+    items = list(batch)
+    indices = list(indices)
+    if len(items) != len(indices):
+        raise ValueError(
+            f"The router of {name!r} must return one index for each of the {len(items)} elements, got {len(indices)}."
+        )
+    shares: list[list[Any]] = [[] for _ in range(paths)]
+    for item, index in zip(items, indices, strict=True):
+        if not 0 <= index < paths:
+            raise IndexError(f"The router of {name!r} must return indices 0 to {paths - 1}, got {index!r}.")
+        shares[index].append(item)
+    return shares
+
+
+class BatchMergeNode(MergeNode):
+    """Puts the shares of each batch together in the order of the paths, and the batches in the order of the fork."""
+
+    __slots__ = ("batches", "noted")
+
+    def __init__(self, engine: Engine, name: str, branches: int) -> None:
+        super().__init__(engine, name, branches)
+        # The batches that are under way, oldest first, with their shares.
+        # None stands between two epochs.
+        self.batches: deque[tuple[Group, list[_Share]] | None] = deque()
+        # It counts as waiting, though nothing lies in its queues.
+        self.noted = False
+
+    def look_again(self) -> None:
+        """Learn that a share was consumed, which may complete a batch. Called with the lock held."""
+        if not self.noted and not self.cancelled:
+            self.noted = True
+            self.engine.waiting += 1
+
+    def ready(self) -> bool:
+        if self.cancelled:
+            return False
+        if self._next_branch() is not None:
+            return True
+        return (self._complete_head() is not None or self._may_pass_mark()) and self.has_room(0)
+
+    def turn(self) -> None:
+        while (index := self._next_branch()) is not None:
+            self.following = (index + 1) % len(self.inlets)
+            root, values = self._pop(index)
+            self._share_of(root).values += values
+            self.engine.lineage.release(root)
+        while (head := self._complete_head()) is not None and self.has_room(0):
+            self.batches.popleft()
+            self._put_together(*head)
+        if self.noted and self._complete_head() is None:
+            self.noted = False
+            self.engine.waiting -= 1
+        if self._may_pass_mark() and self.has_room(0):
+            self.batches.popleft()
+            for each in range(len(self.inlets)):
+                self._pop(each)
+            self.engine.emit(self, MARK)
+
+    def _share_of(self, root: Root) -> _Share:
+        while not (isinstance(root, _Share) and root.merge is self):
+            assert isinstance(root, Group)
+            # What was gathered from several batches counts for the first of them.
+            root = root.parents[0]
+        return root
+
+    def _complete_head(self) -> tuple[Group, list[_Share]] | None:
+        head = self.batches[0] if self.batches else None
+        return None if head is None or any(share.pending for share in head[1]) else head
+
+    def _may_pass_mark(self) -> bool:
+        return bool(self.batches) and self.batches[0] is None and self._at_barrier()
+
+    def _put_together(self, batch: Group, shares: list[_Share]) -> None:
+        self.completed += 1
+        values = [value for share in shares for value in share.values]
+        if values:
+            self.emitted += 1
+            self.engine.emit(self, (batch, values))
+        else:
+            self.engine.lineage.release(batch)
+
+    def drained(self) -> bool:
+        return super().drained() and not self.batches
+
+    def discard(self) -> list[Any]:
+        rubbish = [*super().discard(), *self.batches]
+        self.batches.clear()
+        return rubbish
+
+
+def make_batch_router(
+    engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode, *, on_loop: bool
+) -> Routing:
+    """Make the router that belongs to a merge."""
+    make: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
+    node = make(engine, name, router, len(merge.inlets))
+    node.merge = merge
+    return node

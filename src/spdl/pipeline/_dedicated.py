@@ -1,0 +1,67 @@
+"""A thread of its own for a source whose iterator must stay in one thread."""
+
+from __future__ import annotations
+
+from threading import Lock, Thread
+from typing import TYPE_CHECKING
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._source import Source
+
+__all__ = ["DedicatedThread"]
+
+
+class DedicatedThread:
+    """Pulls one source from beginning to end: ``iter()``, each ``next()`` and ``close()``.
+
+    For iterators that are bound to a thread: database cursors of sqlite3, thread-local modes, some native readers.
+    Handing each item to a worker costs more than pulling it there, so it is not the default.
+    """
+
+    def __init__(self, engine: Engine, source: Source) -> None:
+        self._engine = engine
+        self._source = source
+        self._gate = Lock()
+        self._gate.acquire()
+        self.thread = Thread(
+            target=self._run, name=f"spdl_source_thread_{engine.pipeline_id}_{source.index}", daemon=True
+        )
+
+    def wake(self) -> None:
+        """Have the thread look again. Needs no lock."""
+        try:
+            self._gate.release()
+        except RuntimeError:  # It is open already: the thread is about to look.
+            return
+
+    def _run(self) -> None:
+        from ._worker import pull  # noqa: PLC0415 - the worker's loop knows the engine, which knows this.
+
+        engine, source = self._engine, self._source
+        engine.lock.acquire()
+        while not (engine.stopping or engine.done or source.ended):
+            source.wants_room = True
+            if source.has_place():
+                source.wants_room = False
+                pull(engine, source)
+                engine.concluded()
+            else:
+                engine.lock.release()
+                self._gate.acquire()
+                engine.lock.acquire()
+        engine.lock.release()
+        if not source.exhausted:
+            self._close()
+
+    def _close(self) -> None:
+        engine, source = self._engine, self._source
+        try:
+            source.close()
+        except BaseException as error:  # noqa: BLE001 - as for next().
+            with engine.lock:
+                source.exhausted = True
+                engine.fail(source, None, error)
+        source.exhausted = True

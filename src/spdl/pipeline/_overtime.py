@@ -1,0 +1,122 @@
+"""Ops that take longer than their stage allows: told, or written off."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections import deque
+from threading import get_ident
+from time import monotonic
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ._lineage import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._function_node import Attempt, FunctionNode
+
+__all__ = ["OnTimeout", "Overtime", "Watch", "WrittenOff"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+OnTimeout: TypeAlias = Literal["report", "drop"]
+
+_FRAMES_SHOWN = 5
+
+
+class WrittenOff(BaseException):
+    """Raised in a worker, with the engine's lock held, whose op returned after it was written off."""
+
+
+class Watch:
+    """An op under way that has a deadline."""
+
+    __slots__ = ("attempt", "cancel", "deadline", "ended", "thread", "written_off")
+
+    def __init__(self, attempt: Attempt, deadline: float, cancel: Callable[[], object] | None) -> None:
+        self.attempt = attempt
+        self.deadline = deadline
+        # How to end the op, or None for one that runs in a worker, which must be replaced instead.
+        self.cancel = cancel
+        self.thread = get_ident() if cancel is None else None
+        self.ended = False
+        self.written_off = False
+
+
+class Overtime:
+    """The deadlines of one stage's ops. All have the same timeout, so they fall due in the order of their start.
+
+    Guarded by the engine's lock.
+    """
+
+    def __init__(self, node: FunctionNode, seconds: float, on_timeout: OnTimeout) -> None:
+        self._node = node
+        self._seconds = seconds
+        self._on_timeout = on_timeout
+        self._watches: deque[Watch] = deque()
+        self._armed = False
+
+    def begin(self, attempt: Attempt, cancel: Callable[[], object] | None = None) -> Watch:
+        """Watch an op that starts now."""
+        watch = Watch(attempt, monotonic() + self._seconds, cancel)
+        self._watches.append(watch)
+        self._arm()
+        return watch
+
+    def end(self, watch: Watch) -> bool:
+        """Note that an op has returned. Returns whether its outcome still counts."""
+        watch.ended = True
+        while self._watches and self._watches[0].ended:
+            self._watches.popleft()
+        return not watch.written_off
+
+    def _arm(self) -> None:
+        if not self._armed and self._watches:
+            self._armed = True
+            self._node.engine.timer.after(max(0.0, self._watches[0].deadline - monotonic()), self._fall_due)
+
+    def _fall_due(self) -> None:
+        self._armed = False
+        now = monotonic()
+        while self._watches and (self._watches[0].ended or self._watches[0].deadline <= now):
+            watch = self._watches.popleft()
+            if not watch.ended:
+                self._overdue(watch)
+        self._arm()
+
+    def _overdue(self, watch: Watch) -> None:
+        node = self._node
+        engine = node.engine
+        node.overdue += 1
+        origin = describe(engine.lineage.locate(watch.attempt.root), sources=len(engine.sources))
+        drop = self._on_timeout == "drop" and not node.cancelled
+        if drop:
+            watch.written_off = True
+        engine.lock.release()
+        stack = _stack_of(watch.thread)
+        _LOG.warning(
+            "Stage %r has worked on %s for more than %g seconds%s.%s",
+            node.name,
+            origin,
+            self._seconds,
+            ", which is written off" if drop else "",
+            stack,
+        )
+        engine.lock.acquire()
+        if not drop:
+            return
+        if watch.cancel is not None:
+            watch.cancel()
+        else:
+            engine.replace_worker(node, watch.attempt, stack)
+        error = TimeoutError(f"The op took more than {self._seconds:g} seconds.{stack}")
+        node.give_up(watch.attempt, error)
+
+
+def _stack_of(thread: int | None) -> str:
+    frame = None if thread is None else sys._current_frames().get(thread)  # noqa: SLF001 - the documented way.
+    if frame is None:
+        return ""
+    return f" It is here:\n{''.join(traceback.format_stack(frame)[-_FRAMES_SHOWN:]).rstrip()}"

@@ -1,0 +1,97 @@
+"""The items that were given up: what they were, where they came from and why they failed."""
+
+from __future__ import annotations
+
+import reprlib
+import traceback
+from collections import deque
+from dataclasses import dataclass
+
+from ._lineage import describe
+
+__all__ = ["FailedItem", "Quarantine"]
+
+# How many failed items are remembered, and how much of each. More would make a data set's worth of errors a leak.
+_REMEMBERED = 100
+_TRACEBACK_CHARACTERS = 20_000
+
+_SHOWN_BYTES = 40
+
+
+class _Repr(reprlib.Repr):
+    """Shortens everything that may be as long as a file; a broken ``__repr__`` is replaced by the type's name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 200
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = 8
+
+    def repr_bytes(self, x: bytes, level: int) -> str:  # noqa: ARG002 - the base class's signature.
+        return f"{x[:_SHOWN_BYTES]!r}... ({len(x)} bytes)" if len(x) > _SHOWN_BYTES else repr(x)
+
+    repr_bytearray = repr_bytes
+
+
+_REPR = _Repr()
+
+
+@dataclass(frozen=True, slots=True)
+class FailedItem:
+    """An item that a stage gave up. It holds text only: no item, no exception and no frame is kept alive.
+
+    Attributes:
+        stage: The stage's name.
+        positions: The positions in their sources, counted from 0, of the item or of all that were merged into it.
+        sources: For each position, the source it is in, counted from 0 in the order of declaration.
+        item: What the op was called with, as `repr` shows it, shortened.
+        error: The exception's type and message.
+        traceback: The formatted traceback, shortened.
+        attempts: How many times the op was tried.
+    """
+
+    stage: str
+    positions: tuple[int, ...]
+    sources: tuple[int, ...]
+    item: str
+    error: str
+    traceback: str
+    attempts: int
+
+    @property
+    def origin(self) -> str:
+        """The source items in words."""
+        pairs = list(zip(self.sources, self.positions, strict=True))
+        return describe(pairs, sources=max(self.sources, default=0) + 1)
+
+
+class Quarantine:
+    """The most recent failed items."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self) -> None:
+        self._items: deque[FailedItem] = deque(maxlen=_REMEMBERED)
+
+    def add(
+        self, stage: str, origins: list[tuple[int, int]], item: object, error: BaseException, attempts: int
+    ) -> FailedItem:
+        """Write an item down. Runs the user's ``__repr__``, so it must be called without the engine's lock."""
+        text = "".join(traceback.format_exception(error))
+        if len(text) > _TRACEBACK_CHARACTERS:
+            half = _TRACEBACK_CHARACTERS // 2
+            text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+        failed = FailedItem(
+            stage,
+            tuple(position for _, position in origins),
+            tuple(source for source, _ in origins),
+            _REPR.repr(item),
+            "".join(traceback.format_exception_only(error)).strip(),
+            text,
+            attempts,
+        )
+        self._items.append(failed)
+        return failed
+
+    def items(self) -> list[FailedItem]:
+        """The failed items, oldest first."""
+        return list(self._items)

@@ -1,0 +1,467 @@
+"""Graphs that are no chain: merged pipelines and forks."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline
+from spdl.pipeline.defs import (
+    Aggregate,
+    Disaggregate,
+    Merge,
+    MergeConfig,
+    PathVariants,
+    Pipe,
+    PipelineConfig,
+    SinkConfig,
+    SourceConfig,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from spdl.pipeline.defs import PathVariantsConfig
+
+
+def chain(items: Any, *stages: Any) -> PipelineConfig:
+    return PipelineConfig(SourceConfig(items), stages, SinkConfig(1))
+
+
+def merged(*branches: PipelineConfig, stages: Any = (), sink: int = 3) -> PipelineConfig:
+    return PipelineConfig(Merge(branches), stages, SinkConfig(sink))
+
+
+def run(config: PipelineConfig, num_threads: int = 3) -> list[Any]:
+    with build_pipeline(config, num_threads=num_threads).auto_stop() as pipeline:
+        return list(pipeline.get_iterator(timeout=20))
+
+
+class TestMerge:
+    def test_all_items_of_all_branches(self) -> None:
+        config = merged(chain(range(100)), chain(range(100, 150), Pipe(lambda x: x)), stages=[Pipe(lambda x: -x)])
+        assert sorted(run(config)) == list(range(-149, 1))
+
+    def test_branches_take_turns(self) -> None:
+        branches = [chain([index] * 300) for index in range(3)]
+        got = run(merged(*branches, sink=1), num_threads=1)
+        # While all three last, none falls behind by more than what waits in its queue.
+        for length in range(10, 600, 10):
+            counts = Counter(got[:length])
+            assert max(counts.values()) - min(counts[index] for index in range(3)) <= 4
+
+    def test_a_fast_branch_does_not_starve_a_slow_one(self) -> None:
+        def slow(x: int) -> int:
+            time.sleep(0.001)
+            return x
+
+        fast = chain(itertools.count(), Pipe(lambda x: x, concurrency=16))
+        pipeline = build_pipeline(merged(fast, chain(itertools.repeat("slow"), Pipe(slow))), num_threads=4)
+        with pipeline.auto_stop():
+            got = [pipeline.get_item(timeout=10) for _ in range(2000)]
+            for _ in range(2000):
+                got.append(pipeline.get_item(timeout=10))
+                time.sleep(0.00005)
+        assert got.count("slow") > 5
+
+    def test_a_blocked_branch_does_not_hold_up_the_others(self) -> None:
+        gate = threading.Event()
+
+        def blocked() -> Iterator[int]:
+            gate.wait(20)
+            yield -1
+
+        pipeline = build_pipeline(merged(chain(blocked()), chain(blocked()), chain(range(100))), num_threads=1)
+        with pipeline.auto_stop():
+            assert [pipeline.get_item(timeout=10) for _ in range(100)] == list(range(100))
+            gate.set()
+            assert list(pipeline.get_iterator(timeout=10)) == [-1, -1]
+
+    def test_nested(self) -> None:
+        inner = merged(chain(range(10)), chain(range(10, 20), Aggregate(3), Disaggregate()))
+        assert sorted(run(merged(inner, chain(range(20, 30)), chain([])))) == list(range(30))
+
+    def test_async_branches(self) -> None:
+        async def items() -> AsyncIterator[int]:
+            for x in range(20):
+                await asyncio.sleep(0)
+                yield x
+
+        async def op(x: int) -> int:
+            await asyncio.sleep(0)
+            return x
+
+        config = merged(chain(items()), chain(range(20, 60), Pipe(op, concurrency=5)), stages=[Pipe(op, concurrency=2)])
+        assert sorted(run(config)) == list(range(60))
+
+    def test_a_failed_branch_ends_the_others(self) -> None:
+        def failing() -> Iterator[int]:
+            yield 1
+            raise OSError("gone")
+
+        pipeline = build_pipeline(merged(chain(itertools.count()), chain(failing())), num_threads=2)
+        pipeline.start()
+        with pytest.raises(PipelineFailure) as caught:
+            list(pipeline.get_iterator(timeout=10))
+        assert isinstance(caught.value.exceptions[0], OSError)
+        assert caught.value.exceptions[0].__notes__ == ["Pipeline stage: src[1]"]
+        pipeline.stop()
+
+    def test_failed_items_name_their_source(self) -> None:
+        def picky(x: int) -> int:
+            if x == 12:
+                raise ValueError("twelve")
+            return x
+
+        config = merged(chain(range(5)), chain(range(10, 15)), stages=[Pipe(picky)])
+        pipeline = build_pipeline(config, num_threads=1)
+        with pipeline.auto_stop():
+            assert sorted(pipeline) == [0, 1, 2, 3, 4, 10, 11, 13, 14]
+        (item,) = pipeline.failures()
+        assert (item.sources, item.positions) == ((1,), (2,))
+        assert [stage.name for stage in pipeline.statistics().stages] == ["src[0]", "src[1]", "merge", "picky", "sink"]
+        assert pipeline.statistics().in_flight == 0
+
+    def test_mistakes(self) -> None:
+        with pytest.raises(ValueError, match="at least one pipeline"):
+            Merge([])
+        with pytest.raises(TypeError, match=r"`pipeline_configs\[1\]` must be a PipelineConfig, got list"):
+            Merge([chain([]), []])  # type: ignore[list-item]
+        assert isinstance(Merge([chain([])]), MergeConfig)
+
+    def test_repr(self) -> None:
+        lines = repr(merged(chain([1], Pipe(len)), chain((2,)))).splitlines()
+        assert lines[0:3] == ["PipelineConfig", "  merge", "    PipelineConfig"]
+        assert lines[-1] == "  sink(buffer_size=3)"
+        assert "      len(concurrency=1, op=len)" in lines
+
+
+def routed(items: Any, router: Any, *paths: Any, **kwargs: Any) -> PipelineBuilder[Any]:
+    return PipelineBuilder[Any]().add_source(items).path_variants(router, paths, **kwargs)
+
+
+class TestPathVariants:
+    def test_each_item_takes_its_path(self) -> None:
+        builder = routed(
+            range(10), lambda x: x % 3, [Pipe(lambda x: ("a", x))], [Pipe(lambda x: ("b", x))], [Pipe(str)]
+        )
+        assert sorted(run(builder.add_sink(2).get_config()), key=repr) == sorted(
+            [("a", 0), ("b", 1), "2", ("a", 3), ("b", 4), "5", ("a", 6), ("b", 7), "8", ("a", 9)], key=repr
+        )
+
+    def test_an_async_router(self) -> None:
+        async def router(x: int) -> int:
+            await asyncio.sleep(0)
+            return x % 2
+
+        builder = routed(range(50), router, [Pipe(lambda x: x)], [Pipe(lambda x: -x)])
+        assert sorted(run(builder.add_sink(2).get_config())) == sorted(x if x % 2 == 0 else -x for x in range(50))
+
+    def test_bools_are_indices(self) -> None:
+        builder = routed(range(4), lambda x: x > 1, [Pipe(lambda x: -x)], [Pipe(lambda x: x)])
+        assert sorted(run(builder.add_sink(2).get_config())) == [-1, 0, 2, 3]
+
+    def test_paths_batch_apart(self) -> None:
+        builder = routed(range(10), lambda x: x % 2, [Aggregate(3)], [Aggregate(2), Pipe(tuple)])
+        got = run(builder.add_sink(2).get_config())
+        assert sorted(got, key=repr) == sorted([[0, 2, 4], [6, 8], (1, 3), (5, 7), (9,)], key=repr)
+
+    def test_a_full_path_does_not_hold_up_the_others(self) -> None:
+        gate = threading.Event()
+        builder = routed(range(40), lambda x: int(x >= 20), [Pipe(lambda x: gate.wait(20) and x)], [Pipe(lambda x: x)])
+        pipeline = builder.add_sink(2).build(num_threads=2)
+        with pipeline.auto_stop():
+            assert [pipeline.get_item(timeout=10) for _ in range(20)] == list(range(20, 40))
+            gate.set()
+            assert sorted(pipeline.get_iterator(timeout=10)) == list(range(20))
+
+    def test_the_look_ahead_is_bounded(self) -> None:
+        gate = threading.Event()
+        pulled = itertools.count()
+        builder = routed(pulled, lambda _: 0, [Pipe(lambda x: gate.wait(20) and x)], [Pipe(len)])
+        pipeline = builder.add_sink(2).build(num_threads=2)
+        with pipeline.auto_stop():
+            with pytest.raises(TimeoutError):
+                pipeline.get_item(timeout=0.1)
+            assert next(pulled) <= 32 + 8
+            gate.set()
+
+    @pytest.mark.parametrize(
+        ("answer", "error", "message"),
+        [
+            (2, IndexError, "must return 0 to 1, got 2"),
+            (-1, IndexError, "must return 0 to 1, got -1"),
+            ("0", TypeError, "must return an int, got '0'"),
+            (None, TypeError, "must return an int, got None"),
+        ],
+    )
+    def test_a_wrong_answer_fails_the_pipeline(self, answer: Any, error: type[Exception], message: str) -> None:
+        builder = routed(range(10), lambda _: answer, [Pipe(len)], [Pipe(len)], name="fork")
+        pipeline = builder.add_sink(2).build(num_threads=2)
+        pipeline.start()
+        with pytest.raises(PipelineFailure) as caught:
+            pipeline.get_item(timeout=10)
+        (failure,) = caught.value.exceptions
+        assert isinstance(failure, error)
+        assert message in str(failure)
+        assert failure.__notes__ == ["Pipeline stage: fork, source item 0"]
+        pipeline.stop()
+
+    def test_a_router_that_raises_fails_the_pipeline(self) -> None:
+        pipeline = routed([0, 1], lambda x: 1 // x, [Pipe(len)]).add_sink(2).build(num_threads=2)
+        pipeline.start()
+        with pytest.raises(PipelineFailure) as caught:
+            pipeline.get_item(timeout=10)
+        assert isinstance(caught.value.exceptions[0], ZeroDivisionError)
+        pipeline.stop()
+
+    @pytest.mark.parametrize(
+        ("router", "paths", "message"),
+        [
+            (3, [[Pipe(len)]], "`router` must be callable, got 3"),
+            (len, [], "`paths` must hold at least one path"),
+            (len, [[Pipe(len)], []], r"`paths\[1\]` must hold at least one stage"),
+            (len, [[SinkConfig(1)]], r"`paths\[0\]` must hold stages .*got SinkConfig"),
+        ],
+    )
+    def test_mistakes(self, router: Any, paths: Any, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            PathVariants(router, paths)
+
+    def test_statistics_name_every_stage(self) -> None:
+        builder = routed(range(9), lambda x: x % 2, [Pipe(abs)], [Pipe(str), Pipe(len)], name="fork")
+        pipeline = builder.add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert len(list(pipeline)) == 9
+        stages = pipeline.statistics().stages
+        assert [stage.name for stage in stages] == ["src", "fork", "abs", "str", "len", "fork_merge", "sink"]
+        assert [stage.num_emitted for stage in stages] == [9, 9, 5, 4, 4, 9, 9]
+
+    def test_repr(self) -> None:
+        text = repr(
+            routed([], len, [Pipe(abs)], [PathVariants(len, [[Pipe(str)]], "inner")], name="outer")
+            .add_sink(1)
+            .get_config()
+        )
+        assert (
+            "  outer(router=len)\n    path 0\n      abs(concurrency=1, op=abs)\n    path 1\n      inner(router=len)"
+            in text
+        )
+
+
+class TestBatchedVariants:
+    def run(self, items: Any, router: Any, *paths: Any, num_threads: int = 3) -> list[Any]:
+        builder = routed(items, router, *paths, batched=True)
+        return run(builder.add_sink(2).get_config(), num_threads)
+
+    def test_shares_are_joined_in_the_order_of_the_paths(self) -> None:
+        batches = [[0, 1, 2, 3], [4, 6], [7, 9, 11]]
+        got = self.run(batches, by_parities, [Pipe(lambda xs: [-x for x in xs])], [Pipe(lambda xs: xs)])
+        assert got == [[0, -2, 1, 3], [-4, -6], [7, 9, 11]]
+
+    def test_an_async_router(self) -> None:
+        async def router(batch: list[int]) -> list[int]:
+            await asyncio.sleep(0)
+            return by_parities(batch)
+
+        assert self.run([[1, 2], [4, 3]], router, [Pipe(list)], [Pipe(list)]) == [[2, 1], [4, 3]]
+
+    def test_paths_of_different_speed_stay_in_step(self) -> None:
+        def slow(xs: list[int]) -> list[int]:
+            time.sleep(0.002 if len(xs) % 2 else 0)
+            return xs
+
+        batches = [list(range(size)) for size in range(1, 40)]
+        paths = [Pipe(slow, concurrency=4)], [Pipe(lambda xs: xs, concurrency=2), Pipe(slow, concurrency=3)]
+        got = self.run(batches, by_parities, *paths)
+        assert [sorted(batch) for batch in got] == batches
+
+    def test_a_path_that_drops_fails_or_multiplies_does_not_lose_step(self) -> None:
+        def fails(xs: list[int]) -> list[int]:
+            if len(xs) == 2:
+                raise ValueError("two")
+            return xs
+
+        def splits(xs: list[int]) -> Iterator[list[int]]:
+            for x in xs:
+                yield [x]
+
+        batches = [list(range(size)) for size in (2, 3, 4, 5, 6)]
+        dropped = self.run(batches, by_parities, [Pipe(lambda xs: xs if len(xs) != 2 else None)], [Pipe(list)])
+        assert dropped == [[0, 1], [1], [1, 3], [0, 2, 4, 1, 3], [0, 2, 4, 1, 3, 5]]
+        failed = self.run(batches, by_parities, [Pipe(fails)], [Pipe(list)])
+        assert failed == dropped
+        assert self.run(batches, by_parities, [Pipe(splits)], [Pipe(splits), Pipe(list)]) == [
+            [*range(0, size, 2), *range(1, size, 2)] for size in (2, 3, 4, 5, 6)
+        ]
+        assert self.run([[0, 2], [1]], by_parities, [Pipe(lambda _: None)], [Pipe(list)]) == [[1]]
+
+    def test_nothing_stays_in_flight(self) -> None:
+        builder = routed([[0, 1], [2], []], by_parities, [Pipe(lambda _: None)], [Pipe(list)], batched=True)
+        pipeline = builder.add_sink(1).build(num_threads=2)
+        with pipeline.auto_stop():
+            assert list(pipeline.get_iterator(timeout=10)) == [[1]]
+        assert pipeline.statistics().in_flight == 0
+
+    def test_epochs(self) -> None:
+        builder = PipelineBuilder[Any]().add_source([[0, 1], [2]], continuous=True)
+        builder.path_variants(by_parities, [[Pipe(list, concurrency=2)], [Pipe(list)]], batched=True)
+        with builder.add_sink(1).build(num_threads=2).auto_stop() as pipeline:
+            assert [list(pipeline.get_iterator(timeout=10)) for _ in range(3)] == [[[0, 1], [2]]] * 3
+
+    @pytest.mark.parametrize(
+        ("router", "error", "message"),
+        [
+            (lambda _: [0], ValueError, "one index for each of the 2 elements, got 1"),
+            (lambda _: [0, 2], IndexError, "must return indices 0 to 1, got 2"),
+            (lambda _: [0, -1], IndexError, "must return indices 0 to 1, got -1"),
+            (lambda _: 3, TypeError, "not iterable"),
+        ],
+    )
+    def test_wrong_answers_fail_the_pipeline(self, router: Any, error: type[Exception], message: str) -> None:
+        pipeline = routed([[1, 2]], router, [Pipe(list)], [Pipe(list)], batched=True).add_sink(1).build(num_threads=1)
+        pipeline.start()
+        with pytest.raises(PipelineFailure) as caught:
+            pipeline.get_item(timeout=10)
+        assert isinstance(caught.value.exceptions[0], error)
+        assert message in str(caught.value.exceptions[0])
+        pipeline.stop()
+
+    def test_nested(self) -> None:
+        inner = PathVariants(lambda xs: [int(x > 4) for x in xs], [[Pipe(list)], [Pipe(list)]], batched=True)
+        got = self.run([list(range(8)), [7, 6]], by_parities, [inner], [inner, Pipe(lambda xs: [-x for x in xs])])
+        assert got == [[0, 2, 4, 6, -1, -3, -5, -7], [6, -7]]
+
+
+class TestPipelineAsSource:
+    def test_one_feeds_another(self) -> None:
+        inner = PipelineBuilder[Any]().add_source(range(50)).pipe(lambda x: x + 1, concurrency=2).add_sink(2)
+        with inner.build(num_threads=2).auto_stop() as feeding:
+            assert sorted(run(chain(feeding, Pipe(lambda x: -x)))) == list(range(-50, 0))
+
+    def test_stopping_the_outer_one_wakes_its_reader_of_the_inner(self) -> None:
+        gate = threading.Event()
+        inner = PipelineBuilder[Any]().add_source([1, 2]).pipe(lambda x: x == 1 or gate.wait(20)).add_sink(1)
+        with inner.build(num_threads=1).auto_stop() as feeding:
+            outer = PipelineBuilder[Any]().add_source(feeding).add_sink(1).build(num_threads=1)
+            with outer.auto_stop():
+                assert outer.get_item(timeout=10) is True
+                with pytest.raises(TimeoutError):
+                    outer.get_item(timeout=0.05)
+            # Every thread of the outer one has ended, and what the inner one makes can still be read.
+            assert not [thread for thread in threading.enumerate() if thread in outer._engine.threads]
+            gate.set()
+            assert feeding.get_item(timeout=10) is True
+
+    def test_a_failure_of_the_inner_one_is_one_of_the_outer_one(self) -> None:
+        def failing() -> Iterator[int]:
+            yield 1
+            raise OSError("gone")
+
+        inner = PipelineBuilder[Any]().add_source(failing()).add_sink(1).build(num_threads=1)
+        outer = build_pipeline(chain(inner, Pipe(lambda x: x)), num_threads=1)
+        outer.start()
+        assert outer.get_item(timeout=10) == 1
+        with pytest.raises(PipelineFailure) as caught:
+            outer.get_item(timeout=10)
+        assert isinstance(caught.value.exceptions[0], PipelineFailure)
+        outer.stop()
+        inner.stop()
+
+
+def by_parities(batch: list[int]) -> list[int]:
+    return [x % 2 for x in batch]
+
+
+# ---- random graphs ----
+
+
+def plus_one(x: int) -> int:
+    if x % 5 == 0:
+        time.sleep(0.0002)
+    return x + 1
+
+
+async def plus_one_async(x: int) -> int:
+    await asyncio.sleep(0.0001 * (x % 2))
+    return x + 1
+
+
+def twice(x: int) -> Iterator[int]:
+    yield x
+    yield x + 1000
+
+
+def by_parity(x: int) -> int:
+    return x % 2
+
+
+STAGES: dict[str, tuple[Any, Any]] = {
+    "function": (lambda c: [Pipe(plus_one, concurrency=c)], lambda items: [x + 1 for x in items]),
+    "ordered": (lambda c: [Pipe(plus_one, concurrency=c, output_order="input")], lambda items: [x + 1 for x in items]),
+    "async": (lambda c: [Pipe(plus_one_async, concurrency=c)], lambda items: [x + 1 for x in items]),
+    "generator": (lambda c: [Pipe(twice, concurrency=c)], lambda items: [y for x in items for y in (x, x + 1000)]),
+    "batch": (lambda c: [Aggregate(c), Disaggregate()], list),
+    "drop": (
+        lambda c: [Pipe(lambda x: x if x % 3 else None, concurrency=c)],
+        lambda items: [x for x in items if x % 3],
+    ),
+}
+
+simple = st.tuples(st.sampled_from(sorted(STAGES)), st.integers(1, 4))
+stages = st.recursive(
+    simple,
+    lambda inner: st.tuples(st.lists(inner, min_size=1, max_size=2), st.lists(inner, min_size=1, max_size=2)),
+    max_leaves=4,
+)
+branches = st.tuples(st.integers(0, 25), st.lists(stages, max_size=2))
+graphs = st.tuples(st.lists(branches, min_size=1, max_size=3), st.lists(stages, max_size=3))
+
+
+def declare(stage: Any) -> list[Any]:
+    if isinstance(stage[0], str):
+        return list(STAGES[stage[0]][0](stage[1]))
+    fork: PathVariantsConfig = PathVariants(by_parity, [[s for part in path for s in declare(part)] for path in stage])
+    return [fork]
+
+
+def expect(stage: Any, items: list[int]) -> list[int]:
+    if isinstance(stage[0], str):
+        return list(STAGES[stage[0]][1](items))
+    out = []
+    for parity, path in enumerate(stage):
+        part = [x for x in items if x % 2 == parity]
+        for inner in path:
+            part = expect(inner, part)
+        out += part
+    return out
+
+
+@pytest.mark.timeout(300)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(graph=graphs, num_threads=st.integers(1, 5), sink=st.integers(1, 5))
+def test_nothing_is_lost_or_duplicated(graph: Any, num_threads: int, sink: int) -> None:
+    expected: list[int] = []
+    configs = []
+    for size, inner in graph[0]:
+        items = list(range(size))
+        for stage in inner:
+            items = expect(stage, items)
+        expected += items
+        configs.append(chain(range(size), *(s for stage in inner for s in declare(stage))))
+    for stage in graph[1]:
+        expected = expect(stage, expected)
+    config = merged(*configs, stages=[s for stage in graph[1] for s in declare(stage)], sink=sink)
+    pipeline = build_pipeline(config, num_threads=num_threads)
+    with pipeline.auto_stop():
+        got = list(pipeline.get_iterator(timeout=20))
+    assert Counter(got) == Counter(expected)
+    assert pipeline.statistics().in_flight == 0

@@ -1,0 +1,188 @@
+"""Ops that take too long: in threads, on the event loop, in executors; told or written off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spdl.pipeline import PipelineBuilder, PipelineFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def source(items: Any) -> PipelineBuilder[Any]:
+    return PipelineBuilder[Any]().add_source(items)
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+class Stuck:
+    """Works at once, except on one item, on which it waits for the gate."""
+
+    def __init__(self, *stuck: int) -> None:
+        self.stuck = stuck
+        self.gate = threading.Event()
+
+    def __call__(self, x: int) -> int:
+        if x in self.stuck:
+            assert self.gate.wait(30)
+        return x
+
+
+def test_a_straggler_is_reported_and_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    op = Stuck(3)
+    pipeline = source(range(10)).pipe(op, timeout=0.02, name="slow", concurrency=2).add_sink(20).build(num_threads=2)
+    with caplog.at_level(logging.WARNING, "spdl.pipeline"), pipeline.auto_stop():
+        assert wait_until(lambda: pipeline.statistics().stages[1].num_overdue == 1)
+        op.gate.set()
+        assert sorted(pipeline.get_iterator(timeout=10)) == list(range(10))
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert message.startswith("Stage 'slow' has worked on source item 3 for more than 0.02 seconds. It is here:")
+    assert "gate.wait" in message
+    assert pipeline.failures() == []
+
+
+@pytest.mark.parametrize("order", ["completion", "input"])
+def test_a_straggler_is_written_off_and_the_others_go_on(order: Any) -> None:
+    op = Stuck(3)
+    builder = source(range(50)).pipe(op, timeout=0.02, on_timeout="drop", name="slow", output_order=order)
+    pipeline = builder.pipe(lambda x: x).add_sink(3).build(num_threads=1)
+    with pipeline.auto_stop():
+        # With one thread the others can only be served by its replacement.
+        assert list(pipeline.get_iterator(timeout=10)) == [x for x in range(50) if x != 3]
+        op.gate.set()
+    stage = pipeline.statistics().stages[1]
+    assert (stage.num_overdue, stage.num_failed, stage.num_completed) == (1, 1, 49)
+    (item,) = pipeline.failures()
+    assert item.positions == (3,)
+    assert item.error.startswith("TimeoutError: The op took more than 0.02 seconds.")
+    assert pipeline.statistics().in_flight == 0
+
+
+def test_a_late_result_is_discarded() -> None:
+    op = Stuck(0)
+    pipeline = source(range(3)).pipe(op, timeout=0.02, on_timeout="drop").add_sink(5).build(num_threads=2)
+    with pipeline.auto_stop():
+        assert pipeline.get_item(timeout=10) == 1
+        op.gate.set()
+        assert list(pipeline.get_iterator(timeout=10)) == [2]
+
+
+def test_too_many_stragglers_fail_the_pipeline() -> None:
+    op = Stuck(*range(10))
+    pipeline = source(range(10)).pipe(op, timeout=0.01, on_timeout="drop", name="slow").add_sink(1).build(num_threads=1)
+    pipeline.start()
+    with pytest.raises(PipelineFailure) as caught:
+        pipeline.get_item(timeout=10)
+    assert "3 ops that were written off still run" in str(caught.value.exceptions[0])
+    assert "'slow'" in str(caught.value.exceptions[0])
+    op.gate.set()
+    pipeline.stop()
+
+
+def test_stop_names_a_straggler_that_was_written_off() -> None:
+    op = Stuck(1)
+    pipeline = source(range(3)).pipe(op, timeout=0.01, on_timeout="drop").add_sink(5).build(num_threads=1)
+    pipeline.start()
+    assert sorted(pipeline.get_iterator(timeout=10)) == [0, 2]
+    with pytest.raises(TimeoutError, match=r"gate\.wait"):
+        pipeline.stop(timeout=0.1)
+    op.gate.set()
+    pipeline.stop()
+
+
+def test_a_generators_results_are_timed_one_by_one() -> None:
+    gate = threading.Event()
+
+    def op(x: int) -> Iterator[int]:
+        for i in range(5):
+            time.sleep(0.005)
+            yield 10 * x + i
+        if x == 1:
+            gate.wait(30)
+
+    pipeline = source(range(3)).pipe(op, timeout=0.3, on_timeout="drop").add_sink(5).build(num_threads=1)
+    with pipeline.auto_stop():
+        got = list(pipeline.get_iterator(timeout=10))
+        gate.set()
+    assert sorted(got) == sorted(10 * x + i for x in range(3) for i in range(5))
+    assert pipeline.statistics().stages[1].num_overdue == 1
+
+
+def test_an_async_straggler_is_cancelled() -> None:
+    cancelled = []
+
+    async def op(x: int) -> int:
+        if x == 3:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                cancelled.append(x)
+                raise
+        return x
+
+    pipeline = (
+        source(range(10)).pipe(op, timeout=0.02, on_timeout="drop", concurrency=2).add_sink(3).build(num_threads=1)
+    )
+    with pipeline.auto_stop():
+        assert sorted(pipeline.get_iterator(timeout=10)) == [x for x in range(10) if x != 3]
+        assert wait_until(lambda: cancelled == [3])
+    assert pipeline.failures()[0].positions == (3,)
+
+
+def test_an_async_straggler_that_is_only_reported() -> None:
+    async def op(x: int) -> int:
+        await asyncio.sleep(0.1 if x == 3 else 0)
+        return x
+
+    pipeline = source(range(6)).pipe(op, timeout=0.02).add_sink(3).build(num_threads=1)
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=10)) == list(range(6))
+    assert pipeline.statistics().stages[1].num_overdue == 1
+
+
+def test_a_straggler_in_an_executor() -> None:
+    op = Stuck(1)
+    with ThreadPoolExecutor(2) as executor:
+        builder = source(range(20)).pipe(op, timeout=0.02, on_timeout="drop", executor=executor, concurrency=2)
+        pipeline = builder.add_sink(3).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert sorted(pipeline.get_iterator(timeout=10)) == [x for x in range(20) if x != 1]
+            op.gate.set()
+
+
+def test_ops_in_time_are_left_alone() -> None:
+    pipeline = source(range(300)).pipe(lambda x: x, timeout=30, concurrency=3).add_sink(3).build(num_threads=3)
+    with pipeline.auto_stop():
+        assert sorted(pipeline.get_iterator(timeout=10)) == list(range(300))
+    assert pipeline.statistics().stages[1].num_overdue == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"timeout": 0}, ValueError, "`timeout` must be more than 0"),
+        ({"timeout": -1}, ValueError, "`timeout` must be finite and not negative"),
+        ({"timeout": float("nan")}, ValueError, "`timeout` must be finite"),
+        ({"timeout": "1"}, TypeError, "`timeout` must be a number"),
+        ({"on_timeout": "kill"}, ValueError, "`on_timeout` must be one of"),
+    ],
+)
+def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        source([]).pipe(len, **arguments)

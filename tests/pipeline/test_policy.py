@@ -1,0 +1,304 @@
+"""What a stage does about failures: limits, retries, the quarantine, callbacks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spdl.pipeline import FailedItem, PipelineBuilder, PipelineFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def source(items: Any) -> PipelineBuilder[Any]:
+    return PipelineBuilder[Any]().add_source(items)
+
+
+def fails_at(*bad: int) -> Any:
+    def op(x: int) -> int:
+        if x in bad:
+            raise ValueError(f"{x} is bad")
+        return x
+
+    return op
+
+
+def run(builder: PipelineBuilder[Any], **kwargs: Any) -> list[Any]:
+    with builder.add_sink(1000).build(num_threads=2, **kwargs).auto_stop() as pipeline:
+        return list(pipeline.get_iterator(timeout=20))
+
+
+def failure_of(builder: PipelineBuilder[Any], **kwargs: Any) -> tuple[list[Any], BaseException]:
+    """What came out before the failure, and the failure itself."""
+    pipeline = builder.add_sink(1000).build(num_threads=2, **kwargs)
+    got: list[Any] = []
+    with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
+        got.extend(pipeline.get_iterator(timeout=20))
+    (error,) = caught.value.exceptions
+    return got, error
+
+
+class TestLimits:
+    @pytest.mark.parametrize("where", ["stage", "pipeline"])
+    @pytest.mark.parametrize("limit", [0, 1, 2])
+    def test_a_count(self, where: str, limit: int) -> None:
+        def graph(**kwargs: Any) -> PipelineBuilder[Any]:
+            return source(range(1000)).pipe(fails_at(3, 5, 7), name="picky", **kwargs)
+
+        stage = {"max_failures": limit} if where == "stage" else {}
+        build = {"max_failures": limit} if where == "pipeline" else {}
+        got, error = failure_of(graph(**stage), **build)
+        assert got[: 3 + limit] == [0, 1, 2, 4, 6][: 3 + limit]
+        assert len(got) < 10
+        message = f"The pipeline stage (picky) failed {limit + 1} times, which exceeds the threshold ({limit})."
+        assert str(error) == message
+        assert str(error.__cause__) == f"{(3, 5, 7)[limit]} is bad"
+        assert error.__notes__ == [f"Pipeline stage: picky, source item {(3, 5, 7)[limit]}"]
+
+    def test_a_count_that_is_not_exceeded(self) -> None:
+        assert len(run(source(range(100)).pipe(fails_at(3, 5, 7), max_failures=3))) == 97
+        assert len(run(source(range(100)).pipe(fails_at(3, 5, 7)), max_failures=3)) == 97
+        assert len(run(source(range(100)).pipe(fails_at(*range(50))), max_failures=-1)) == 50
+
+    def test_a_share_counts_from_the_hundredth_item(self) -> None:
+        early = fails_at(*range(10))
+        assert len(run(source(range(99)).pipe(early, max_failures=Fraction(1, 100)))) == 89
+        again = fails_at(*range(10), 150)
+        got, error = failure_of(source(range(1000)).pipe(again, max_failures=Fraction(1, 100), name="op"))
+        assert str(error).endswith(" failed 11 times out of 151 invocations (7.3 %), more than 1/100.")
+        assert len(got) == 140
+        assert len(run(source(range(1000)).pipe(again, max_failures=Fraction(1, 10)))) == 989
+
+    def test_a_stage_with_its_own_limit_does_not_count_for_the_pipelines(self) -> None:
+        graph = source(range(100)).pipe(fails_at(*range(20)), max_failures=50).pipe(fails_at(30, 40))
+        assert len(run(graph, max_failures=2)) == 78
+        graph = source(range(100)).pipe(fails_at(*range(20)), max_failures=50).pipe(fails_at(30, 40, 50))
+        failure_of(graph, max_failures=2)
+
+    @pytest.mark.parametrize("limit", [Fraction(0), Fraction(3, 2), Fraction(-1, 2)])
+    def test_shares_out_of_range(self, limit: Fraction) -> None:
+        with pytest.raises(ValueError, match="`max_failures` as a Fraction must be above 0 and at most 1"):
+            source([]).pipe(len, max_failures=limit)
+
+    @pytest.mark.parametrize("limit", [0.5, True, "1", None])
+    def test_other_types(self, limit: Any) -> None:
+        with pytest.raises(TypeError, match="`max_failures` must be an int"):
+            source([]).add_sink(1).build(num_threads=1, max_failures=limit)
+
+    @pytest.mark.parametrize("executor_free", [True, False])
+    def test_a_pipeline_of_which_every_item_failed(self, *, executor_free: bool) -> None:
+        op: Any = fails_at(*range(10)) if executor_free else _fails_async
+        _, error = failure_of(source(range(10)).pipe(op, name="op"))
+        assert "all 10 items failed, the last one in stage 'op': ValueError:" in str(error)
+
+    def test_nothing_failed_or_something_was_dropped_is_no_failure(self) -> None:
+        assert run(source([])) == []
+        assert run(source([]).pipe(len)) == []
+        assert run(source([1, 2]).pipe(lambda x: None if x == 1 else 1 // 0)) == []
+
+
+async def _fails_async(x: int) -> int:
+    raise ValueError(f"{x} is bad")
+
+
+class Flaky:
+    """Fails the first `times` attempts on each item."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.attempts: Counter[int] = Counter()
+
+    def __call__(self, x: int) -> int:
+        self.attempts[x] += 1
+        if self.attempts[x] <= self.times:
+            raise OSError("try again")
+        return x
+
+
+class TestRetries:
+    @pytest.mark.parametrize("order", ["completion", "input"])
+    def test_an_item_is_tried_again(self, order: Any) -> None:
+        op = Flaky(2)
+        graph = source(range(20)).pipe(op, retries=2, retry_delay=0.001, concurrency=3, output_order=order)
+        pipeline = graph.add_sink(3).build(num_threads=2)
+        with pipeline.auto_stop():
+            got = list(pipeline.get_iterator(timeout=20))
+        assert sorted(got) == list(range(20))
+        assert order == "completion" or got == sorted(got)
+        assert set(op.attempts.values()) == {3}
+        stage = pipeline.statistics().stages[1]
+        assert (stage.num_retried, stage.num_failed, stage.num_completed) == (40, 0, 20)
+        assert pipeline.failures() == []
+
+    def test_an_async_op_is_tried_again(self) -> None:
+        flaky = Flaky(1)
+
+        async def op(x: int) -> int:
+            return flaky(x)
+
+        assert sorted(run(source(range(20)).pipe(op, retries=1, retry_delay=0.001, concurrency=4))) == list(range(20))
+
+    def test_after_the_last_retry_it_is_given_up(self) -> None:
+        op = Flaky(3)
+        pipeline = source([5, 6]).pipe(op, retries=2, retry_delay=0).pipe(str).add_sink(3).build(num_threads=1)
+        pipeline.start()
+        with pytest.raises(PipelineFailure):
+            list(pipeline.get_iterator(timeout=20))
+        pipeline.stop()
+        assert op.attempts == {5: 3, 6: 3}
+        assert [item.attempts for item in pipeline.failures()] == [3, 3]
+
+    def test_what_waits_for_its_retry_occupies_no_thread(self) -> None:
+        blocked = threading.Event()
+
+        def op(x: int) -> int:
+            if x == 0 and not blocked.is_set():
+                raise OSError("not yet")
+            if x == 5:
+                blocked.set()
+            return x
+
+        got = run(source(range(10)).pipe(op, retries=20, retry_delay=0.0005, concurrency=2).pipe(lambda x: x))
+        assert sorted(got) == list(range(10))
+
+    def test_waits_double(self) -> None:
+        times: list[float] = []
+
+        def op(x: int) -> int:
+            times.append(time.monotonic())
+            raise OSError("never")
+
+        failure_of(source([1]).pipe(op, retries=3, retry_delay=0.02))
+        gaps = [after - before for before, after in pairwise(times)]
+        assert all(gap >= wait for gap, wait in zip(gaps, (0.02, 0.04, 0.08), strict=True))
+
+    def test_stop_does_not_wait_for_retries(self) -> None:
+        pipeline = source(range(10)).pipe(Flaky(9), retries=9, retry_delay=60).add_sink(1).build(num_threads=1)
+        begin = time.monotonic()
+        with pipeline.auto_stop(), pytest.raises(TimeoutError):
+            pipeline.get_item(timeout=0.1)
+        assert time.monotonic() - begin < 10
+
+    def test_a_generator_that_has_begun_is_not_tried_again(self) -> None:
+        calls: list[int] = []
+
+        def op(x: int) -> Iterator[int]:
+            calls.append(x)
+            yield x
+            raise OSError("half-way")
+
+        assert run(source([1, 2]).pipe(op, retries=3, retry_delay=0)) == [1, 2]
+        assert calls == [1, 2]
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [
+            ({"retries": -1}, ValueError),
+            ({"retries": 1.0}, TypeError),
+            ({"retries": True}, TypeError),
+            ({"retry_delay": -0.1}, ValueError),
+            ({"retry_delay": float("inf")}, ValueError),
+            ({"retry_delay": float("nan")}, ValueError),
+            ({"retry_delay": "1"}, TypeError),
+            ({"on_failure": 3}, TypeError),
+        ],
+    )
+    def test_wrong_arguments(self, arguments: dict[str, Any], error: type[Exception]) -> None:
+        (name,) = arguments
+        with pytest.raises(error, match=f"`{name}` must be"):
+            source([]).pipe(len, **arguments)
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class TestQuarantine:
+    def test_it_says_what_failed_where_and_why(self) -> None:
+        pipeline = (
+            source(["a" * 10_000, "b"]).pipe(lambda x: {"b": 1}[x], name="look up").add_sink(2).build(num_threads=1)
+        )
+        with pipeline.auto_stop():
+            assert list(pipeline) == [1]
+        (item,) = pipeline.failures()
+        assert isinstance(item, FailedItem)
+        assert (item.stage, item.positions, item.attempts) == ("look up", (0,), 1)
+        assert item.item.startswith("'aaa")
+        assert len(item.item) < 300
+        assert item.error.startswith("KeyError: ")
+        assert "Traceback" in item.traceback
+        assert "test_policy.py" in item.traceback
+
+    def test_it_is_bounded(self) -> None:
+        pipeline = source(range(1000)).pipe(lambda x: x // (x // 999)).add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [999]
+        assert [item.positions for item in pipeline.failures()] == [(x,) for x in range(899, 999)]
+
+    @pytest.mark.parametrize(
+        ("item", "shown"),
+        [
+            (Unprintable(), "<Unprintable instance at "),
+            (b"x" * 10**6, "b'" + "x" * 40 + "'... (1000000 bytes)"),
+            (bytearray(1), "bytearray(b'\\x00')"),
+            (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
+        ],
+    )
+    def test_items_are_shortened(self, item: Any, shown: str) -> None:
+        pipeline = source([item, 1]).pipe(lambda x: x + 1).add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [2]
+        assert pipeline.failures()[0].item.startswith(shown)
+
+    def test_the_callback_gets_each_item(self, caplog: pytest.LogCaptureFixture) -> None:
+        told: list[FailedItem] = []
+
+        def tell(item: FailedItem) -> None:
+            told.append(item)
+            if item.positions == (3,):
+                raise RuntimeError("cannot even tell")
+
+        with caplog.at_level(logging.ERROR, "spdl.pipeline"):
+            assert run(source(range(6)).pipe(fails_at(1, 3), on_failure=tell)) == [0, 2, 4, 5]
+        assert [item.positions for item in told] == [(1,), (3,)]
+        assert "The on_failure callback of stage 'op' raised" in caplog.text
+
+    def test_it_keeps_no_item_alive(self, caplog: pytest.LogCaptureFixture) -> None:
+        # A captured log record would keep the traceback, and so the item.
+        caplog.set_level(logging.CRITICAL, "spdl.pipeline")
+        alive = []
+
+        class Item:
+            def __init__(self) -> None:
+                alive.append(self)
+
+            def __del__(self) -> None:
+                dead.set()
+
+        dead = threading.Event()
+
+        def items() -> Iterator[Any]:
+            yield 1
+            yield Item()
+            alive.clear()
+            yield 2
+
+        def op(x: Any) -> int:
+            if isinstance(x, Item):
+                raise TypeError("an item")
+            return int(x)
+
+        pipeline = source(items()).pipe(op, concurrency=1).add_sink(5).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [1, 2]
+            assert len(pipeline.failures()) == 1
+        assert dead.wait(5)
