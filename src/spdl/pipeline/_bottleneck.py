@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._cores import available_cores
+from spdl._cores import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spdl.pipeline import _cores
+from spdl import _cores
 
 if TYPE_CHECKING:
     from pathlib import Path
