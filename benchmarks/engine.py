@@ -22,9 +22,9 @@ from statistics import median
 from typing import Any
 
 from _engine_work import SLEEPING
-from _provenance import provenance
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
+from spdl.cli._provenance import provenance
 
 WORK = Path(__file__).with_name("_engine_work.py")
 OURS, REFERENCE = "spdl-turbo", "spdl 0.8.0"

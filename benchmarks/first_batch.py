@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from _provenance import provenance
 from spdl.cli._console import Console
 from spdl.cli._image_folder import list_images
-from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, images_pipeline, usable_cpus
+from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, default_threads, images_pipeline
 from spdl.cli._photos import demo_photos
+from spdl.cli._provenance import provenance
 
 LIMIT_SECONDS = 0.1
 BATCH_SIZE, SIZE = 32, 224
@@ -37,7 +37,7 @@ def measure_once(folder: Path) -> dict[str, float]:
     load = LoadImages(SIZE)
     source = PassesOverFolder(paths, BATCH_SIZE, SECONDS_OF_SOURCE, load)
     start = time.perf_counter()
-    pipeline = images_pipeline(source, load, usable_cpus())
+    pipeline = images_pipeline(source, load, default_threads())
     built = time.perf_counter()
     with pipeline.auto_stop():
         images = count_images(next(iter(pipeline)))
@@ -75,7 +75,7 @@ def main() -> int:
             "provenance": provenance(),
             "batch_size": BATCH_SIZE,
             "size": SIZE,
-            "threads": usable_cpus(),
+            "threads": default_threads(),
             "limit_seconds": LIMIT_SECONDS,
             "median_seconds": median(times),
             "rounds": rounds,

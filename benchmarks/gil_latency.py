@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-from _provenance import provenance
 from spdl.cli._console import Console
 from spdl.cli._photos import demo_photos
+from spdl.cli._provenance import provenance
 from spdl.io import load_image_batch
 
 LIMIT_SECONDS = 0.005

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from _provenance import provenance
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
 from spdl.cli._photos import demo_photos
+from spdl.cli._provenance import provenance
 from spdl.io import load_image_batch, to_numpy
 from spdl.io._lazy import native
 

@@ -1,4 +1,5 @@
 import itertools
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images
+from spdl import _cores
+from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, default_threads
 
 
 @given(st.integers(1, 20), st.integers(1, 7), st.integers(1, 60))
@@ -65,3 +67,13 @@ def test_each_failed_file_has_its_reason(num_whole: int, spoil: Callable[..., Pa
     # A reason speaks of its own file, and does not repeat the name that stands before it.
     assert load.failures[str(folder / "void.jpg")] != load.failures[str(folder / "spoilt-0.jpg")]
     assert not any(str(folder) in reason or "\n" in reason for reason in load.failures.values())
+
+
+@pytest.mark.parametrize(("quota", "threads"), [("max", 64), ("200000", 2), ("290000", 2), ("50000", 1)])
+def test_a_container_gets_as_many_threads_as_its_quota_has_cores(
+    quota: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
+    monkeypatch.setattr(_cores, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    assert default_threads() == threads

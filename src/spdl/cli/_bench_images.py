@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from spdl.cli._comparison import compare
 from spdl.cli._console import Console
 from spdl.cli._errors import INTERRUPTED, CommandError
 from spdl.cli._image_folder import list_images
-from spdl.cli._images_job import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, usable_cpus
+from spdl.cli._images_job import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads
 from spdl.cli._live import stage_table
 from spdl.cli._live_run import live_run
 from spdl.cli._measures import comparison_table, headline
@@ -48,7 +49,7 @@ def bench_images(folder: Path, options: Namespace) -> int:
     """
     console = Console()
     paths = list_images(folder)
-    workers = options.workers or usable_cpus()
+    workers = options.workers or default_threads()
     _check_memory(options, workers)
     _check_places(options)
     job = (
@@ -59,11 +60,7 @@ def bench_images(folder: Path, options: Namespace) -> int:
     work = Work(paths, options.batch_size, options.size)
     run = live_run(work, workers=workers, seconds=options.seconds, console=console)
     if not (run.images or run.interrupted):
-        path, reason = next(iter(run.failures.items()))
-        raise CommandError(
-            f"none of the {several(len(paths), 'image')} in {folder} could be loaded, for instance {path}: {reason}."
-            " Give a folder with whole images."
-        )
+        raise CommandError(_nothing_loaded(folder, len(paths), run.failures))
     _print_live_run(run, work, console)
     comparison = None
     if not (run.interrupted or options.no_peers):
@@ -87,6 +84,16 @@ def bench_images(folder: Path, options: Namespace) -> int:
     if comparison and comparison.contenders:
         _write_reports(options.report, run, comparison, job, console)
     return INTERRUPTED if run.interrupted or (comparison and comparison.interrupted) else 0
+
+
+def _nothing_loaded(folder: Path, num_images: int, failures: dict[str, str]) -> str:
+    path, reason = next(iter(failures.items()))
+    what = (
+        f"the only image in {folder} could not be loaded: "
+        if num_images == 1
+        else f"none of the {num_images:,} images in {folder} could be loaded, for instance "
+    )
+    return f"{what}{path}: {reason}. Give a folder with whole images."
 
 
 def _check_memory(options: Namespace, workers: int) -> None:
@@ -155,6 +162,8 @@ def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str,
     title = headline(comparison)
     html.write_text(report_html(run, comparison, title=title, job=job, provenance=provenance()), encoding="utf-8")
     console.print(f"wrote {html}")
+    # Where the home folder cannot be written to, it would say at length which folder it uses instead.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         from spdl.cli._chart import write_chart  # noqa: PLC0415
     except ImportError:

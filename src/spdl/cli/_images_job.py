@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from spdl._cores import available_cores
 
 # A native class is imported so that the native part is loaded now, and the first batch does not wait for it.
 from spdl.io import CPUBuffer, load_image, load_image_batch
@@ -23,9 +24,9 @@ BATCHES_AHEAD = 3
 """Finished batches that may wait for the consumer."""
 
 
-def usable_cpus() -> int:
-    """Return how many CPUs this process may run on (fewer than the machine has, in a container)."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def default_threads() -> int:
+    """Return how many threads decode unless told otherwise: one per core that this process may use."""
+    return max(1, int(available_cores()))
 
 
 def images_pipeline(source: Iterable[Sequence[str]], load: LoadImages, workers: int) -> Pipeline[CPUBuffer]:
