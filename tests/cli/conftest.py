@@ -40,7 +40,10 @@ def reported(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.symlink_to(photos)
     options = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--workers", "1"]
     outputs: list[str | Path] = ["--report", place / "report", "--json", place / "figures.json"]
-    environment = os.environ | {"XDG_CACHE_HOME": str(place), "PIP_NO_INDEX": "1"}
+    # A home folder that cannot be written to: matplotlib must not complain of it.
+    environment = os.environ | {"XDG_CACHE_HOME": str(place), "PIP_NO_INDEX": "1", "HOME": "/dev/null"}
+    environment.pop("XDG_CONFIG_HOME", None)
+    environment.pop("MPLCONFIGDIR", None)
     # In a process of its own: matplotlib keeps the fonts it has used open.
     done = run("bench", "images", folder, *options, *outputs, environment=environment)
     assert (done.returncode, done.stderr) == (0, "")

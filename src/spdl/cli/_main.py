@@ -8,11 +8,11 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl.cli._errors import FAILED, INTERRUPTED, CommandError
+from spdl.cli._streams import prepare_streams
 from spdl.cli._text import printable
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main(["bench", "images", "no/such/folder"])
         2
     """
+    prepare_streams()
     options = _parser().parse_args(arguments)
-    _escape_what_the_terminal_cannot_show()
     try:
         with _termination_unwinds():
             return _run(options)
@@ -110,7 +110,7 @@ def _job_options() -> argparse.ArgumentParser:
         "--workers",
         type=_count,
         metavar="N",
-        help="threads or processes of every loader (default: one per CPU in the"
+        help="threads or processes of every loader (default: one thread per core in the"
         " live run, and in the comparison each loader's best of 1, 2, 4 and 8)",
     )
     add(
@@ -159,13 +159,6 @@ def _duration(text: str) -> float:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
-
-
-def _escape_what_the_terminal_cannot_show() -> None:
-    # A file's name may not fit the terminal's encoding: that must not end the run while it is being reported.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
