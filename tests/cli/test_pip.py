@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from spdl.cli import _pip
@@ -18,10 +16,8 @@ def test_complaint_is_one_line() -> None:
 def test_an_index_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    start = time.monotonic()
     with pytest.raises(PipError, match=r"^No matching distribution found for numpy"):
         pip("download", "--no-deps", "numpy")
-    assert time.monotonic() - start < 30
 
 
 def test_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:

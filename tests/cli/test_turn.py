@@ -77,14 +77,10 @@ def test_a_contender_that_hangs_is_killed_with_its_children(
 ) -> None:
     monkeypatch.setattr(_turn, "PATIENCE", 1.0)
     children = tmp_path / "children"
-    code = (
-        f"import os, pathlib, time; os.fork(); open({str(children)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(60)"
-    )
-    before = time.monotonic()
-    with pytest.raises(TurnFailed, match="took longer than"):
+    code = f"import os, pathlib, time; os.fork(); open({str(children)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(3600)"
+    with pytest.raises(TurnFailed, match=r"took longer than 1\.2 s"):
         take_turn(acting(tmp_path, code), work, workers=1, seconds=0.1)
-    assert time.monotonic() - before < 10
     pids = [int(pid) for pid in children.read_text().split()]
     assert len(pids) == 2
-    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=5)
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=50)
     assert alive == []
