@@ -105,14 +105,11 @@ class AsyncNode(FunctionNode):
                 engine.lock.acquire()
                 return
         except BaseException as error:
-            if engine.stopping:
-                engine.lock.acquire()
-                self.servers -= 1
-                engine.lock.release()
+            if engine.stopping or engine.done:
                 raise
             engine.lock.acquire()
             self.busy_seconds += perf_counter() - begin
-            self.fail(attempt, error)
+            self.fail(attempt, _not_cancelled(error))
             engine.concluded()
             return
         engine.lock.acquire()
@@ -147,7 +144,7 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
         else:
             value = await deferred
     except BaseException as raised:
-        if engine.stopping:
+        if engine.stopping or engine.done:
             raise
         error = raised
     with engine.lock:
@@ -162,7 +159,17 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
                 node.finish(attempt, value)
             engine.concluded()
     if error is not None:
-        _conclude_failure(node, attempt, error)
+        _conclude_failure(node, attempt, _not_cancelled(error))
+
+
+def _not_cancelled(error: BaseException) -> BaseException:
+    # Only the engine cancels tasks from outside. A cancellation from within an op, such as that of a library's scope,
+    # is the item's failure like any other.
+    if not isinstance(error, asyncio.CancelledError):
+        return error
+    failure = RuntimeError("The op was cancelled from within.")
+    failure.__cause__ = error
+    return failure
 
 
 def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ._lineage import Group
 from ._merge_node import MergeNode
 from ._router_node import AsyncRouterNode, RouterNode, Routing
-from ._sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -146,7 +145,7 @@ class BatchMergeNode(MergeNode):
             self.batches.popleft()
             for each in range(len(self.inlets)):
                 self._pop(each)
-            self.engine.emit(self, MARK)
+            self.engine.emit_mark(self)
 
     def _share_of(self, root: Root) -> _Share:
         while not (isinstance(root, _Share) and root.merge is self):

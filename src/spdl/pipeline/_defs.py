@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, Ty
 
 from ._check import positive
 from ._locate import callers_line
+from ._op import name_of, place_of
 from ._policy import BEAR_ALL, FailurePolicy, MaxFailures, OnFailure, check_policy
 
 if TYPE_CHECKING:
@@ -51,24 +52,6 @@ Op: TypeAlias = Callable[[Any], Any] | _Subscriptable
 
 OutputOrder: TypeAlias = Literal["completion", "input"]
 _ORDERS = ("completion", "input")
-
-
-def _place_of(op: object) -> str:
-    """What a function is called and where it is written, without its contents."""
-    function = op
-    while hasattr(function, "func"):
-        function = function.func
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    code = getattr(function, "__code__", None)
-    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
-
-
-def _name_of(op: object) -> str:
-    """The short name of an op: partials are unwrapped, instances give their class."""
-    function = op
-    while hasattr(function, "func"):
-        function = function.func
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 class Aggregator(ABC, Generic[T, U]):
@@ -168,7 +151,7 @@ class PipeConfig(Generic[T, U]):
             parts.append(f"retries={self.policy.retries}")
         if self.policy.timeout is not None:
             parts.append(f"timeout={self.policy.timeout:g}, on_timeout={self.policy.on_timeout!r}")
-        parts.append(f"op={_place_of(self.op)}")
+        parts.append(f"op={place_of(self.op)}")
         return f"{self.name}({', '.join(parts)})"
 
 
@@ -244,7 +227,7 @@ class PathVariantsConfig:
 
     def __repr__(self) -> str:
         batched = ", batched=True" if self.batched else ""
-        lines = [f"{self.name}(router={_place_of(self.router)}{batched})"]
+        lines = [f"{self.name}(router={place_of(self.router)}{batched})"]
         for index, path in enumerate(self.paths):
             lines.append(f"  path {index}")
             lines += [_indented(stage, 4) for stage in path]
@@ -314,6 +297,8 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
         raise TypeError(
             f"`op` must be callable or have `__getitem__`, got {type(op).__name__} {op!r:.80} ({callers_line()})."
         )
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"`name` must be a str, got {name!r} ({callers_line()}).")
     if output_order not in _ORDERS:
         raise ValueError(f"`output_order` must be one of {_ORDERS}, got {output_order!r} ({callers_line()}).")
     if executor is not None and not isinstance(executor, Executor):
@@ -321,7 +306,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
             f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__} ({callers_line()})."
         )
     return PipeConfig(
-        _name_of(function) if name is None else name,
+        name_of(function) if name is None else name,
         function,
         positive("concurrency", concurrency),
         executor,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from threading import Lock, Thread, current_thread, get_ident
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ._executor_node import ExecutorNode
 from ._failure import PipelineFailure, annotate
 from ._lineage import Lineage, describe
 from ._policy import MaxFailures, Tally
 from ._quarantine import Quarantine
+from ._sentinel import MARK
 from ._sink import Sink
 from ._source import Source
 from ._timer import Timer
@@ -38,6 +40,7 @@ class Engine:
 
     __slots__ = (
         "__weakref__",
+        "counted",
         "done",
         "ending",
         "failures",
@@ -94,6 +97,8 @@ class Engine:
         # The failures of stages that have no limit of their own.
         self.tally = Tally(max_failures)
         self.quarantine = Quarantine()
+        # How many items had failed, were dropped and came out when the epoch began.
+        self.counted = (0, 0, 0)
         self.lane: Lane | None = None
         self.failures: list[tuple[str, BaseException]] = []
         # What was taken out of queues under the lock and must be dropped without it.
@@ -235,23 +240,34 @@ class Engine:
         """Note that nothing more will come, and tell everybody."""
         if self.done:
             return
-        self._note_total_failure()
+        if (failure := self._total_failure()) is not None:
+            self.failures.append((self.nodes[-1].name, failure))
         self.done = True
         self.stopped_at = perf_counter()
         self.timer.end()
         self._wake_all()
 
-    def _note_total_failure(self) -> None:
+    def emit_mark(self, node: Node) -> None:
+        """Pass the end of an epoch on."""
+        if node.next is None and (failure := self._total_failure()) is not None:
+            self.fail(node, None, failure)
+        else:
+            self.emit(node, MARK)
+
+    def _total_failure(self) -> RuntimeError | None:
+        """What to raise if every item failed since the start, or since the epoch began."""
         # A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
         failed = sum(node.failed for node in self.nodes)
-        if not failed or self.failures or self.nodes[-1].emitted or any(node.dropped for node in self.nodes):
-            return
+        dropped = sum(node.dropped for node in self.nodes)
+        emitted = self.nodes[-1].emitted if self.nodes else 0
+        before, self.counted = self.counted, (failed, dropped, emitted)
+        if self.failures or failed == before[0] or (dropped, emitted) != before[1:]:
+            return None
         last = self.quarantine.items()[-1]
-        failure = RuntimeError(
-            f"Nothing came out of the pipeline: all {failed} items failed, the last one in stage {last.stage!r}: "
-            f"{last.error}"
+        return RuntimeError(
+            f"Nothing came out of the pipeline: all {failed - before[0]} items failed, the last one in stage "
+            f"{last.stage!r}: {last.error}"
         )
-        self.failures.append((last.stage, failure))
 
     def _wake_all(self) -> None:
         # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
@@ -302,7 +318,10 @@ class Engine:
     # ---- threads ----
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads, and before them what must not be started beside threads."""
+        for node in self.nodes:
+            if isinstance(node, ExecutorNode):
+                node.warm()
         self.started_at = perf_counter()
         for node in self.nodes:
             node.waiting_since = self.started_at
@@ -343,7 +362,7 @@ class Engine:
         if node.cancelled or node.finished:
             return
         node.room += limit - node.limit
-        node.limit = limit
+        node.limit = node.slots = limit
         added = []
         if limit > self.num_threads and not node.on_loop:
             added = [self._new_worker() for _ in range(limit - self.num_threads)]
@@ -368,12 +387,16 @@ class Engine:
                 self.lane.stop_or_wake()
         return self.lane
 
+    def await_executors(self, deadline: float) -> int:
+        """Wait for what runs in executors; returns how many ops still do at the deadline (of `time.monotonic`)."""
+        nodes = [node for node in self.nodes if isinstance(node, ExecutorNode)]
+        return sum(node.await_futures(deadline - monotonic()) for node in nodes)
+
+    def all_threads(self) -> list[Thread]:
+        """Every thread that was made for this engine."""
+        lane = [] if self.lane is None else [self.lane.thread]
+        return [*self.threads, self.timer.thread, *lane]
+
     def is_mine(self) -> bool:
         """Whether the current thread belongs to the engine, or is the consumer inside a critical section."""
-        current = current_thread()
-        return (
-            current in self.threads
-            or current is self.timer.thread
-            or (self.lane is not None and current is self.lane.thread)
-            or get_ident() in self.inside
-        )
+        return current_thread() in self.all_threads() or get_ident() in self.inside

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor, CancelledError, wait
 from inspect import isgeneratorfunction
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ class ExecutorNode(FunctionNode):
     code of the user's.
     """
 
-    __slots__ = ("executor",)
+    __slots__ = ("executor", "futures")
 
     def __init__(
         self,
@@ -67,6 +68,8 @@ class ExecutorNode(FunctionNode):
         super().__init__(engine, name, _Listed(op) if listed else op, limit, order=order, expand=listed, policy=policy)
         self.plain = False
         self.executor = executor
+        # What was submitted and has not come back.
+        self.futures: set[Future[Any]] = set()
 
     def attempt(self, attempt: Attempt) -> None:
         """Submit the op. Called and returns with the lock held."""
@@ -81,9 +84,28 @@ class ExecutorNode(FunctionNode):
             engine.lock.acquire()
             self._break(attempt, error)
             return
+        self.futures.add(future)
         future.add_done_callback(lambda future: self._done(attempt, future, start, watch))
         del future
         engine.lock.acquire()
+
+    def warm(self) -> None:
+        """Start a process pool's processes from the thread that starts the pipeline.
+
+        A pool that forks would do so at the first item otherwise, from a process that has threads by then; their locks
+        would be copied as they stand.
+        """
+        if _runs_in_processes(self.executor):
+            # A pool that is broken or closed says so at the first item.
+            with contextlib.suppress(Exception):
+                self.executor.submit(_nothing).result()
+
+    def await_futures(self, seconds: float) -> int:
+        """Cancel what has not begun, wait for what has, and return how many ops still run after so many seconds."""
+        futures = list(self.futures)
+        for future in futures:
+            future.cancel()
+        return len(wait(futures, max(0.0, seconds)).not_done)
 
     def _break(self, attempt: Attempt, error: BaseException) -> None:
         self.failed += 1
@@ -91,6 +113,7 @@ class ExecutorNode(FunctionNode):
         self.engine.fail(self, attempt.root, error)
 
     def _done(self, attempt: Attempt, future: Future[Any], start: float, watch: Watch | None) -> None:
+        self.futures.discard(future)
         error: BaseException | None
         value: Any = None
         try:
@@ -109,6 +132,8 @@ class ExecutorNode(FunctionNode):
                 return
             if error is None:
                 self.finish(attempt, value)
+            elif isinstance(error, CancelledError) and engine.stopping:
+                self.slot_freed()
             elif isinstance(error, BrokenExecutor | CancelledError):
                 # A worker process died, or the executor was shut down with this item pending.
                 self._break(attempt, error)

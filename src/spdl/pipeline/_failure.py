@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+import traceback
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from ._policy import OnFailure
     from ._quarantine import FailedItem
 
-__all__ = ["PipelineFailure", "annotate", "report_failed_item", "tell"]
+__all__ = ["PipelineFailure", "annotate", "report_failed_item", "show_logging_error"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
@@ -78,24 +80,40 @@ def annotate(error: BaseException, stage: str, origin: str | None) -> None:
     error.add_note(f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}")
 
 
-def report_failed_item(item: FailedItem, error: Exception, count: int) -> None:
-    """Log an item that is dropped. Must be called without the engine's lock.
+def report_failed_item(item: FailedItem, error: Exception, count: int, callback: OnFailure | None) -> None:
+    """Log an item that is dropped, and tell the user's callback. Must be called without the engine's lock.
+
+    The item is lost already and the rest must go on, so what a log handler or the callback raises is not let through.
 
     Args:
         item: What failed.
         error: What the op raised.
         count: How many items of this stage have failed so far, this one included.
+        callback: The stage's ``on_failure``.
     """
-    origin = item.origin
-    if count <= _LOGGED_IN_FULL:
-        _LOG.error("Stage %r failed on %s, which is dropped: %s", item.stage, origin, item.error, exc_info=error)
-    elif count & (count - 1) == 0:
-        _LOG.error("Stage %r has now failed on %d items; the last was %s: %s", item.stage, count, origin, item.error)
-
-
-def tell(callback: OnFailure, item: FailedItem) -> None:
-    """Call the user's callback. What it raises is logged: the item is lost already, the rest must go on."""
+    try:
+        if count <= _LOGGED_IN_FULL:
+            _LOG.error(
+                "Stage %r failed on %s, which is dropped: %s", item.stage, item.origin, item.error, exc_info=error
+            )
+        elif count & (count - 1) == 0:
+            _LOG.error(
+                "Stage %r has now failed on %d items; the last was %s: %s", item.stage, count, item.origin, item.error
+            )
+    except Exception:  # noqa: BLE001 - see above.
+        show_logging_error()
+    if callback is None:
+        return
     try:
         callback(item)
     except Exception:  # noqa: BLE001 - see above.
-        _LOG.exception("The on_failure callback of stage %r raised", item.stage)
+        try:
+            _LOG.exception("The on_failure callback of stage %r raised", item.stage)
+        except Exception:  # noqa: BLE001 - see above.
+            show_logging_error()
+
+
+def show_logging_error() -> None:
+    """Print what a log handler raised, as `logging` itself does for the handlers that follow its rules."""
+    if logging.raiseExceptions and sys.stderr is not None:
+        traceback.print_exc(file=sys.stderr)

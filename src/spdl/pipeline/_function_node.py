@@ -7,7 +7,7 @@ from time import perf_counter, thread_time
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._failure import report_failed_item, tell
+from ._failure import report_failed_item
 from ._lineage import Group
 from ._node import HELD, Node
 from ._order import AHEAD, Order, Ticket
@@ -203,8 +203,9 @@ class FunctionNode(Node):
 
     def attempt(self, attempt: Attempt) -> None:
         """Run the op on an item. Called and returns with the lock held."""
+        engine = self.engine
         watch = None if self.overtime is None else self.overtime.begin(attempt)
-        self.engine.release_to_user()
+        engine.release_to_user()
         cpu, start = self.read_cpu(), perf_counter()
         try:
             value = self.op(attempt.item)
@@ -213,6 +214,7 @@ class FunctionNode(Node):
             self.fail(attempt, error)
             return
         self._account(start, cpu, watch)
+        engine.rubbish.append(attempt)
         self.finish(attempt, value)
 
     def _advance(self, parked: Parked) -> None:
@@ -331,6 +333,7 @@ class FunctionNode(Node):
         policy = self.policy
         if isinstance(error, Exception) and attempt.number <= policy.retries and not self.cancelled:
             self.retried += 1
+            self.engine.rubbish.append(error)
             following = attempt._replace(number=attempt.number + 1)
             self.engine.timer.after(policy.retry_delay * 2 ** (attempt.number - 1), lambda: self._resume(following))
         else:
@@ -359,14 +362,18 @@ class FunctionNode(Node):
             failure.__cause__ = error
             engine.fail(self, attempt.root, failure)
         engine.release_to_user()
-        item = engine.quarantine.add(
-            self.name, engine.lineage.locate(attempt.root), attempt.item, error, attempt.number
-        )
-        report_failed_item(item, error, count)
-        if self.policy.on_failure is not None:
-            tell(self.policy.on_failure, item)
-        del error
+        interrupt: BaseException | None = None
+        try:
+            origins = engine.lineage.locate(attempt.root)
+            item = engine.quarantine.add(self.name, origins, attempt.item, error, attempt.number)
+            report_failed_item(item, error, count, self.policy.on_failure)
+        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
+            interrupt = raised
         engine.lock.acquire()
+        # The exception holds the op's frames, and these what the user made: that is dropped without the lock.
+        engine.rubbish += (attempt, error)
+        if interrupt is not None:
+            engine.fail(self, attempt.root, interrupt)
         self.end(attempt.root, attempt.ticket)
 
 

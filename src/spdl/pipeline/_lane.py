@@ -156,7 +156,7 @@ class Lane:
                     source.end_epoch()
                     engine.progressed()
         except BaseException as error:
-            if engine.stopping:
+            if engine.stopping or engine.done:
                 raise
             failure = error
         finally:

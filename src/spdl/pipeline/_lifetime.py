@@ -24,6 +24,9 @@ STOP_SECONDS = 10.0
 # A source that blocks in `next()` cannot be interrupted: its daemon thread is left behind after this long.
 _SOURCE_GRACE = 0.5
 
+# How long to wait for one thread before looking at the others.
+_SLICE = 0.02
+
 _RUNNING: WeakSet[Engine] = WeakSet()
 
 
@@ -40,29 +43,18 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
     """
     engine.request_stop()
     begin = monotonic()
-    alive = _join(engine, begin + min(seconds, _SOURCE_GRACE))
-    if len(alive) > _pulling(engine):
-        alive = _join(engine, begin + seconds)
-    return alive if len(alive) > _pulling(engine) else []
-
-
-def _pulling(engine: Engine) -> int:
-    return sum(source.pulling for source in engine.sources)
-
-
-def _join(engine: Engine, deadline: float) -> list[threading.Thread]:
-    _wait_for(engine.threads, deadline)
-    # A worker may have started these until its end.
-    others = [engine.timer.thread] if engine.lane is None else [engine.timer.thread, engine.lane.thread]
-    _wait_for(others, deadline)
-    return [thread for thread in (*engine.threads, *others) if thread.is_alive()]
-
-
-def _wait_for(threads: list[threading.Thread], deadline: float) -> None:
-    for thread in threads:
-        # A start that is under way elsewhere, or was interrupted, leaves threads that never ran: nothing to wait for.
-        with contextlib.suppress(RuntimeError):
-            thread.join(max(0.0, deadline - monotonic()))
+    while alive := [thread for thread in engine.all_threads() if thread.is_alive()]:
+        elapsed = monotonic() - begin
+        if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= sum(source.pulling for source in engine.sources):
+            return []
+        if elapsed >= seconds:
+            return alive
+        # They end in any order, and new ones may have been started until just now.
+        for thread in alive:
+            # A start that is under way elsewhere, or was interrupted, leaves threads that never ran.
+            with contextlib.suppress(RuntimeError):
+                thread.join(min(_SLICE, max(0.0, begin + seconds - monotonic())))
+    return []
 
 
 def _stop_all() -> None:
@@ -77,6 +69,8 @@ def _stop_all() -> None:
 def _mark_forked() -> None:
     for engine in list(_RUNNING):
         engine.forked = True
+        # The parent delivers them.
+        engine.sink.entries.clear()
     _RUNNING.clear()
 
 

@@ -51,7 +51,7 @@ class MergeNode(Node):
             elif self._at_barrier():
                 for each in range(len(self.inlets)):
                     self._pop(each)
-                self.engine.emit(self, MARK)
+                self.engine.emit_mark(self)
             else:
                 return
 

@@ -61,6 +61,7 @@ class Node:
         "retried",
         "room",
         "running",
+        "slots",
         "waiting_for",
         "waiting_since",
         "waits",
@@ -76,7 +77,9 @@ class Node:
         self.engine = engine
         self.name = name
         self.op = op
+        # How many items it may work on at once; 0 once it was cancelled, though it had so many slots.
         self.limit = limit
+        self.slots = limit
         self.running = 0
         self.queue: deque[Entry] = deque()
         self.next: Node | None = None
@@ -120,7 +123,7 @@ class Node:
     def pass_mark(self) -> None:
         """Pass the end of an epoch on, once all before it has left. Called with the lock held."""
         self.engine.dequeue(self)
-        self.engine.emit(self, MARK)
+        self.engine.emit_mark(self)
 
     def queued(self) -> int:
         """How many items wait in front of it."""

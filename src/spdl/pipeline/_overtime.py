@@ -10,6 +10,7 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ._failure import show_logging_error
 from ._lineage import describe
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Overtime:
         """Note that an op has returned. Returns whether its outcome still counts."""
         watch.ended = True
         while self._watches and self._watches[0].ended:
-            self._watches.popleft()
+            self._node.engine.rubbish.append(self._watches.popleft())
         return not watch.written_off
 
     def _arm(self) -> None:
@@ -82,7 +83,9 @@ class Overtime:
         now = monotonic()
         while self._watches and (self._watches[0].ended or self._watches[0].deadline <= now):
             watch = self._watches.popleft()
-            if not watch.ended:
+            if watch.ended:
+                self._node.engine.rubbish.append(watch)
+            else:
                 self._overdue(watch)
         self._arm()
 
@@ -96,14 +99,17 @@ class Overtime:
             watch.written_off = True
         engine.lock.release()
         stack = _stack_of(watch.thread)
-        _LOG.warning(
-            "Stage %r has worked on %s for more than %g seconds%s.%s",
-            node.name,
-            origin,
-            self._seconds,
-            ", which is written off" if drop else "",
-            stack,
-        )
+        try:
+            _LOG.warning(
+                "Stage %r has worked on %s for more than %g seconds%s.%s",
+                node.name,
+                origin,
+                self._seconds,
+                ", which is written off" if drop else "",
+                stack,
+            )
+        except Exception:  # noqa: BLE001 - a broken log handler must not keep the timer from its work.
+            show_logging_error()
         engine.lock.acquire()
         if not drop:
             return

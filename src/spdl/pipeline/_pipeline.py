@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import traceback
 import weakref
-from contextlib import contextmanager
-from threading import Lock, get_ident
+from contextlib import contextmanager, suppress
+from math import inf
+from threading import TIMEOUT_MAX, Lock, get_ident
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from . import _lifetime
@@ -79,9 +81,9 @@ class Pipeline(Generic[T]):
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and wait for its threads.
 
-        Ops that run are waited for; what they return is discarded. Items that were finished can still be read.
-        Calling it again, or before `start`, does nothing. Inside an op of the pipeline it only asks the pipeline to
-        stop, since the op cannot wait for itself.
+        Ops that run are waited for, in executors of yours as well; what they return is discarded. Items that were
+        finished can still be read. Calling it again, or before `start`, does nothing. Inside an op of the pipeline it
+        only asks the pipeline to stop, since the op cannot wait for itself.
 
         Args:
             timeout: Seconds to wait for running ops; None waits 10. A source that blocks is not waited for: its
@@ -99,9 +101,12 @@ class Pipeline(Generic[T]):
         if engine.is_mine():
             engine.request_stop()
             return
-        alive = _lifetime.end_threads(engine, _lifetime.STOP_SECONDS if timeout is None else max(0.0, timeout))
-        if alive:
-            raise TimeoutError(_describe_stragglers(engine, alive))
+        seconds = _lifetime.STOP_SECONDS if timeout is None else max(0.0, timeout)
+        deadline = monotonic() + seconds
+        alive = _lifetime.end_threads(engine, seconds)
+        elsewhere = engine.await_executors(deadline)
+        if alive or elsewhere:
+            raise TimeoutError(_describe_stragglers(engine, alive, elsewhere))
         failure = engine.failure()
         if failure is not None and not self._observed:
             self._observed = True
@@ -115,14 +120,18 @@ class Pipeline(Generic[T]):
             timeout: Given to `stop`.
 
         Raises:
-            PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence.
+            PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence; if the pipeline
+                could not be stopped, a note on it says so.
         """
         self.start()
         try:
             yield self
-        except BaseException:
+        except BaseException as error:
             self._observed = True
-            self.stop(timeout=timeout)
+            try:
+                self.stop(timeout=timeout)
+            except TimeoutError as late:
+                error.add_note(f"The pipeline could not be stopped: {late}")
             raise
         self.stop(timeout=timeout)
 
@@ -139,11 +148,12 @@ class Pipeline(Generic[T]):
             PipelineFailure: If there will be none because a stage failed. Repeated reads raise it again.
         """
         entries = self._engine.sink.entries
+        deadline = _deadline(timeout)
         while True:
             try:
                 root, value = entries.popleft()
             except IndexError:
-                self._wait(timeout)
+                self._wait(deadline)
                 continue
             self._took(root)
             if root is EPOCH_END:
@@ -235,7 +245,7 @@ class Pipeline(Generic[T]):
         finally:
             inside.remove(get_ident())
 
-    def _wait(self, timeout: float | None, gate: Lock | None = None) -> None:
+    def _wait(self, deadline: float, gate: Lock | None = None) -> None:
         """Wait until the sink may hold something, or the gate is opened. Raises if it will not, or not in time."""
         if not self._started:
             self.start()
@@ -254,9 +264,14 @@ class Pipeline(Generic[T]):
             if engine.done or engine.stopping:
                 self._raise_end()
             engine.sink.readers.append(gate)
+            # A request to stop takes no lock: it may have looked for readers before this one was among them.
+            if engine.stopping:
+                with suppress(ValueError):
+                    engine.sink.readers.remove(gate)
+                self._raise_end()
         opened = False
         try:
-            opened = gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+            opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
         finally:
             try:
                 engine.sink.readers.remove(gate)
@@ -265,7 +280,7 @@ class Pipeline(Generic[T]):
                     # It was opened this very moment: what it announced is for somebody else, or for the next read.
                     engine.sink.wake_reader()
         if not opened and not engine.sink.entries:
-            raise TimeoutError(f"No item became available within {timeout} seconds.")
+            raise TimeoutError("No item became available in time.")
 
     def _raise_end(self) -> None:
         failure = self._engine.failure()
@@ -304,11 +319,13 @@ class PipelineIterator(Interruptible, Generic[T]):
         return self
 
     def __next__(self) -> T:
+        deadline = None
         while not self._ended:
             try:
                 root, value = self._pop()
             except IndexError:
-                self._wait()
+                deadline = _deadline(self._timeout) if deadline is None else deadline
+                self._wait(deadline)
                 continue
             # The usual case without a call: this is all that an item costs the consumer's thread.
             if root.__class__ is not int or self._engine.sink.full:
@@ -322,14 +339,14 @@ class PipelineIterator(Interruptible, Generic[T]):
         self._ended = True
         raise StopIteration
 
-    def _wait(self) -> None:
+    def _wait(self, deadline: float) -> None:
         # A gate for each wait: threads that share an iterator must not open each other's.
         self._gate = gate = Lock()
         gate.acquire()
         if self._ended:
             return
         try:
-            self._pipeline._wait(self._timeout, gate)  # noqa: SLF001
+            self._pipeline._wait(deadline, gate)  # noqa: SLF001
         except EOFError:
             self._ended = True
 
@@ -342,9 +359,15 @@ class PipelineIterator(Interruptible, Generic[T]):
             return
 
 
-def _describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
+def _deadline(timeout: float | None) -> float:
+    return inf if timeout is None else monotonic() + max(0.0, timeout)
+
+
+def _describe_stragglers(engine: Engine, threads: list[Thread], elsewhere: int) -> str:
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to see what a thread is doing.
     lines = [f"{len(threads)} thread(s) of the pipeline still run; an op that does not return cannot be interrupted."]
+    if elsewhere:
+        lines.append(f"{elsewhere} op(s) still run in executors.")
     running = [f"{node.name!r} ({node.running})" for node in engine.nodes if node.running]
     if running:
         lines.append(f"Stages with running ops: {', '.join(running)}.")

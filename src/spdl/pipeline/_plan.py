@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from ._aggregate_node import AggregateNode, CollateNode
@@ -18,13 +17,14 @@ from ._function_node import DisaggregateNode, FunctionNode
 from ._locate import callers_line
 from ._merge_node import MergeNode
 from ._node import EDGE_CAPACITY, Node
+from ._op import is_async
 from ._order import Order
 from ._policy import check_max_failures
 from ._router_node import AsyncRouterNode, RouterNode, Routing
 from ._source import SOURCE, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ._defs import PipelineConfig, StageConfig
     from ._policy import MaxFailures
@@ -161,12 +161,3 @@ def _pipe(engine: Engine, stage: PipeConfig[Any, Any]) -> Node:
             policy=stage.policy,
         )
     return FunctionNode(engine, stage.name, stage.op, stage.concurrency, order=order, policy=stage.policy)
-
-
-def is_async(op: Callable[..., Any]) -> bool:
-    """Whether calling ``op`` makes a coroutine or an async generator, as far as one can tell without calling it."""
-    function: Any = op
-    while hasattr(function, "func"):
-        function = function.func
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - which function it runs, not whether it is one.
-    return any(iscoroutinefunction(candidate) or isasyncgenfunction(candidate) for candidate in (function, call))

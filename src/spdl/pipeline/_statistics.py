@@ -127,7 +127,7 @@ def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
     capacity = EDGE_CAPACITY
     return StageStatistics(
         name=node.name,
-        concurrency=max(1, node.limit),
+        concurrency=node.slots,
         num_completed=node.completed,
         num_emitted=node.emitted,
         num_failed=node.failed,

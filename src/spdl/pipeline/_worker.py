@@ -28,8 +28,10 @@ def serve(engine: Engine) -> None:
     engine.lock.acquire()
     try:
         while not (engine.stopping or engine.done):
+            if engine.rubbish:
+                _drop_rubbish(engine)
             if engine.waiting and (node := engine.select()) is not None:
-                _carry(engine, node, None, None)
+                _carry(engine, node, None, [])
             elif (source := engine.pullable()) is not None:
                 pull(engine, source)
             else:
@@ -37,21 +39,31 @@ def serve(engine: Engine) -> None:
     except WrittenOff:
         engine.written_off -= 1
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
-        engine.failures.append(("engine", error))
-        engine.request_stop()
+        _crash(engine, error)
+        return
     _leave(engine)
 
 
+def _crash(engine: Engine, error: BaseException) -> None:
+    """End the pipeline because of a fault of the engine's own."""
+    engine.failures.append(("engine", error))
+    engine.request_stop()
+    # Nobody holds the lock for long, so if it cannot be had it is this thread that died with it.
+    engine.lock.acquire(timeout=1.0)
+    engine.lock.release()
+
+
 # Everything is written out here: one more call per op would cost a tenth of the engine's throughput.
-def _carry(engine: Engine, node: Node, root: Root | None, value: Any) -> None:  # noqa: C901, PLR0912, PLR0915
+def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> None:  # noqa: C901, PLR0912, PLR0915
     """Run one item through as many stages as limits allow. Called and returns with the lock held.
 
     Args:
         engine: The engine.
         node: Where to begin: with the given item if ``root`` is not None, else with a turn of what waits there.
         root: Where the item came from.
-        value: The item.
+        hand: Holds the item, which is taken out of it: the caller must not keep it alive.
     """
+    value = hand.pop() if hand else None
     lock = engine.lock
     acquire, release = lock.acquire, lock.release
     idle = engine.idle
@@ -132,9 +144,9 @@ def pull(engine: Engine, source: Source) -> None:
     engine.lock.release()
     ended = False
     failure: BaseException | None = None
-    value = None
+    hand: list[Any] = []
     try:
-        value = source.next()
+        hand.append(source.next())
     except StopIteration:
         ended = True
     except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
@@ -162,11 +174,11 @@ def pull(engine: Engine, source: Source) -> None:
             and first.running < first.limit
             and first.running + len(first.out) < first.room
         ):
-            _carry(engine, first, source.admit(), value)
+            _carry(engine, first, source.admit(), hand)
         else:
-            source.put(value)
+            source.put(hand.pop())
     else:
-        engine.rubbish.append(value)
+        engine.rubbish += hand
 
 
 def _idle(engine: Engine, gate: Lock) -> None:
