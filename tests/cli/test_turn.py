@@ -77,7 +77,7 @@ def test_a_contender_that_hangs_is_killed_with_its_children(
 ) -> None:
     monkeypatch.setattr(_turn, "PATIENCE", 1.0)
     children = tmp_path / "children"
-    code = f"import os, pathlib, time; os.fork(); open({str(children)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(3600)"
+    code = f"import os, time\nos.fork()\nopen({str(children)!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(3600)"
     with pytest.raises(TurnFailed, match=r"took longer than 1\.2 s"):
         take_turn(acting(tmp_path, code), work, workers=1, seconds=0.1)
     pids = [int(pid) for pid in children.read_text().split()]
