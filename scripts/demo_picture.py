@@ -1,0 +1,83 @@
+"""Runs `spdl demo` on a terminal; keeps its last screen as the README's picture, and its figures as the recorded run.
+
+Run it as `.venv/bin/python scripts/demo_picture.py` after `make demo`, on a machine that does nothing else. It takes as
+long as the demo and needs nothing more. What it writes is to be committed: docs/images/demo.svg and
+benchmarks/results/images.json, which hold one and the same run.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).parent.parent
+PICTURE = ROOT / "docs" / "images" / "demo.svg"
+COMMAND = ["spdl", "demo", "--report", "build/demo", "--json", "benchmarks/results/images.json"]
+WIDTH = 106
+
+# What rich writes to a terminal: cursor movements, erasures and colours, line ends, and text between.
+TOKEN = re.compile(r"\x1b\[(?P<argument>[0-9;?]*)(?P<command>[A-Za-z])|(?P<end>\n)|(?P<text>[^\x1b\r\n]+)")
+
+
+def record() -> str:
+    """Run the demo and return everything that it wrote to its terminal."""
+    terminal, side = pty.openpty()
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(WIDTH), "LINES": "60"}
+    program = Path(sys.executable).with_name(COMMAND[0])
+    written = b""
+    with subprocess.Popen([program, *COMMAND[1:]], cwd=ROOT, stdout=side, stderr=side, env=environment) as process:
+        os.close(side)
+        while True:
+            try:
+                written += os.read(terminal, 65536)
+            except OSError:  # Linux's way of saying that nobody holds the other side any more.
+                break
+    os.close(terminal)
+    if process.returncode:
+        raise SystemExit(f"the demo failed (exit status {process.returncode}):\n{play(written.decode())}")
+    return written.decode()
+
+
+def play(written: str) -> str:
+    """Return what is left on the screen, colours included, once all that was erased is gone."""
+    rows = [""]
+    row = 0
+    for token in TOKEN.finditer(written):
+        match token["command"]:
+            case "A":
+                row = max(0, row - int(token["argument"] or 1))
+            case "K":
+                rows[row] = ""
+            case "m":
+                rows[row] += token[0]
+        if token["end"]:
+            row += 1
+            rows += [""] * (row + 1 - len(rows))
+        rows[row] += token["text"] or ""
+    return "\n".join(rows).strip("\n")
+
+
+def draw(screen: str, title: str) -> str:
+    """Return the screen as SVG."""
+    console = Console(record=True, width=WIDTH, force_terminal=True, file=io.StringIO())
+    console.print(Text.from_ansi(screen))
+    # A fixed name, so that only what was measured differs between two pictures.
+    return console.export_svg(title=title, unique_id="demo")
+
+
+def main() -> None:
+    """Run the demo and write the picture."""
+    PICTURE.write_text(draw(play(record()), f"$ {shlex.join(COMMAND)}"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
