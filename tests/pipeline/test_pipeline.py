@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.support import wait_until
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
@@ -28,15 +24,6 @@ def build(
     if op is not None:
         builder.pipe(op, **kwargs)
     return builder.add_sink(sink).build(num_threads=num_threads)
-
-
-def wait_until(condition: Any, seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.002)
-    return True
 
 
 def test_nothing_runs_before_the_start() -> None:
@@ -288,16 +275,6 @@ def test_an_exhausted_source_is_not_closed() -> None:
     assert source.closed_in == []
 
 
-def test_a_forgotten_pipeline_ends_its_threads() -> None:
-    before = set(threading.enumerate())
-    pipeline = build(range(1000), lambda x: x, num_threads=4)
-    assert pipeline.get_item() == 0
-    assert set(threading.enumerate()) > before
-    del pipeline
-    gc.collect()
-    assert wait_until(lambda: set(threading.enumerate()) <= before)
-
-
 def test_an_item_that_stops_the_pipeline_when_it_is_dropped() -> None:
     class Item:
         def __del__(self) -> None:
@@ -361,137 +338,6 @@ def test_a_blocked_pipeline_costs_no_cpu() -> None:
         begin = time.process_time()
         time.sleep(0.5)
         assert time.process_time() - begin < 0.1
-
-
-def run_python(program: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=40,
-        check=False,
-        **kwargs,
-    )
-
-
-def test_the_interpreter_exits_with_a_pipeline_running() -> None:
-    done = run_python(
-        """
-        import itertools, time
-        from spdl.pipeline import PipelineBuilder
-        builder = PipelineBuilder().add_source(itertools.count()).pipe(lambda x: time.sleep(0.01) or x)
-        pipeline = builder.add_sink(1).build(num_threads=2)
-        print(pipeline.get_item())
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("0\n", "", 0)
-
-
-def test_the_interpreter_exits_though_the_source_blocks() -> None:
-    begin = time.monotonic()
-    done = run_python(
-        """
-        import threading
-        from spdl.pipeline import PipelineBuilder
-        def source():
-            yield 1
-            threading.Event().wait()
-        pipeline = PipelineBuilder().add_source(source()).add_sink(1).build(num_threads=2)
-        print(pipeline.get_item())
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("1\n", "", 0)
-    assert time.monotonic() - begin < 8
-
-
-def test_an_interrupted_start_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = set(threading.enumerate())
-    start = threading.Thread.start
-
-    def interrupted(thread: threading.Thread) -> None:
-        if thread.name.endswith("_2"):
-            raise KeyboardInterrupt
-        start(thread)
-
-    pipeline = build(range(1000), lambda x: x, concurrency=4, num_threads=4)
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt), pipeline.auto_stop():
-            pass
-    assert wait_until(lambda: set(threading.enumerate()) <= before)
-
-
-def test_control_c_reaches_a_waiting_reader() -> None:
-    child = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(
-                """
-                import time
-                from spdl.pipeline import PipelineBuilder
-                def op(x):
-                    time.sleep(0.3)  # By now the reader waits.
-                    print("running", flush=True)
-                    time.sleep(0.3)
-                pipeline = PipelineBuilder().add_source([1]).pipe(op).add_sink(1).build(num_threads=2)
-                with pipeline.auto_stop():
-                    try:
-                        pipeline.get_item()
-                    except KeyboardInterrupt:
-                        print("interrupted", flush=True)
-                """
-            ),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    with child.stdout:
-        assert child.stdout.readline() == "running\n"
-        child.send_signal(signal.SIGINT)
-        assert child.stdout.readline() == "interrupted\n"
-        assert child.wait(20) == 0
-
-
-def test_stop_in_a_signal_handler() -> None:
-    done = run_python(
-        """
-        import itertools, os, signal, threading, time
-        from spdl.pipeline import PipelineBuilder
-        builder = PipelineBuilder().add_source(itertools.count()).pipe(lambda x: x, concurrency=3)
-        pipeline = builder.add_sink(2).build(num_threads=3)
-        signal.signal(signal.SIGALRM, lambda *_: pipeline.stop())
-        with pipeline.auto_stop():
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            assert sum(1 for _ in pipeline) > 0
-        print("ended")
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("ended\n", "", 0)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-def test_a_forked_child_is_told_to_build_its_own() -> None:
-    done = run_python(
-        """
-        import os
-        from spdl.pipeline import PipelineBuilder
-        pipeline = PipelineBuilder().add_source(range(10)).add_sink(1).build(num_threads=1)
-        pipeline.start()
-        if pid := os.fork():
-            os.waitpid(pid, 0)
-            print(sum(pipeline))
-        else:
-            try:
-                while True:
-                    pipeline.get_item(timeout=5)
-            except RuntimeError as error:
-                print("forked" in str(error), flush=True)
-            os._exit(0)
-        """
-    )
-    assert (done.stdout, done.returncode) == ("True\n45\n", 0), done.stderr
 
 
 def test_subscripts_and_repr() -> None:

@@ -1,0 +1,47 @@
+"""What the tests of the engine share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline import PipelineBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+
+def source(items: Any, **kwargs: Any) -> PipelineBuilder[Any]:
+    return PipelineBuilder[Any]().add_source(items, **kwargs)
+
+
+def run(builder: PipelineBuilder[Any], *, num_threads: int = 4, sink: int = 3) -> list[Any]:
+    with builder.add_sink(sink).build(num_threads=num_threads).auto_stop() as pipeline:
+        return list(pipeline.get_iterator(timeout=20))
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
+    """Whether the condition came to hold. The limit only guards against waiting for ever."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def twice(x: int) -> Iterator[int]:
+    yield x
+    yield x + 100
+
+
+async def twice_async(x: int) -> AsyncIterator[int]:
+    yield x
+    await asyncio.sleep(0)
+    yield x + 100
+
+
+def slow_first(x: int) -> int:
+    time.sleep(0.05 if x == 0 else 0)
+    return x

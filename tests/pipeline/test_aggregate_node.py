@@ -1,0 +1,62 @@
+"""Stages that gather items, and the stage that takes batches apart."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from tests.pipeline.support import run, source
+
+from spdl.pipeline.defs import Aggregator
+
+
+class TestAggregates:
+    @pytest.mark.parametrize(
+        ("drop_last", "expected"), [(False, [[0, 1, 2], [3, 4, 5], [6]]), (True, [[0, 1, 2], [3, 4, 5]])]
+    )
+    def test_batches(self, *, drop_last: bool, expected: list[list[int]]) -> None:
+        assert run(source(range(7)).aggregate(3, drop_last=drop_last), num_threads=1) == expected
+
+    def test_what_was_dropped_is_no_longer_in_flight(self) -> None:
+        pipeline = source(range(7)).aggregate(3, drop_last=True).add_sink(3).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert len(list(pipeline)) == 2
+        assert pipeline.statistics().in_flight == 0
+
+    def test_disaggregate(self) -> None:
+        assert run(source(["ab", [1, None, 2], (), 5, {"k": 0}]).disaggregate()) == ["a", "b", 1, 2, "k"]
+
+    def test_a_users_aggregator_decides(self) -> None:
+        class UpTo(Aggregator[int, list[int]]):
+            """Gathers until the sum reaches 10."""
+
+            def __init__(self) -> None:
+                self.held: list[int] = []
+
+            def accumulate(self, item: int) -> list[int] | None:
+                self.held.append(item)
+                return self.flush() if sum(self.held) >= 10 else None
+
+            def flush(self) -> list[int] | None:
+                held, self.held = self.held, []
+                return held or None
+
+        assert run(source([5, 5, 11, 1, 2]).aggregate(UpTo())) == [[5, 5], [11], [1, 2]]
+        assert run(source([5, 5, 1]).aggregate(UpTo(), drop_last=True)) == [[5, 5]]
+
+    def test_an_aggregator_is_called_from_one_thread_at_a_time(self) -> None:
+        inside = threading.Lock()
+
+        class Exclusive(Aggregator[int, int]):
+            def accumulate(self, item: int) -> int:
+                assert inside.acquire(blocking=False)
+                time.sleep(0.0005)
+                inside.release()
+                return item
+
+            def flush(self) -> None:
+                return None
+
+        builder = source(range(100)).pipe(lambda x: x, concurrency=4).aggregate(Exclusive())
+        assert sorted(run(builder)) == list(range(100))

@@ -1,0 +1,109 @@
+"""Async ops and async sources."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.pipeline.support import run, source
+
+from spdl.pipeline import PipelineFailure
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class TestAsync:
+    def test_concurrency_is_reached_and_not_exceeded(self) -> None:
+        running, most = 0, 0
+
+        async def op(x: int) -> int:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.002)
+            running -= 1
+            return x
+
+        assert sorted(run(source(range(100)).pipe(op, concurrency=16))) == list(range(100))
+        assert most == 16
+
+    def test_they_share_one_thread_that_nobody_else_starts(self) -> None:
+        names = set()
+
+        async def op(x: int) -> int:
+            names.add(threading.current_thread().name)
+            return x
+
+        assert run(source(range(10)).pipe(op).pipe(op)) == list(range(10))
+        assert len(names) == 1
+        before = threading.active_count()
+        pipeline = source(range(10)).pipe(lambda x: x).add_sink(1).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert pipeline.get_item() == 0
+            assert threading.active_count() <= before + 2
+
+    def test_failures_and_drops(self) -> None:
+        async def op(x: int) -> int | None:
+            await asyncio.sleep(0)
+            if x == 1:
+                raise ValueError(x)
+            return x if x != 2 else None
+
+        assert run(source(range(5)).pipe(op)) == [0, 3, 4]
+
+    def test_callable_objects(self) -> None:
+        class Op:
+            async def __call__(self, x: int) -> int:
+                return x + 1
+
+        assert run(source(range(3)).pipe(Op())) == [1, 2, 3]
+
+    def test_stop_cancels_what_is_under_way(self) -> None:
+        cancelled = threading.Event()
+
+        async def op(x: int) -> int:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+            return x
+
+        pipeline = source(range(5)).pipe(op).add_sink(1).build(num_threads=1)
+        with pipeline.auto_stop(), pytest.raises(TimeoutError):
+            pipeline.get_item(timeout=0.05)
+        assert cancelled.is_set()
+
+    def test_async_sources(self) -> None:
+        closed = []
+
+        async def items() -> AsyncIterator[int]:
+            try:
+                for i in range(50):
+                    await asyncio.sleep(0)
+                    yield i
+            finally:
+                closed.append(True)
+
+        assert run(source(items()).pipe(lambda x: x + 1)) == list(range(1, 51))
+        assert run(source(items()), sink=1) == list(range(50))
+        assert len(closed) == 2
+        with source(items()).pipe(lambda x: x).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+            assert pipeline.get_item() == 0
+        assert len(closed) == 3
+
+    def test_a_failed_async_source_fails_the_pipeline(self) -> None:
+        async def items() -> AsyncIterator[int]:
+            yield 1
+            raise OSError("no network")
+
+        pipeline = source(items()).add_sink(5).build(num_threads=1)
+        pipeline.start()
+        assert pipeline.get_item(timeout=10) == 1
+        with pytest.raises(PipelineFailure) as caught:
+            pipeline.get_item(timeout=10)
+        assert isinstance(caught.value.exceptions[0], OSError)
+        pipeline.stop()

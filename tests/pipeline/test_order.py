@@ -1,0 +1,62 @@
+"""Stages that keep the order of their input."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import run, slow_first, source, twice, twice_async
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TestOrder:
+    @pytest.mark.parametrize("concurrency", [1, 2, 5])
+    def test_input_order_is_kept(self, concurrency: int) -> None:
+        builder = source(range(40)).pipe(slow_first, concurrency=concurrency, output_order="input")
+        assert run(builder, num_threads=5) == list(range(40))
+
+    def test_completion_order_lets_fast_items_pass(self) -> None:
+        assert run(source(range(10)).pipe(slow_first, concurrency=2))[-1] != 9
+
+    def test_drops_and_failures_leave_no_gap(self) -> None:
+        def op(x: int) -> int | None:
+            slow_first(x)
+            if x % 3 == 1:
+                raise ValueError(x)
+            return x if x % 3 else None
+
+        assert run(source(range(20)).pipe(op, concurrency=4, output_order="input")) == [
+            x for x in range(20) if x % 3 == 2
+        ]
+
+    @pytest.mark.parametrize("op", [twice, twice_async, functools.partial(twice), lambda x: twice_async(x + 0)])
+    def test_generators_in_input_order(self, op: Callable[[int], Any]) -> None:
+        expected = [y for x in range(20) for y in (x, x + 100)]
+        assert run(source(range(20)).pipe(op, concurrency=3, output_order="input")) == expected
+
+    def test_a_slow_item_holds_back_no_more_than_said(self) -> None:
+        gate = threading.Event()
+        started: list[int] = []
+
+        def op(x: int) -> int:
+            started.append(x)
+            if x == 0:
+                gate.wait(10)
+            return x
+
+        builder = source(range(100)).pipe(op, concurrency=4, output_order="input").add_sink(100)
+        pipeline = builder.build(num_threads=4)
+        with pipeline.auto_stop():
+            deadline = time.monotonic() + 5
+            while pipeline.statistics().stages[1].held_seconds == 0 and time.monotonic() < deadline:
+                time.sleep(0.001)
+            time.sleep(0.02)
+            assert len(started) == 4 + 2
+            gate.set()
+            assert list(pipeline) == list(range(100))
+        assert pipeline.statistics().stages[1].held_seconds > 0.01

@@ -1,0 +1,116 @@
+"""The record of the items that were given up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source
+
+from spdl.pipeline import FailedItem, PipelineBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def fails_at(*bad: int) -> Any:
+    def op(x: int) -> int:
+        if x in bad:
+            raise ValueError(f"{x} is bad")
+        return x
+
+    return op
+
+
+def run(builder: PipelineBuilder[Any], **kwargs: Any) -> list[Any]:
+    with builder.add_sink(1000).build(num_threads=2, **kwargs).auto_stop() as pipeline:
+        return list(pipeline.get_iterator(timeout=20))
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class TestQuarantine:
+    def test_it_says_what_failed_where_and_why(self) -> None:
+        pipeline = (
+            source(["a" * 10_000, "b"]).pipe(lambda x: {"b": 1}[x], name="look up").add_sink(2).build(num_threads=1)
+        )
+        with pipeline.auto_stop():
+            assert list(pipeline) == [1]
+        (item,) = pipeline.failures()
+        assert isinstance(item, FailedItem)
+        assert (item.stage, item.positions, item.attempts) == ("look up", (0,), 1)
+        assert item.item.startswith("'aaa")
+        assert len(item.item) < 300
+        assert item.error.startswith("KeyError: ")
+        assert "Traceback" in item.traceback
+        assert "test_quarantine.py" in item.traceback
+
+    def test_it_is_bounded(self) -> None:
+        pipeline = source(range(1000)).pipe(lambda x: x // (x // 999)).add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [999]
+        assert [item.positions for item in pipeline.failures()] == [(x,) for x in range(899, 999)]
+
+    @pytest.mark.parametrize(
+        ("item", "shown"),
+        [
+            (Unprintable(), "<Unprintable instance at "),
+            (b"x" * 10**6, "b'" + "x" * 40 + "'... (1000000 bytes)"),
+            (bytearray(1), "bytearray(b'\\x00')"),
+            (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
+        ],
+    )
+    def test_items_are_shortened(self, item: Any, shown: str) -> None:
+        pipeline = source([item, 1]).pipe(lambda x: x + 1).add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [2]
+        assert pipeline.failures()[0].item.startswith(shown)
+
+    def test_the_callback_gets_each_item(self, caplog: pytest.LogCaptureFixture) -> None:
+        told: list[FailedItem] = []
+
+        def tell(item: FailedItem) -> None:
+            told.append(item)
+            if item.positions == (3,):
+                raise RuntimeError("cannot even tell")
+
+        with caplog.at_level(logging.ERROR, "spdl.pipeline"):
+            assert run(source(range(6)).pipe(fails_at(1, 3), on_failure=tell)) == [0, 2, 4, 5]
+        assert [item.positions for item in told] == [(1,), (3,)]
+        assert "The on_failure callback of stage 'op' raised" in caplog.text
+
+    def test_it_keeps_no_item_alive(self, caplog: pytest.LogCaptureFixture) -> None:
+        # A captured log record would keep the traceback, and so the item.
+        caplog.set_level(logging.CRITICAL, "spdl.pipeline")
+        alive = []
+
+        class Item:
+            def __init__(self) -> None:
+                alive.append(self)
+
+            def __del__(self) -> None:
+                dead.set()
+
+        dead = threading.Event()
+
+        def items() -> Iterator[Any]:
+            yield 1
+            yield Item()
+            alive.clear()
+            yield 2
+
+        def op(x: Any) -> int:
+            if isinstance(x, Item):
+                raise TypeError("an item")
+            return int(x)
+
+        pipeline = source(items()).pipe(op, concurrency=1).add_sink(5).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [1, 2]
+            assert len(pipeline.failures()) == 1
+        assert dead.wait(5)
