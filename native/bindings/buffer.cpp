@@ -12,9 +12,6 @@ namespace nb = nanobind;
 namespace spdl {
 namespace {
 
-// Returning less than this to the system costs less than handing over the GIL.
-constexpr std::size_t kLargeBytes = 1 << 20;
-
 const char* dtype(const CpuBuffer& self) {
     switch (self.buffer.type) {
         case ElementType::kUint16:

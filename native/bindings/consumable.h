@@ -6,10 +6,15 @@
 #include <mutex>
 #include <utility>
 
+#include "bindings/gil.h"
+
 namespace spdl {
 
 // What a Python object holds until a function consumes it. The lock serves builds without the GIL, where two threads
 // may ask for the same object at once.
+//
+// T::bytes() is how much memory T::free() returns to the system. That is done without the GIL, so it must touch nothing
+// of Python's; the rest of T is destroyed with the GIL held.
 template <typename T>
 class Consumable {
   public:
@@ -20,7 +25,13 @@ class Consumable {
     Consumable(const Consumable&) = delete;
     Consumable& operator=(const Consumable&) = delete;
     Consumable& operator=(Consumable&&) = delete;
-    ~Consumable() = default;
+    ~Consumable() {
+        // Clones share it; the last one frees it.
+        if (held_.use_count() == 1 && held_->bytes() >= kLargeBytes) {
+            const ReleasedGil released;
+            held_->free();
+        }
+    }
 
     // Raises TypeError where the object was consumed; T::kConsumed says by what, and what to do.
     std::shared_ptr<T> get() const {

@@ -3,7 +3,12 @@
 #include <Python.h>
 #include <unistd.h>
 
+#include <cstddef>
+
 namespace spdl {
+
+// Returning less than this to the system costs less than handing over the GIL.
+inline constexpr std::size_t kLargeBytes = 1 << 20;
 
 // Releases the GIL for its lifetime.
 //

@@ -33,6 +33,10 @@ struct Packets {
 
     std::string name;
     std::shared_ptr<const EncodedImage> image;
+    std::shared_ptr<PythonBytes> source;  // Kept here, too, for the image to be freed without the GIL.
+
+    [[nodiscard]] std::size_t bytes() const { return image->bytes(); }
+    void free() { image.reset(); }
 };
 
 struct Frames {
@@ -41,6 +45,9 @@ struct Frames {
 
     std::string name;
     DecodedImage image;
+
+    [[nodiscard]] std::size_t bytes() const { return image.bytes(); }
+    void free() { image.frame.reset(); }
 };
 
 using PacketsObject = Consumable<Packets>;
@@ -57,8 +64,9 @@ auto run(const std::string& name, Work&& work) {
     }
 }
 
-PacketsObject wrap_packets(std::string name, std::shared_ptr<const EncodedImage> image) {
-    return PacketsObject(std::make_shared<Packets>(std::move(name), std::move(image)));
+PacketsObject wrap_packets(std::string name, std::shared_ptr<const EncodedImage> image,
+                           std::shared_ptr<PythonBytes> source) {
+    return PacketsObject(std::make_shared<Packets>(std::move(name), std::move(image), std::move(source)));
 }
 
 FramesObject wrap_frames(std::string name, DecodedImage image) {
@@ -74,24 +82,25 @@ PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& opt
         std::copy(bytes.begin(), bytes.end(), owned->data());
         return std::make_shared<const EncodedImage>(owned, Bytes(owned->data(), bytes.size()), options);
     });
-    return wrap_packets(std::move(name), std::move(image));
+    return wrap_packets(std::move(name), std::move(image), nullptr);
 }
 
 PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOptions& options) {
     auto bytes = std::make_shared<PythonBytes>(source);
     auto image = run(name, [&] { return std::make_shared<const EncodedImage>(bytes, bytes->get(), options); });
-    return wrap_packets(std::move(name), std::move(image));
+    return wrap_packets(std::move(name), std::move(image), std::move(bytes));
 }
 
 FramesObject decode_resized(PacketsObject& object, const Resize& resize, const DecodeOptions& options) {
-    // Held until the GIL is back: the packets may own a Python object.
-    const std::shared_ptr<Packets> packets = object.take();
+    const PacketsObject consumed(object.take());
+    const std::shared_ptr<Packets> packets = consumed.get();
     return wrap_frames(packets->name,
                        run(packets->name, [&] { return packets->image->decode_resized(resize, options); }));
 }
 
 FramesObject decode_filtered(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
-    const std::shared_ptr<Packets> packets = object.take();
+    const PacketsObject consumed(object.take());
+    const std::shared_ptr<Packets> packets = consumed.get();
     return wrap_frames(packets->name,
                        run(packets->name, [&] { return packets->image->decode_filtered(filters, options); }));
 }
@@ -113,14 +122,14 @@ CpuBuffer convert_many(const nb::list& objects, const Storage* storage) {
         frames.push_back(nb::cast<FramesObject&>(object).take());
     }
     return CpuBuffer(run("convert_frames", [&] {
+        // Freed here, without the GIL, also where they cannot be converted.
+        const auto consumed = std::move(frames);
         std::vector<const DecodedImage*> images;
-        images.reserve(frames.size());
-        for (const auto& frame : frames) {
+        images.reserve(consumed.size());
+        for (const auto& frame : consumed) {
             images.push_back(&frame->image);
         }
-        Buffer buffer = convert_images(images, storage);
-        frames.clear();
-        return buffer;
+        return convert_images(images, storage);
     }));
 }
 

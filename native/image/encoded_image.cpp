@@ -47,6 +47,16 @@ FramePtr resized(ImageReader& reader, const Resize& resize, ThreadScratch& scrat
 
 }  // namespace
 
+std::size_t DecodedImage::bytes() const {
+    std::size_t size = 0;
+    if (frame) {
+        for (const AVBufferRef* const plane : frame->buf) {
+            size += plane == nullptr ? 0 : plane->size;
+        }
+    }
+    return size;
+}
+
 EncodedImage::EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options) {
     if (is_jpeg(bytes) && plain(options)) {
         const JpegHeader header = thread_scratch().jpeg.read_header(bytes);
@@ -56,6 +66,10 @@ EncodedImage::EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const
     } else {
         packet_ = demux_picture(bytes, options);
     }
+}
+
+std::size_t EncodedImage::bytes() const {
+    return packet_ ? static_cast<std::size_t>(packet_->packet->size) : bytes_.size();
 }
 
 AVRational EncodedImage::time_base() const {

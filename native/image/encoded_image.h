@@ -25,6 +25,9 @@ struct CodecInfo {
 struct DecodedImage {
     FramePtr frame;
     AVRational time_base{0, 1};
+
+    // The memory of the pixels; 0 where the frame was moved from.
+    [[nodiscard]] std::size_t bytes() const;
 };
 
 // One image, found and delimited but not decoded. Immutable: any number of threads may decode it.
@@ -32,6 +35,9 @@ class EncodedImage {
   public:
     // `owner` keeps `bytes` in place. A JPEG is kept as it is unless the options ask for FFmpeg's demuxer.
     EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options);
+
+    // The encoded size.
+    [[nodiscard]] std::size_t bytes() const;
 
     // For containers that do not say what they hold, this decodes the image once.
     const CodecInfo& info() const;
