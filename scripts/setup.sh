@@ -49,6 +49,7 @@ logged() {
 # ---- system packages -------------------------------------------------------------------------------------------
 
 # pkg-config module and its least version (FFmpeg 5.1, libjpeg-turbo 2.1), and the Debian package that has it.
+# libturbojpeg is what benchmarks/image_decode.py measures bare decoding with; the package links libjpeg.
 readonly libraries=(
   "libavformat >= 59.27:libavformat-dev"
   "libavcodec >= 59.37:libavcodec-dev"
@@ -68,6 +69,7 @@ missing_libraries() {
   done
 }
 
+# nasm: FFmpeg and libjpeg-turbo lose most of their speed where they are built from source without it.
 missing_tools() {
   command -v pkg-config >/dev/null || echo pkg-config
   command -v nasm >/dev/null || echo nasm
