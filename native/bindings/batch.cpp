@@ -29,7 +29,7 @@ struct Sources {
             if (nb::isinstance<nb::str>(object)) {
                 sources.push_back({paths.emplace_back(nb::borrow<nb::str>(object)).get(), {}});
             } else {
-                sources.push_back({nullptr, bytes.emplace_back(object).get()});
+                sources.push_back({{}, bytes.emplace_back(object).get()});
             }
         }
     }

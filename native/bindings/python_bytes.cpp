@@ -1,6 +1,5 @@
 #include "bindings/python_bytes.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -31,19 +30,16 @@ PythonBytes::~PythonBytes() {
 PythonPath::PythonPath(nb::str path) {
     if (PyUnicode_IS_COMPACT_ASCII(path.ptr())) {
         Py_ssize_t size = 0;
-        text_ = PyUnicode_AsUTF8AndSize(path.ptr(), &size);
-        if (std::strlen(text_) != static_cast<std::size_t>(size)) {
-            throw nb::value_error("a path holds a null character");
-        }
+        const char* const text = PyUnicode_AsUTF8AndSize(path.ptr(), &size);
+        text_ = {text, static_cast<std::size_t>(size)};
         encoded_ = std::move(path);
         return;
     }
-    PyObject* encoded = nullptr;
-    if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) {
+    encoded_ = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
+    if (!encoded_.is_valid()) {
         throw nb::python_error();
     }
-    encoded_ = nb::steal(encoded);
-    text_ = PyBytes_AS_STRING(encoded);
+    text_ = {PyBytes_AS_STRING(encoded_.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded_.ptr()))};
 }
 
 }  // namespace spdl

@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string_view>
+
 #include "core/file_reader.h"
 
 namespace spdl {
@@ -31,11 +33,12 @@ class PythonPath {
   public:
     explicit PythonPath(nanobind::str path);
 
-    [[nodiscard]] const char* get() const { return text_; }
+    // A null character follows it, and may lie in it.
+    [[nodiscard]] std::string_view get() const { return text_; }
 
   private:
     nanobind::object encoded_;  // The string itself where it is ASCII: then nothing is allocated.
-    const char* text_ = nullptr;
+    std::string_view text_;
 };
 
 }  // namespace spdl

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/limits.h"
@@ -21,7 +22,10 @@ constexpr std::size_t kFirstBytes = 1 << 18;
 
 class Descriptor {
   public:
-    explicit Descriptor(const char* path) : fd_(::open(path, O_RDONLY | O_CLOEXEC)) {
+    explicit Descriptor(const char* path) {
+        do {
+            fd_ = ::open(path, O_RDONLY | O_CLOEXEC);
+        } while (fd_ < 0 && errno == EINTR);
         if (fd_ < 0) {
             throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
         }
@@ -54,13 +58,23 @@ class Descriptor {
     }
 
   private:
-    int fd_;
+    int fd_ = -1;
 };
+
+void check_path(std::string_view path) {
+    if (path.empty()) {
+        throw MediaError("cannot open the file: its path is empty");
+    }
+    if (path.find('\0') != std::string_view::npos) {
+        throw MediaError("cannot open the file: its path holds a null character");
+    }
+}
 
 }  // namespace
 
-Bytes FileReader::read(const char* path) {
-    const Descriptor file(path);
+Bytes FileReader::read(std::string_view path) {
+    check_path(path);
+    const Descriptor file(path.data());
     const std::size_t hint = file.size_hint();
     if (hint > kMaxEncodedBytes) {
         throw MediaError("cannot read the file: its " + std::to_string(hint) + " bytes are more than the " +

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/aligned_buffer.h"
 
@@ -12,8 +13,9 @@ using Bytes = std::span<const std::uint8_t>;
 // Reads whole files into memory that it keeps for the next one.
 class FileReader {
   public:
-    // The content of the file at `path`, valid until the next read. Throws MediaError where it cannot be read.
-    Bytes read(const char* path);
+    // The content of the file at `path`, valid until the next read. A null character must follow the path. Throws
+    // MediaError where the file cannot be read.
+    Bytes read(std::string_view path);
 
   private:
     AlignedBuffer memory_;

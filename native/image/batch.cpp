@@ -16,11 +16,16 @@ std::string describe(Size size) {
 class BatchWriter {
   public:
     BatchWriter(std::size_t capacity, const Resize& resize, const Storage* storage)
-        : capacity_(capacity), resize_(resize), storage_(storage) {}
+        : capacity_(capacity), resize_(resize), storage_(storage) {
+        if (resize.target.width != 0 && resize.target.height != 0) {
+            allocate_for(resize.target);
+        }
+    }
 
     void add(const Source& source) {
         ThreadScratch& scratch = thread_scratch();
-        ImageReader reader(source.path != nullptr ? scratch.file.read(source.path) : source.bytes, scratch);
+        const bool in_memory = source.path.data() == nullptr;
+        ImageReader reader(in_memory ? source.bytes : scratch.file.read(source.path), scratch);
         const Placement placement = place(reader.size(), resize_.target, resize_.fit);
         if (images_.data == nullptr) {
             allocate_for(placement.canvas);
@@ -66,6 +71,8 @@ Batch load_batch(std::span<const Source> sources, const Resize& resize, const St
     for (std::size_t index = 0; index < sources.size(); ++index) {
         try {
             writer.add(sources[index]);
+        } catch (const ArrayError&) {
+            throw;
         } catch (const MediaError& error) {
             failures.push_back({index, error.what()});
         }

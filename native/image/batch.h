@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/file_reader.h"
@@ -12,9 +13,9 @@
 
 namespace spdl {
 
-// Where an encoded image is: in the file at `path`, or where there is none, in memory.
+// Where an encoded image is: in the file at `path`, as FileReader takes it, or where that has no data, in memory.
 struct Source {
-    const char* path = nullptr;
+    std::string_view path;
     Bytes bytes;
 };
 
@@ -36,7 +37,8 @@ struct Batch {
 };
 
 // Reads, decodes and resizes every source into its row of one batch. Those that fail are left out, the order of the
-// others is kept. Where there is a storage, the batch is made in it.
+// others is kept. Where there is a storage, the batch is made in it. Throws ArrayError where there is no room for the
+// batch: before anything is read, where `resize` gives both sides.
 Batch load_batch(std::span<const Source> sources, const Resize& resize, const Storage* storage);
 
 }  // namespace spdl

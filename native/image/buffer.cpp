@@ -30,8 +30,9 @@ std::string describe(const std::vector<std::size_t>& shape) {
 Buffer allocate_in(const Storage& storage, std::vector<std::size_t> shape, ElementType type) {
     Buffer buffer{storage.memory, storage.memory->data(), std::move(shape), type};
     if (buffer.bytes() > storage.memory->size()) {
-        throw MediaError("the storage of " + std::to_string(storage.memory->size()) + " bytes is too small for the " +
-                         std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape));
+        throw ArrayError("the storage of " + std::to_string(storage.memory->size()) + " bytes is too small for the " +
+                         std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape) +
+                         ": make one of at least " + std::to_string(buffer.bytes()) + " bytes");
     }
     return buffer;
 }
@@ -40,7 +41,7 @@ Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
     std::size_t bytes = element_bytes(type);
     for (const std::size_t side : shape) {
         if (__builtin_mul_overflow(bytes, side, &bytes) || bytes > physical_memory()) {
-            throw MediaError("an array of shape " + describe(shape) + " does not fit this machine's memory of " +
+            throw ArrayError("an array of shape " + describe(shape) + " does not fit this machine's memory of " +
                              std::to_string(physical_memory()) + " bytes: ask for fewer or smaller images");
         }
     }

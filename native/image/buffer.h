@@ -36,11 +36,11 @@ struct Storage {
     std::shared_ptr<AlignedBuffer> memory;
 };
 
-// An array of this shape at the start of `storage`, which it keeps alive; what was there stays. Throws MediaError where
+// An array of this shape at the start of `storage`, which it keeps alive; what was there stays. Throws ArrayError where
 // it does not fit.
 Buffer allocate_in(const Storage& storage, std::vector<std::size_t> shape, ElementType type);
 
-// An array of this shape, not initialised. Throws MediaError where the machine has less memory than it takes, and
+// An array of this shape, not initialised. Throws ArrayError where the machine has less memory than it takes, and
 // std::bad_alloc where the system refuses it.
 Buffer allocate(std::vector<std::size_t> shape, ElementType type);
 

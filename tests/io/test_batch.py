@@ -1,6 +1,8 @@
 """load_image_batch: many sources to one array."""
 
 import io
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from spdl.io import (
     LoadFailure,
     convert_frames,
+    cpu_storage,
     decode_config,
     decode_packets,
     demux_config,
@@ -165,18 +168,90 @@ def test_an_empty_batch_is_an_error() -> None:
 
 
 def test_what_is_no_source_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match=r"an image source must be a path.*got int"):
+    with pytest.raises(TypeError, match=r"`srcs\[1\]` must be a path.*got int"):
         load_image_batch([make_jpeg(), 7], width=8, height=8)
 
 
 def test_a_batch_beyond_memory_is_refused_before_it_is_allocated() -> None:
-    with pytest.raises(RuntimeError, match="does not fit this machine's memory"):
+    with pytest.raises(
+        RuntimeError, match=r"^an array of shape .* does not fit this machine's memory.*: ask for fewer"
+    ):
         load_image_batch([make_jpeg()] * 4000, width=13000, height=13000, strict=False)
 
 
 def test_an_output_of_too_many_pixels_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="an output size of 65535x65535 is outside what is accepted"):
+    with pytest.raises(ValueError, match=r"`width` x `height` must be at most 178956970 pixels, got 65535x65535"):
         load_image_batch([make_jpeg()], width=65535, height=65535)
+
+
+def test_an_image_that_becomes_too_large_fails_alone() -> None:
+    sources = [make_jpeg(2, 4000), make_jpeg(30, 20)]
+    batch = load_image_batch(sources, width=60_000, height=None, mode="stretch", strict=False)
+    assert batch.shape == (1, 20, 60_000, 3)
+    assert [failure.index for failure in batch.failures] == [0]
+    assert batch.failures[0].reason.startswith("an output size of 60000x4000 is outside what is accepted")
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_batch_that_has_no_room_is_refused_before_its_images_are_read(tmp_path: Path, strict: bool) -> None:  # noqa: FBT001
+    # Opening a pipe that nobody writes to would block for ever.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    storage = cpu_storage(10, pin_memory=False)
+    message = (
+        r"^the storage of 10 bytes is too small for the 768 of an array of shape \(1, 16, 16, 3\): "
+        r"make one of at least 768 bytes$"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        load_image_batch([pipe], width=16, height=16, storage=storage, strict=strict)
+    with pytest.raises(RuntimeError, match=r"^an array of shape .* does not fit this machine's memory"):
+        load_image_batch([pipe] * 4000, width=13000, height=13000, strict=strict)
+
+
+def test_a_batch_that_has_no_room_is_no_fault_of_its_images() -> None:
+    # With an open side, the size is known only with the first image.
+    with pytest.raises(RuntimeError, match=r"^the storage of 10 bytes is too small for the 1728 of"):
+        load_image_batch(
+            [b"junk", make_jpeg(16, 12), make_jpeg(16, 12)],
+            width=16,
+            height=None,
+            strict=False,
+            storage=cpu_storage(10, pin_memory=False),
+        )
+
+
+@pytest.mark.parametrize(
+    "single", ["photo.jpg", Path("photo.jpg"), b"data", bytearray(1), io.BytesIO(b"line\nline"), 7]
+)
+def test_a_single_source_is_no_batch(single: Any) -> None:
+    with pytest.raises(
+        TypeError, match=rf"`srcs` must be an iterable of sources, got {type(single).__name__}: .*\[src\]"
+    ):
+        load_image_batch(single, width=8, height=8)
+
+
+def test_a_storage_is_named_when_it_is_none() -> None:
+    with pytest.raises(
+        TypeError, match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, or None, got int$"
+    ):
+        load_image_batch([make_jpeg()], width=8, height=8, storage=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, np.zeros(16, np.uint8)[::2], np.zeros((2, 2), np.uint8), io.StringIO()])
+def test_a_source_of_the_wrong_type_is_named_by_its_index(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"^`srcs\[2\]` must be "):
+        load_image_batch([make_jpeg(), make_jpeg(), wrong], width=8, height=8, strict=False)
+
+
+@pytest.mark.parametrize("path", ["a\0b.jpg", "ä\0b.jpg", ""])
+@pytest.mark.parametrize("pix_fmt", ["rgb24", "gray"])
+def test_a_path_that_cannot_be_one_is_a_failure_of_its_image(path: str, pix_fmt: str) -> None:
+    batch = load_image_batch([path, make_jpeg()], width=8, height=8, pix_fmt=pix_fmt, strict=False)
+    expected = "its path holds a null character" if path else "its path is empty"
+    assert batch.failures == (LoadFailure(0, path, f"cannot open the file: {expected}"),)
+    shown = path.replace("\0", "\\x00") or "''"
+    with pytest.raises(RuntimeError, match=re.escape(f"srcs[1], {shown}: cannot open the file: {expected}")):
+        load_image_batch([make_jpeg(), path], width=8, height=8, pix_fmt=pix_fmt)
 
 
 @pytest.mark.parametrize("pix_fmt", ["bgr24", "gray"])
@@ -196,8 +271,14 @@ def test_a_filter_description_replaces_the_resize(tmp_path: Path) -> None:
     data = encode(make_image(40, 30), "PNG")
     batch = to_numpy(load_image_batch([data], width=8, height=8, filter_desc="hflip,format=pix_fmts=rgb24"))
     np.testing.assert_array_equal(batch[0], np.asarray(make_image(40, 30))[:, ::-1])
-    with pytest.raises(RuntimeError, match=r"1 of 2 images.*\n.*missing.png"):
-        load_image_batch([data, tmp_path / "missing.png"], width=8, height=8, filter_desc="hflip")
+    missing = tmp_path / "missing.png"
+    with pytest.raises(RuntimeError) as raised:
+        load_image_batch([data, missing], width=8, height=8, filter_desc="hflip")
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "1 of 2 images could not be loaded"
+    assert lines[1] == f"  srcs[1], {missing}: cannot open the file: No such file or directory"
+    partial = load_image_batch([b"junk", data], width=8, height=8, filter_desc="hflip", strict=False)
+    assert partial.failures[0].reason.startswith("cannot read the image: ")
 
 
 def test_configurations_reach_ffmpeg() -> None:

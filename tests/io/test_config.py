@@ -1,10 +1,12 @@
 """Configurations are values: checked when made, compared by content."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
-from spdl.io import DecodeConfig, DemuxConfig, decode_config, demux_config
+from spdl.io import DecodeConfig, DemuxConfig, decode_config, demux_config, demux_image, load_image
+from tests.io.images import encode, make_image, make_jpeg
 
 
 def test_the_functions_make_the_classes() -> None:
@@ -14,8 +16,48 @@ def test_the_functions_make_the_classes() -> None:
 
 
 def test_a_buffer_needs_room() -> None:
-    with pytest.raises(ValueError, match="`buffer_size` must be at least 1 byte, got 0"):
-        demux_config(buffer_size=0)
+    for size in (0, -1, 2**30 + 1, 2**40, 2**70):
+        with pytest.raises(ValueError, match=f"^`buffer_size` must be from 1 to 1073741824 bytes, got {size}$"):
+            demux_config(buffer_size=size)
+    with pytest.raises(TypeError, match=r"^`buffer_size` must be an integer, got float$"):
+        demux_config(buffer_size=2.5)  # type: ignore[arg-type]
+
+
+def test_the_largest_buffer_can_be_had() -> None:
+    data = encode(make_image(20, 10), "PNG")
+    assert load_image(data, demux_config=demux_config(buffer_size=2**30)).shape == (10, 20, 3)
+
+
+@pytest.mark.parametrize(("make", "name"), [(demux_config, "format_options"), (decode_config, "decoder_options")])
+def test_options_are_text(make: Callable[..., object], name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^`{name}\['a'\]` must be a str, got int: 1$"):
+        make(**{name: {"a": 1}})
+    with pytest.raises(TypeError, match=rf"^`{name}'s key` must be a str, got int: 1$"):
+        make(**{name: {1: "a"}})
+    with pytest.raises(TypeError, match=rf"^`{name}` must map names of options to values, both str, got list$"):
+        make(**{name: ["a"]})
+    with pytest.raises(ValueError, match=rf"^`{name}\['a'\]` must not hold a null character"):
+        make(**{name: {"a": "1\0"}})
+
+
+def test_names_are_text_without_null_characters() -> None:
+    with pytest.raises(TypeError, match=r"^`format` must be a str, got int: 3$"):
+        demux_config(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^`decoder` must not hold a null character"):
+        decode_config("png\0")
+    with pytest.raises(ValueError, match=r"^`bsf` must not hold a null character"):
+        demux_image(make_jpeg(), bsf="null\0")
+
+
+def test_only_configurations_are_configurations() -> None:
+    with pytest.raises(
+        TypeError, match=r"^`demux_config` must be a DemuxConfig, as `demux_config` returns, or None, got"
+    ):
+        demux_image(make_jpeg(), demux_config="png_pipe")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"^`decode_config` must be a DecodeConfig, as `decode_config` returns, or None,"
+    ):
+        load_image(make_jpeg(), decode_config="png")  # type: ignore[arg-type]
 
 
 def test_they_cannot_be_changed() -> None:

@@ -129,5 +129,7 @@ def test_an_empty_sequence_is_an_error() -> None:
 
 @pytest.mark.parametrize("wrong", [7, [7], [b""]])
 def test_what_are_no_frames_is_a_type_error(wrong: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(
+        TypeError, match=f"ImageFrames.*got {type(wrong[0] if isinstance(wrong, list) else wrong).__name__}"
+    ):
         convert_frames(wrong)

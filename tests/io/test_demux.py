@@ -2,6 +2,9 @@
 
 import os
 import re
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -66,11 +69,42 @@ def test_a_directory_is_no_image(tmp_path: Path) -> None:
         demux_image(tmp_path)
 
 
-def test_a_null_character_in_a_path_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="null"):
-        demux_image("a\0b.jpg")
-    with pytest.raises(ValueError, match="null"):
-        demux_image("ä\0b.jpg")
+@pytest.mark.parametrize("path", ["a\0b.jpg", "ä\0b.jpg"])
+def test_a_null_character_in_a_path_is_shown(path: str) -> None:
+    shown = path.replace("\0", "\\x00")
+    with pytest.raises(
+        RuntimeError, match=re.escape(f"{shown}: cannot open the file: its path holds a null character")
+    ):
+        demux_image(path)
+
+
+def test_an_empty_path_is_called_one() -> None:
+    with pytest.raises(RuntimeError, match=r"^'': cannot open the file: its path is empty$"):
+        demux_image("")
+
+
+def test_a_signal_does_not_disturb_the_opening_of_a_file(tmp_path: Path) -> None:
+    # Opening a pipe waits for somebody to write to it; Python's handlers let signals interrupt that.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    caught: list[int] = []
+    previous = signal.signal(signal.SIGUSR1, lambda number, _: caught.append(number))
+    reader = threading.get_ident()
+
+    def disturb_and_write() -> None:
+        for _ in range(20):
+            time.sleep(0.01)
+            signal.pthread_kill(reader, signal.SIGUSR1)
+        pipe.write_bytes(make_jpeg(20, 10))
+
+    writer = threading.Thread(target=disturb_and_write)
+    try:
+        writer.start()
+        assert demux_image(pipe).width == 20
+        writer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+    assert caught
 
 
 def test_the_demuxer_can_be_chosen() -> None:

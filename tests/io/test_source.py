@@ -1,12 +1,13 @@
 """What may be given as an encoded image."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from spdl.io import load_image, to_numpy
+from spdl.io import load_image, load_image_batch, to_numpy
 from tests.io.images import make_jpeg
 
 
@@ -24,25 +25,35 @@ def test_a_file_is_read_from_where_it_stands() -> None:
 
 
 def test_a_text_file_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"binary mode: read\(\) returned str"):
+    with pytest.raises(TypeError, match=r"^`src` must be a file opened in binary mode: its read\(\) returned str$"):
         load_image(io.StringIO("text"))
 
 
 @pytest.mark.parametrize("wrong", [None, 7, 1.5, object(), [b"data"]])
 def test_anything_else_is_refused_by_name(wrong: Any) -> None:
-    with pytest.raises(TypeError, match=f"an image source must be a path.*got {type(wrong).__name__}"):
+    with pytest.raises(TypeError, match=f"^`src` must be a path.*got {type(wrong).__name__}"):
         load_image(wrong)
 
 
 @pytest.mark.parametrize("array", [np.zeros((4, 4), np.uint8), np.zeros(8, np.float32), np.zeros(8, np.int64)])
 def test_arrays_must_be_flat_bytes(array: Any) -> None:
-    with pytest.raises(TypeError, match="one-dimensional arrays of single bytes, got"):
+    with pytest.raises(TypeError, match=r"^`src` must be a one-dimensional array of single bytes, got"):
         load_image(array)
 
 
 def test_gaps_between_bytes_are_refused() -> None:
-    with pytest.raises((TypeError, BufferError, ValueError)):
-        load_image(np.zeros(16, np.uint8)[::2])
+    data = bytearray(16)
+    for gaps in (np.frombuffer(data, np.uint8)[::2], memoryview(data)[::2], memoryview(data)[::-1]):
+        with pytest.raises(
+            TypeError, match=r"^`src` must be contiguous.*in reverse: pass a copy, such as bytes\(array\)"
+        ):
+            load_image(gaps)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with (tmp_path / "new").open("wb") as file, pytest.raises(io.UnsupportedOperation) as raised:
+        load_image_batch([make_jpeg(), file], width=8, height=8)
+    assert raised.value.__notes__ == ["spdl.io was reading `srcs[1]`"]
 
 
 def test_bytes_are_read_in_place_and_released() -> None:

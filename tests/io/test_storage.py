@@ -42,8 +42,14 @@ def test_arrays_keep_the_storage_alive() -> None:
 def test_a_storage_that_is_too_small_is_an_error() -> None:
     storage = cpu_storage(3599, pin_memory=False)
     frames = decode_packets(demux_image(make_jpeg(40, 30)))
-    with pytest.raises(RuntimeError, match="the storage of 3599 bytes is too small for the 3600"):
+    with pytest.raises(
+        RuntimeError, match=r"the storage of 3599 bytes is too small for the 3600.*at least 3600 bytes$"
+    ):
         convert_frames(frames, storage)
+    with pytest.raises(
+        TypeError, match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, or None, got int$"
+    ):
+        convert_frames(frames, 3)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="the storage of 3599 bytes is too small for the 7200"):
         load_image_batch([make_jpeg()] * 2, width=40, height=30, storage=storage)
 
@@ -51,7 +57,10 @@ def test_a_storage_that_is_too_small_is_an_error() -> None:
 def test_what_cannot_be_had_is_refused() -> None:
     with pytest.raises(RuntimeError, match="pass pin_memory=False"):
         cpu_storage(10)
-    with pytest.raises(ValueError, match="`size` must be at least 1 byte, got 0"):
-        cpu_storage(0, pin_memory=False)
+    for size in (0, -1, 2**63, 2**70):
+        with pytest.raises(ValueError, match=f"^`size` must be from 1 to {2**63 - 1} bytes, got {size}$"):
+            cpu_storage(size, pin_memory=False)
+    with pytest.raises(TypeError, match=r"^`size` must be an integer, got float$"):
+        cpu_storage(2.5, pin_memory=False)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="does not fit this machine's memory"):
         cpu_storage(1 << 50, pin_memory=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -13,10 +14,11 @@ from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._lazy import native
 from spdl.io._resize import Interpolation, Mode, resize_to, scale_flags
-from spdl.io._source import ImageSource, describe, resolve
+from spdl.io._source import ImageSource, describe, is_single, resolve
+from spdl.io._storage import check_storage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from spdl.io._config import DecodeConfig, DemuxConfig
     from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
@@ -75,8 +77,9 @@ def load_image_batch(
 
     Raises:
         RuntimeError: If an image fails and `strict` is true, or if all of them fail; if the batch does not fit into
-            memory.
-        TypeError: If a source is none.
+            the machine's memory or into `storage`: where both sides are given, before any image is read.
+        MemoryError: If the system has no memory left for it.
+        TypeError: If an argument is of another type, or one of `srcs` is no source: the message has its index.
         ValueError: If `srcs` is empty, or another argument is out of range.
 
     Example:
@@ -86,11 +89,18 @@ def load_image_batch(
     """
     refuse_device(device_config)
     resize = resize_to(width, height, mode, interpolation)
+    check_storage(storage)
+    if is_single(srcs) or not isinstance(srcs, Iterable):
+        msg = (
+            f"`srcs` must be an iterable of sources, got {type(srcs).__name__}: "
+            "for a batch of one image, pass a list, as in `load_image_batch([src], ...)`"
+        )
+        raise TypeError(msg)
     given = tuple(srcs)
     if not given:
         msg = "`srcs` is empty: a batch needs at least one image"
         raise ValueError(msg)
-    sources = tuple(resolve(source) for source in given)
+    sources = tuple(resolve(source, index) for index, source in enumerate(given))
 
     if pix_fmt == "rgb24" and demux_config is None and decode_config is None and filter_desc == DEFAULT_FILTER_DESC:
         buffer, reasons = native.load_batch(sources, resize, storage)
@@ -128,7 +138,8 @@ def _load_one_by_one(
             packets = demux_image(source, demux_config=demux_config)
             frames.append(decode_packets(packets, filter_desc, decode_config))
         except RuntimeError as error:
-            reasons.append((index, str(error)))
+            # The summary and LoadFailure name the source themselves.
+            reasons.append((index, str(error).removeprefix(f"{describe(source, None)}: ")))
     return (convert_frames(frames, storage) if frames else None), reasons
 
 

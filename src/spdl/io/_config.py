@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from spdl.io._arguments import check_integer, check_text, check_type
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from spdl.io._native import DecodeOptions, DemuxOptions
 
 _DEFAULT_BUFFER_SIZE = 8096
+_MAX_BUFFER_SIZE = 1 << 30  # FFmpeg counts in a C int, and adds to it.
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,10 @@ class DemuxConfig:
 
     def __post_init__(self) -> None:
         """Check what can be checked without FFmpeg."""
-        if self.buffer_size < 1:
-            msg = f"`buffer_size` must be at least 1 byte, got {self.buffer_size}"
-            raise ValueError(msg)
+        if self.format is not None:
+            check_text("format", self.format)
+        _check_options("format_options", self.format_options)
+        check_integer("buffer_size", self.buffer_size, _MAX_BUFFER_SIZE, "bytes")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ class DecodeConfig:
 
     decoder: str | None = None
     decoder_options: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without FFmpeg."""
+        if self.decoder is not None:
+            check_text("decoder", self.decoder)
+        _check_options("decoder_options", self.decoder_options)
 
 
 def demux_config(
@@ -50,11 +58,12 @@ def demux_config(
 
     Args:
         format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None finds it out from the bytes.
-        format_options: Options of that demuxer.
-        buffer_size: How many bytes FFmpeg reads at a time.
+        format_options: Options of that demuxer, their values as text, such as ``{"loop": "1"}``.
+        buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 
     Raises:
-        ValueError: If `buffer_size` is not positive.
+        TypeError: If an argument is of another type.
+        ValueError: If `buffer_size` is out of range, or a string holds a null character.
 
     Example:
         >>> demux_config(format="png_pipe").format
@@ -69,7 +78,12 @@ def decode_config(decoder: str | None = None, decoder_options: Mapping[str, str]
     Args:
         decoder: A decoder by FFmpeg's name, such as ``"mjpeg"``. None leaves the choice to FFmpeg. One that does not
             exist, or does not decode the image's codec, is an error when decoding.
-        decoder_options: Options of that decoder, such as ``{"lowres": "1"}``. Unknown ones are an error when decoding.
+        decoder_options: Options of that decoder, their values as text, such as ``{"lowres": "1"}``. Unknown ones are
+            an error when decoding.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If a string holds a null character.
 
     Example:
         >>> decode_config(decoder="mjpeg").decoder
@@ -82,7 +96,11 @@ def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
     """Bring a configuration into the form that native code takes."""
     if config is None and bsf is None:
         return _plain_demux_options()
-    config = config or DemuxConfig()
+    if config is None:
+        config = DemuxConfig()
+    check_type("demux_config", config, DemuxConfig, "a DemuxConfig, as `demux_config` returns, or None")
+    if bsf is not None:
+        check_text("bsf", bsf)
     return native.DemuxOptions(
         config.format or "", list((config.format_options or {}).items()), config.buffer_size, bsf or ""
     )
@@ -92,7 +110,19 @@ def decode_options(config: DecodeConfig | None) -> DecodeOptions:
     """Bring a configuration into the form that native code takes."""
     if config is None:
         return _plain_decode_options()
+    check_type("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")
     return native.DecodeOptions(config.decoder or "", list((config.decoder_options or {}).items()))
+
+
+def _check_options(name: str, options: Mapping[str, str] | None) -> None:
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        msg = f"`{name}` must map names of options to values, both str, got {type(options).__name__}"
+        raise TypeError(msg)
+    for key, value in options.items():
+        check_text(f"{name}'s key", key)
+        check_text(f"{name}[{key!r}]", value)
 
 
 @cache

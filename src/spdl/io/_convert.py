@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from spdl.io._lazy import native
+from spdl.io._storage import check_storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,15 +31,21 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStor
     Raises:
         RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
             makes no array (palettes, single bits, odd sides of a subsampled format).
-        TypeError: If frames were consumed before, or are no frames.
+        TypeError: If frames were consumed before, or are no frames, or `storage` is no storage.
 
     Example:
         >>> frames = [decode_packets(demux_image(photo)) for _ in range(4)]
         >>> convert_frames(frames).shape
         (4, 375, 500, 3)
     """
+    check_storage(storage)
     if isinstance(frames, native.ImageFrames):
         return native.convert_one(frames, storage)
+    if not isinstance(frames, Iterable):
+        msg = (
+            f"`frames` must be ImageFrames, as `decode_packets` returns, or a list of them, got {type(frames).__name__}"
+        )
+        raise TypeError(msg)
     batch = list(frames)
     if not batch:
         msg = "convert_frames got an empty sequence: there is nothing to make an array of"

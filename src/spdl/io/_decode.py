@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._arguments import check_text, check_type
 from spdl.io._config import DecodeConfig, decode_options
 from spdl.io._filter_desc import DEFAULT_FILTER_DESC
 from spdl.io._lazy import native
@@ -43,8 +44,8 @@ def decode_packets(
     Raises:
         RuntimeError: If the image cannot be decoded, or the filters cannot be applied: the message names the image and
             holds the decoder's own words.
-        TypeError: If the packets were consumed before, or are no packets.
-        ValueError: If `num_frames` is 0 or below -1.
+        TypeError: If the packets were consumed before, or an argument is of another type.
+        ValueError: If `num_frames` is 0 or below -1, or `filter_desc` holds a null character.
 
     Example:
         >>> desc = get_video_filter_desc(scale_width=224, scale_height=224)
@@ -55,9 +56,11 @@ def decode_packets(
     if num_frames != -1 and num_frames < 1:
         msg = f"`num_frames` must be -1 (all) or at least 1, got {num_frames}"
         raise ValueError(msg)
+    check_type("packets", packets, native.ImagePackets, "ImagePackets, as `demux_image` returns")
     options = decode_options(decode_config)
     if filter_desc is None:
         return native.decode_filtered(packets, "", options)
+    check_text("filter_desc", filter_desc)
     resize = parse_served(filter_desc)
     if resize is None:
         return native.decode_filtered(packets, filter_desc, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._arguments import check_type
 from spdl.io._config import DemuxConfig, demux_options
 from spdl.io._lazy import native
 from spdl.io._source import ImageSource, describe, resolve
@@ -32,13 +33,16 @@ def demux_image(
 
     Raises:
         RuntimeError: If the source cannot be read, or holds no image: the message says which and why.
-        TypeError: If `src` is no source.
+        TypeError: If `src` is no source, or another argument is of another type.
+        ValueError: If `bsf` holds a null character.
 
     Example:
         >>> packets = demux_image(photo)
         >>> packets.width, packets.height
         (500, 375)
     """
+    if name is not None:
+        check_type("name", name, str, "a str or None")
     resolved = resolve(src)
     options = demux_options(demux_config, bsf)
     if isinstance(resolved, str):

@@ -42,7 +42,8 @@ def load_image(
 
     Raises:
         RuntimeError: If the image cannot be read or decoded.
-        TypeError: If `src` is no source.
+        TypeError: If `src` is no source, or another argument is of another type.
+        ValueError: If `filter_desc` holds a null character.
 
     Example:
         >>> load_image(photo).shape

@@ -25,6 +25,9 @@ _SCALE_FLAGS: dict[str, Interpolation] = {
     "lanczos": "lanczos",
 }
 
+MAX_PIXELS = 178_956_970
+"""The most pixels of an output: the size above which Pillow refuses an image as a decompression bomb."""
+
 # The forms in which get_video_filter_desc writes what native code does itself.
 _SERVED = re.compile(
     r"(?:scale=w=(?P<width>\d+):h=(?P<height>\d+):flags=(?P<flags>\w+)"
@@ -45,7 +48,11 @@ def resize_to(width: int | None, height: int | None, mode: Mode, interpolation: 
     if interpolation not in get_args(Interpolation):
         msg = f"`interpolation` must be one of {', '.join(map(repr, get_args(Interpolation)))}, got {interpolation!r}"
         raise ValueError(msg)
-    return native.Resize(_side("width", width), _side("height", height), mode, interpolation)
+    sides = _side("width", width), _side("height", height)
+    if sides[0] * sides[1] > MAX_PIXELS:
+        msg = f"`width` x `height` must be at most {MAX_PIXELS} pixels, got {sides[0]}x{sides[1]}"
+        raise ValueError(msg)
+    return native.Resize(*sides, mode, interpolation)
 
 
 def scale_flags(interpolation: Interpolation) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
+from spdl.io._arguments import check_integer, check_type
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUStorage
+
+_MAX_SIZE = sys.maxsize
 
 
 def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.
@@ -24,7 +28,8 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
 
     Raises:
         RuntimeError: If pinned memory is asked for, or more than the machine has.
-        ValueError: If `size` is not positive.
+        TypeError: If `size` is not an integer.
+        ValueError: If `size` is not positive, or no address space could hold it.
 
     Example:
         >>> storage = cpu_storage(4 * 224 * 224 * 3, pin_memory=False)
@@ -34,7 +39,10 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
     if pin_memory:
         msg = "pinned memory needs CUDA, which this build does not have: pass pin_memory=False"
         raise RuntimeError(msg)
-    if size < 1:
-        msg = f"`size` must be at least 1 byte, got {size}"
-        raise ValueError(msg)
-    return native.CPUStorage(size)
+    return native.CPUStorage(check_integer("size", size, _MAX_SIZE, "bytes"))
+
+
+def check_storage(storage: CPUStorage | None) -> None:
+    """Raise TypeError for anything but a storage and None."""
+    if storage is not None:
+        check_type("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")

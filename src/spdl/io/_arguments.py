@@ -1,0 +1,37 @@
+"""Checks of arguments before native code takes them, so that an error names the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+
+def check_type(name: str, value: object, accepted: type[Any], text: str) -> None:
+    """Raise TypeError, saying that `text` is accepted, unless `value` is an instance of `accepted`."""
+    if not isinstance(value, accepted):
+        msg = f"`{name}` must be {text}, got {type(value).__name__}"
+        raise TypeError(msg)
+
+
+def check_text(name: str, text: object) -> None:
+    """Raise TypeError unless `text` is a string, ValueError where FFmpeg would read only a part of it."""
+    if not isinstance(text, str):
+        msg = f"`{name}` must be a str, got {type(text).__name__}: {text!r}"
+        raise TypeError(msg)
+    if "\0" in text:
+        msg = f"`{name}` must not hold a null character, where FFmpeg would stop reading, got {text!r}"
+        raise ValueError(msg)
+
+
+def check_integer(name: str, value: object, largest: int, unit: str) -> int:
+    """Return `value` as an int from 1 to `largest`, or raise TypeError or ValueError."""
+    try:
+        number: int = value.__index__()  # type: ignore[attr-defined]
+    except AttributeError:
+        msg = f"`{name}` must be an integer, got {type(value).__name__}"
+        raise TypeError(msg) from None
+    if not 1 <= number <= largest:
+        msg = f"`{name}` must be from 1 to {largest} {unit}, got {number}"
+        raise ValueError(msg)
+    return number
