@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
+from tests.pipeline.support import source
 
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from spdl.pipeline import Pipeline, PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from spdl.pipeline._engine import Engine
-
-
-def source(items: Any, **kwargs: Any) -> PipelineBuilder[Any]:
-    return PipelineBuilder[Any]().add_source(items, **kwargs)
 
 
 def engine_of(pipeline: Pipeline[Any]) -> Engine:

@@ -10,24 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.support import source, wait_until
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure
+from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-
-def source(items: Any) -> PipelineBuilder[Any]:
-    return PipelineBuilder[Any]().add_source(items)
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.001)
-    return True
+    from collections.abc import Iterator
 
 
 class Stuck:

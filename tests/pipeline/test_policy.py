@@ -10,15 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.support import source
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def source(items: Any) -> PipelineBuilder[Any]:
-    return PipelineBuilder[Any]().add_source(items)
 
 
 def fails_at(*bad: int) -> Any:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.support import source
 
 from spdl.pipeline import PipelineBuilder, PipelineStatistics
 
@@ -37,10 +38,6 @@ def finished(builder: PipelineBuilder[Any], num_threads: int = 4) -> PipelineSta
         for _ in pipeline:
             pass
         return pipeline.statistics()
-
-
-def source(items: Any) -> PipelineBuilder[Any]:
-    return PipelineBuilder[Any]().add_source(items)
 
 
 def test_counts() -> None:
