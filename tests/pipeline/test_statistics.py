@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import source
 
-from spdl.pipeline import PipelineBuilder, PipelineStatistics
 
 if TYPE_CHECKING:
+    from spdl.pipeline import PipelineBuilder, PipelineStatistics
     from collections.abc import Iterator
 
 
