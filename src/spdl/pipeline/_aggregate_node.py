@@ -83,19 +83,24 @@ class CollateNode(_GatheringNode):
             self._begin_flush()
             self._end_batch()
             return
-        while self.ready():
-            if self.queue[0] is MARK:
+        queue, batch = self.queue, self.batch
+        while queue:
+            if queue[0] is MARK:
+                if not self.has_room(0):
+                    return
                 self._end_batch()
                 self.pass_mark()
+                batch = self.batch
                 continue
+            if len(batch) + 1 == self.n and not self.has_room(0):
+                return
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
-            self.batch.append(value)
+            batch.append(value)
             self.completed += 1
-            if len(self.batch) == self.n:
+            if len(batch) == self.n:
                 self._pass_on()
-            if not self.queue:
-                return
+                batch = self.batch
 
     def _end_batch(self) -> None:
         if self.drop_last:

@@ -103,7 +103,9 @@ class FunctionNode(Node):
         if order is not None and len(order.tickets) >= self.limit + AHEAD:
             self.wait(HELD)
             return False
-        return self.has_room(self.running - len(self.parked))
+        under_way = self.running - len(self.parked)
+        # The first half is what `has_room` would find; asking it costs a call.
+        return under_way + len(self.out) < self.room or self.has_room(under_way)
 
     def _can_advance(self) -> bool:
         if self.order is None:
@@ -174,7 +176,8 @@ class FunctionNode(Node):
         if engine.idle and not engine.waking:
             engine.progressed()
         engine.lock.release()
-        cpu, start = self.read_cpu(), perf_counter()
+        cpu = None if self.completed & self.cpu_mask else thread_time()
+        start = perf_counter()
         try:
             value = self.op(item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
@@ -182,7 +185,12 @@ class FunctionNode(Node):
             self.fail(Attempt(root, item, ticket, 1), error)
             return
         del item
-        self._account(start, cpu, None)
+        if cpu is not None:
+            self._account(start, cpu, None)
+        else:
+            seconds = perf_counter() - start
+            engine.lock.acquire()
+            self.busy_seconds += seconds
         if value is None or self.expand or value.__class__ in DEFERRED or self.cancelled:
             self.finish(Attempt(root, value, ticket, 1), value)
         else:
