@@ -8,8 +8,10 @@ alternating run, medians:
   flow, which pads and is bicubic;
 * its pixels are those of Pillow's antialiased resize: mean difference at most 0.5 level, 99.9th percentile at most 4.
 
-Reported beside it: the same for a bilinear stretch, which costs the reference less, and how close it all comes to
-libjpeg-turbo's bare decoding, which neither reads nor resizes.
+The claim is judged with the kernels that this processor gets, which the outcome names. Reported beside it: the ratio
+with each of the kernels that the processor can run, since other processors get no better ones; the same for a bilinear
+stretch, which costs the reference less; and how close it all comes to libjpeg-turbo's bare decoding, which neither
+reads nor resizes.
 
 Run it as `python benchmarks/image_decode.py [--rounds N] [--json FILE] [--photos DIR] [--reference PYTHON]`. Without
 --reference, the reference is installed into an environment of its own in the user's cache.
@@ -47,13 +49,18 @@ Contender = tuple[tuple[str, ...], str, str]
 """The command of an interpreter, the contender's name in `_image_work.py`, and the resize."""
 
 
+def batch_row(kernels: str, resize: str) -> str:
+    """Name our batch call in the table."""
+    return f"spdl-turbo, batch call, {kernels}, {resize}"
+
+
 def contenders(reference: tuple[str, ...] | None) -> dict[str, Contender]:
     """Name what is to be measured."""
     own = (sys.executable,)
     rows: dict[str, Contender] = {BARE: (own, "bare", STRETCH)}
     for resize in (STRETCH, PAD):
         for kernels in native.kernel_names():
-            rows[f"spdl-turbo, batch call, {kernels}, {resize}"] = (own, f"batch:{kernels}", resize)
+            rows[batch_row(kernels, resize)] = (own, f"batch:{kernels}", resize)
         rows[f"spdl-turbo, seed flow, {resize}"] = (own, "seed-flow", resize)
         rows[f"Pillow, {resize}"] = (own, "pillow", resize)
         if reference is not None:
@@ -112,16 +119,20 @@ def report(medians: dict[str, dict[str, float]]) -> None:
 
 def judge(medians: dict[str, dict[str, float]], difference: dict[str, float]) -> dict[str, Any]:
     """Hold the medians against the claims."""
+    judged = native.kernel_names()[0]
     verdict: dict[str, Any] = {
-        "pixels_hold": difference["mean"] <= MEAN_MARK and difference["percentile_99_9"] <= PERCENTILE_MARK
+        "judged_kernels": judged,
+        "pixels_hold": difference["mean"] <= MEAN_MARK and difference["percentile_99_9"] <= PERCENTILE_MARK,
     }
-    best = native.kernel_names()[0]
     for resize in (STRETCH, PAD):
-        ours = medians[f"spdl-turbo, batch call, {best}, {resize}"]["images_per_cpu_second"]
-        verdict[f"share_of_bare_decode, {resize}"] = ours / medians[BARE]["images_per_cpu_second"]
-        if (reference := medians.get(f"{REFERENCE}, {resize}")) is not None:
-            verdict[f"ratio_to_reference, {resize}"] = ours / reference["images_per_cpu_second"]
-    verdict["holds"] = verdict["pixels_hold"] and verdict.get(f"ratio_to_reference, {PAD}", RATIO_MARK) >= RATIO_MARK
+        reference = medians.get(f"{REFERENCE}, {resize}")
+        for kernels in native.kernel_names():
+            ours = medians[batch_row(kernels, resize)]["images_per_cpu_second"]
+            verdict[f"share_of_bare_decode, {kernels}, {resize}"] = ours / medians[BARE]["images_per_cpu_second"]
+            if reference is not None:
+                verdict[f"ratio_to_reference, {kernels}, {resize}"] = ours / reference["images_per_cpu_second"]
+    ratio = verdict.get(f"ratio_to_reference, {judged}, {PAD}", RATIO_MARK)
+    verdict["holds"] = verdict["pixels_hold"] and ratio >= RATIO_MARK
     return verdict
 
 
@@ -152,7 +163,7 @@ def main() -> int:
     report(medians)
     print(f"difference from Pillow: {difference}")
     for key, value in verdict.items():
-        print(f"{key}: {value if isinstance(value, bool) else round(value, 3)}")
+        print(f"{key}: {round(value, 3) if isinstance(value, float) else value}")
     if options.json:
         result = {
             "provenance": provenance(),
