@@ -48,7 +48,7 @@ struct Steps {
     int pairs;  // Per load.
     bool rest;
 
-    [[nodiscard]] int vectors() const { return 2 * loads * pairs + (rest ? 1 : 0); }
+    [[nodiscard]] int vectors() const { return loads + (rest ? 1 : 0); }
 };
 
 Steps steps(const ResampleTable& table) {
@@ -58,31 +58,47 @@ Steps steps(const ResampleTable& table) {
 
 constexpr int kGroup = 4;  // Output pixels at a time: two vectors of two.
 
-// Writes the vector in which every integer of a lane is that of the lane's output pixel.
-template <typename PerOutput>
-void pack_vector(std::int32_t*& packed, const ResampleTable& table, int left, PerOutput&& per_output) {
-    for (const int output : {left, left + 2}) {
-        packed = std::fill_n(packed, 4, output < table.output ? per_output(static_cast<std::size_t>(output)) : 0);
-    }
-}
-
+// A group starts with a vector of where the bytes of its outputs begin. Each lane of a vector of weights then holds,
+// for the output pixel of that lane, the two pairs of one load. Spreading them takes a shuffle each, but a table of
+// spread weights would not stay in the first-level cache beside the pixels.
 void pack_horizontal(ResampleTable& table) {
     const Steps step = steps(table);
     const int groups = (table.output + kGroup - 1) / kGroup;
-    table.packed.reserve(static_cast<std::size_t>(groups * 2 * step.vectors()) * sizeof(__m256i));
+    table.packed.reserve(static_cast<std::size_t>(groups * (1 + 2 * step.vectors())) * sizeof(__m256i));
     auto* packed = reinterpret_cast<std::int32_t*>(table.packed.data());
     for (int group = 0; group < groups; ++group) {
+        for (int output = group * kGroup; output < group * kGroup + kGroup; ++output) {
+            packed[output % kGroup] = 3 * table.first[static_cast<std::size_t>(std::min(output, table.output - 1))];
+        }
+        packed += sizeof(__m256i) / sizeof(*packed);
         for (int left = group * kGroup; left < group * kGroup + 2; ++left) {
-            for (int pair = 0; pair < step.loads * step.pairs; ++pair) {
-                const int tap = pair / step.pairs * 4 + pair % step.pairs * 2;
-                pack_vector(packed, table, left, [&](std::size_t at) { return weight_pair(table, at, tap).high; });
-                pack_vector(packed, table, left, [&](std::size_t at) { return weight_pair(table, at, tap).low; });
-            }
-            if (step.rest) {
-                pack_vector(packed, table, left, [&](std::size_t at) { return weight(table, at, 4 * step.loads); });
+            for (int tap = 0; tap < 4 * step.vectors(); tap += 4) {
+                for (const int output : {left, left + 2}) {
+                    // Beyond the last output, any weights will do.
+                    const auto at = static_cast<std::size_t>(std::min(output, table.output - 1));
+                    if (tap == 4 * step.loads) {
+                        packed = std::fill_n(packed, 4, weight(table, at, tap));
+                        continue;
+                    }
+                    for (const WeightPair pair : {weight_pair(table, at, tap), weight_pair(table, at, tap + 2)}) {
+                        *packed++ = pair.high;
+                        *packed++ = pair.low;
+                    }
+                }
             }
         }
     }
+}
+
+// The weights of a pair, spread over the lanes.
+template <std::size_t kPair>
+SPDL_AVX2 inline __m256i high_weights(__m256i weights) {
+    return _mm256_shuffle_epi32(weights, kPair == 0 ? 0x00 : 0xaa);
+}
+
+template <std::size_t kPair>
+SPDL_AVX2 inline __m256i low_weights(__m256i weights) {
+    return _mm256_shuffle_epi32(weights, kPair == 0 ? 0x55 : 0xff);
 }
 
 // What rounds; the sum of the low parts starts with it.
@@ -112,14 +128,13 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* c
         _mm_setr_epi8(0, 1, 2, 4, 5, 6, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
     const __m256i half = _mm256_set1_epi32(kHalf);
     const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
-    const std::int32_t* const first = table.first.data();
     const int loads = kLoads != 0 ? kLoads : steps(table).loads;
-    const int last = table.output - 1;
-    for (int output = 0; output <= last; output += kGroup) {
+    for (int output = 0; output < table.output; output += kGroup) {
+        const auto* const first = reinterpret_cast<const std::int32_t*>(weights++);
         __m256i results[2][kRows];
         for (int vector = 0; vector < 2; ++vector) {
-            const std::ptrdiff_t left = 3 * static_cast<std::ptrdiff_t>(first[std::min(output + vector, last)]);
-            const std::ptrdiff_t right = 3 * static_cast<std::ptrdiff_t>(first[std::min(output + vector + 2, last)]);
+            const std::ptrdiff_t left = first[vector];
+            const std::ptrdiff_t right = first[vector + 2];
             __m256i pixels[kRows];
             __m256i high[kRows];
             __m256i low[kRows];
@@ -134,13 +149,17 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* c
                         _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + left))),
                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + right)), 1);
                 }
-                for (std::size_t pair = 0; pair < kPairs; ++pair) {
-                    const __m256i high_weights = _mm256_load_si256(weights++);
-                    const __m256i low_weights = _mm256_load_si256(weights++);
+                const __m256i pairs = _mm256_load_si256(weights++);
+                for (std::size_t row = 0; row < kRows; ++row) {
+                    const __m256i taps = _mm256_shuffle_epi8(pixels[row], pairings[0]);
+                    high[row] = _mm256_add_epi32(high[row], _mm256_madd_epi16(taps, high_weights<0>(pairs)));
+                    low[row] = _mm256_add_epi32(low[row], _mm256_madd_epi16(taps, low_weights<0>(pairs)));
+                }
+                if constexpr (kPairs == 2) {
                     for (std::size_t row = 0; row < kRows; ++row) {
-                        const __m256i taps = _mm256_shuffle_epi8(pixels[row], pairings[pair]);
-                        high[row] = _mm256_add_epi32(high[row], _mm256_madd_epi16(taps, high_weights));
-                        low[row] = _mm256_add_epi32(low[row], _mm256_madd_epi16(taps, low_weights));
+                        const __m256i taps = _mm256_shuffle_epi8(pixels[row], pairings[1]);
+                        high[row] = _mm256_add_epi32(high[row], _mm256_madd_epi16(taps, high_weights<1>(pairs)));
+                        low[row] = _mm256_add_epi32(low[row], _mm256_madd_epi16(taps, low_weights<1>(pairs)));
                     }
                 }
             }
@@ -174,6 +193,8 @@ SPDL_AVX2 void horizontal_steps(const ResampleTable& table, const std::uint8_t* 
         horizontal_rows<kRows, 1, 1, false>(table, sources, outputs);
     } else if (step.rest && step.loads == 1) {
         horizontal_rows<kRows, 1, 2, true>(table, sources, outputs);
+    } else if (step.rest && step.loads == 2) {
+        horizontal_rows<kRows, 2, 2, true>(table, sources, outputs);
     } else if (step.rest) {
         horizontal_rows<kRows, 0, 2, true>(table, sources, outputs);
     } else {
