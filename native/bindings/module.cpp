@@ -10,6 +10,7 @@
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
 #include "bindings/images.h"
+#include "core/interrupt.h"
 #include "ffmpeg/last_words.h"
 #include "image/kernels.h"
 
@@ -35,6 +36,14 @@ void translate_out_of_memory(const std::exception_ptr& error, void* /*unused*/) 
     }
 }
 
+// As Python's own files do (PEP 475), so that Ctrl-C ends the wait for a pipe.
+void run_signal_handlers() {
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+    }
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -42,6 +51,7 @@ NB_MODULE(_native, module) {
     nb::set_leak_warnings(false);
     nb::register_exception_translator(translate_out_of_memory);
     install_log_callback();
+    on_interrupt = run_signal_handlers;
     bind_buffer(module);
     bind_images(module);
     bind_batch(module);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/interrupt.h"
 #include "core/limits.h"
 #include "core/media_error.h"
 
@@ -23,11 +24,11 @@ constexpr std::size_t kFirstBytes = 1 << 18;
 class Descriptor {
   public:
     explicit Descriptor(const char* path) {
-        do {
-            fd_ = ::open(path, O_RDONLY | O_CLOEXEC);
-        } while (fd_ < 0 && errno == EINTR);
-        if (fd_ < 0) {
-            throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
+        while ((fd_ = ::open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+            if (errno != EINTR) {
+                throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
+            }
+            on_interrupt();
         }
     }
     Descriptor(const Descriptor&) = delete;
@@ -54,6 +55,7 @@ class Descriptor {
             if (errno != EINTR) {
                 throw MediaError(std::string("cannot read the file: ") + std::strerror(errno));
             }
+            on_interrupt();
         }
     }
 

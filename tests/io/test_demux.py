@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spdl.io import convert_frames, decode_packets, demux_config, demux_image, to_numpy
+from spdl.io import convert_frames, decode_packets, demux_config, demux_image, load_image_batch, to_numpy
 from tests.io.images import encode, make_image, make_jpeg
 
 
@@ -105,6 +105,42 @@ def test_a_signal_does_not_disturb_the_opening_of_a_file(tmp_path: Path) -> None
     finally:
         signal.signal(signal.SIGUSR1, previous)
     assert caught
+
+
+class InterruptError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("writer_is_there", [False, True])
+def test_a_signal_handler_can_end_the_wait_for_a_file(tmp_path: Path, *, writer_is_there: bool) -> None:
+    # As Ctrl-C does, whose handler raises KeyboardInterrupt: first where the pipe is opened, then where it is read.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    over = threading.Event()
+    reader = threading.get_ident()
+
+    def raise_interrupted(_number: int, _frame: object) -> None:
+        raise InterruptError
+
+    def interrupt() -> None:
+        writer = os.open(pipe, os.O_WRONLY) if writer_is_there else None
+        time.sleep(0.2)
+        signal.pthread_kill(reader, signal.SIGUSR1)
+        if not over.wait(5):
+            pipe.write_bytes(b"")  # It still waits: let the test fail, not hang.
+        if writer is not None:
+            os.close(writer)
+
+    previous = signal.signal(signal.SIGUSR1, raise_interrupted)
+    interrupter = threading.Thread(target=interrupt)
+    try:
+        interrupter.start()
+        with pytest.raises(InterruptError):
+            load_image_batch([pipe, make_jpeg()], width=8, height=8, strict=False)
+    finally:
+        over.set()
+        interrupter.join()
+        signal.signal(signal.SIGUSR1, previous)
 
 
 def test_the_demuxer_can_be_chosen() -> None:

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace spdl {
+
+// Called where a signal has interrupted a system call, which is then made again unless this throws. A program with
+// signal handlers of its own sets it once, at its start.
+inline void (*on_interrupt)() = [] {};
+
+}  // namespace spdl
