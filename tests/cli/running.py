@@ -2,10 +2,18 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-COMMAND = [sys.executable, "-c", "import sys; from spdl.cli import main; sys.exit(main())"]
+# A shell that runs the tests in the background has it that Ctrl-C is ignored, which children inherit.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from spdl.cli import main
+sys.exit(main())
+"""
+COMMAND = [sys.executable, "-c", PROGRAM]
 
 
 def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -14,3 +22,14 @@ def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) ->
     return subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL, env=environment
     )
+
+
+@contextmanager
+def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """Start `spdl ARGUMENTS` with its output in pipes; what still runs at the end of the block is killed."""
+    command = [*COMMAND, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -1,7 +1,6 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from spdl.cli import main
 from tests.cli.conftest import NUM_PHOTOS
-from tests.cli.running import COMMAND
+from tests.cli.running import running
 
 QUICK = ["--no-peers", "--seconds", "0.5", "--batch-size", "5", "--size", "32"]
 
@@ -134,7 +133,7 @@ def test_what_cannot_end_well_is_refused_at_once(
 
 def test_ctrl_c_keeps_what_was_measured(photos: Path, tmp_path: Path) -> None:
     arguments = ["bench", "images", str(photos), *QUICK, "--seconds", "3600", "--json", str(tmp_path / "figures.json")]
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with running(*arguments) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.readline()

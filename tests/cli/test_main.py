@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spdl.cli import main
-from tests.cli.running import COMMAND, run
+from tests.cli.running import run, running
 
 
 def test_help_has_a_line_per_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,25 +79,25 @@ def test_a_broken_installation(
 
 def test_output_that_nobody_reads_any_more(photos: Path) -> None:
     arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "1.5"]
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with running(*arguments) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait() == 128 + signal.SIGPIPE
 
 
 def test_sigterm_ends_it_in_order(photos: Path) -> None:
     arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "3600"]
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with running(*arguments) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
         time.sleep(0.5)
         process.terminate()
         assert process.wait(50) == 128 + signal.SIGTERM
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
 
 
 def test_a_name_that_is_no_text(tmp_path: Path) -> None:
