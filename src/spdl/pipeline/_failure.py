@@ -7,6 +7,8 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Self
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
