@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import source
 
-
 if TYPE_CHECKING:
-    from spdl.pipeline import PipelineBuilder, PipelineStatistics
     from collections.abc import Iterator
+
+    from spdl.pipeline import PipelineBuilder, PipelineStatistics
 
 
 def sleep(seconds: float) -> Any:
