@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -163,9 +162,11 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
 
 
 def _not_cancelled(error: BaseException) -> BaseException:
+    from asyncio import CancelledError  # noqa: PLC0415 - as above.
+
     # Only the engine cancels tasks from outside. A cancellation from within an op, such as that of a library's scope,
     # is the item's failure like any other.
-    if not isinstance(error, asyncio.CancelledError):
+    if not isinstance(error, CancelledError):
         return error
     failure = RuntimeError("The op was cancelled from within.")
     failure.__cause__ = error
@@ -175,6 +176,8 @@ def _not_cancelled(error: BaseException) -> BaseException:
 def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:
     if node.overtime is None:
         return None
+    import asyncio  # noqa: PLC0415 - half of what importing the package would cost; where this runs it is there.
+
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()

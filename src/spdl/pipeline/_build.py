@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ._locate import callers_line
 from ._pipeline import Pipeline
-from ._plan import plan
 
 if TYPE_CHECKING:
     from ._defs import PipelineConfig
@@ -57,6 +56,9 @@ def build_pipeline(
         ...     print(sorted(pipeline))
         [0, 10, 20, 30, 40, 50]
     """
+    # Declaring pipelines needs none of the modules that run them, which are half of the package.
+    from ._plan import plan  # noqa: PLC0415
+
     for name, value in later.items():
         if name not in _LATER:
             raise TypeError(f"build_pipeline() got an unexpected keyword argument {name!r} ({callers_line()}).")
