@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include "core/large_blocks.h"
+
 namespace spdl {
 
 // Memory for pixels: aligned for the widest vectors, and not initialised, since whoever asks for it fills it.
@@ -15,6 +17,10 @@ class AlignedBuffer {
 
     AlignedBuffer() = default;
     explicit AlignedBuffer(std::size_t size) : size_(size) {
+        if (size >= kLargeBlock) {
+            data_ = {static_cast<std::uint8_t*>(take_large_block(size)), Free{size}};
+            return;
+        }
         const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
         data_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded)));
         if (!data_) {
@@ -35,7 +41,19 @@ class AlignedBuffer {
 
   private:
     struct Free {
-        void operator()(std::uint8_t* memory) const noexcept { std::free(memory); }
+        Free() noexcept : large(0) {}
+        explicit Free(std::size_t size) noexcept : large(size) {}
+
+        // The size of a large block, 0 for what malloc gave.
+        std::size_t large;
+
+        void operator()(std::uint8_t* memory) const noexcept {
+            if (large > 0) {
+                give_large_block(memory, large);
+            } else {
+                std::free(memory);
+            }
+        }
     };
     std::unique_ptr<std::uint8_t, Free> data_;
     std::size_t size_ = 0;

@@ -1,0 +1,119 @@
+#include "core/large_blocks.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+namespace spdl {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+// What is kept for the next that asks for the same size: a few batches that are on their way, whatever their size no
+// more than this.
+constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
+constexpr std::size_t kKeptBlocks = 4;
+
+struct Block {
+    void* memory = nullptr;
+    std::size_t size = 0;
+};
+
+std::size_t round_up(std::size_t size) {
+    return (size + kHugePage - 1) / kHugePage * kHugePage;
+}
+
+class Kept {
+  public:
+    void* take(std::size_t size) {
+        // Not waited for: in a forked child nobody might ever unlock it.
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (lock) {
+            for (Block& block : blocks_) {
+                if (block.size == size) {
+                    bytes_ -= size;
+                    void* const memory = block.memory;
+                    block = {};
+                    return memory;
+                }
+            }
+        }
+        return nullptr;
+    }
+
+    // Returns what is to be unmapped: the block itself, or the one whose place it takes.
+    Block give(Block given) {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock || given.size > kKeptBytes) {
+            return given;
+        }
+        Block& place = blocks_[next_];
+        next_ = (next_ + 1) % kKeptBlocks;
+        const Block displaced = place;
+        bytes_ -= displaced.size;
+        if (bytes_ + given.size > kKeptBytes) {
+            place = {};
+            // At most one can be returned; the one that stays away is the new one.
+            if (displaced.memory != nullptr) {
+                munmap(displaced.memory, displaced.size);
+            }
+            return given;
+        }
+        bytes_ += given.size;
+        place = given;
+        return displaced;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::array<Block, kKeptBlocks> blocks_{};
+    std::size_t next_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+// Never destroyed: blocks may be freed by threads that outlive the process's static objects.
+Kept& kept() {
+    static Kept* const instance = new Kept;
+    return *instance;
+}
+
+void* map(std::size_t size) {
+    void* const raw = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED) {
+        throw std::bad_alloc();
+    }
+    auto* const start = static_cast<std::uint8_t*>(raw);
+    const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(start) % kHugePage) % kHugePage;
+    if (before > 0) {
+        munmap(start, before);
+    }
+    munmap(start + before + size, kHugePage - before);
+#ifdef MADV_HUGEPAGE
+    // Advice only: where the kernel has no huge pages it works without.
+    madvise(start + before, size, MADV_HUGEPAGE);
+#endif
+    return start + before;
+}
+
+}  // namespace
+
+void* take_large_block(std::size_t size) {
+    if (size > SIZE_MAX - 2 * kHugePage) {
+        throw std::bad_alloc();
+    }
+    const std::size_t rounded = round_up(size);
+    void* const memory = kept().take(rounded);
+    return memory != nullptr ? memory : map(rounded);
+}
+
+void give_large_block(void* block, std::size_t size) noexcept {
+    const Block leaving = kept().give({block, round_up(size)});
+    if (leaving.memory != nullptr) {
+        munmap(leaving.memory, leaving.size);
+    }
+}
+
+}  // namespace spdl
