@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline import PipelineBuilder
+from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -45,3 +45,21 @@ async def twice_async(x: int) -> AsyncIterator[int]:
 def slow_first(x: int) -> int:
     time.sleep(0.05 if x == 0 else 0)
     return x
+
+
+def fails_at(*bad: int) -> Any:
+    def op(x: int) -> int:
+        if x in bad:
+            raise ValueError(f"{x} is bad")
+        return x
+
+    return op
+
+
+def build(
+    source: Any = range(10), op: Any = None, *, sink: int = 3, num_threads: int = 2, **kwargs: Any
+) -> Pipeline[Any]:
+    builder = PipelineBuilder[Any]().add_source(source)
+    if op is not None:
+        builder.pipe(op, **kwargs)
+    return builder.add_sink(sink).build(num_threads=num_threads)

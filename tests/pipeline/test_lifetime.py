@@ -13,18 +13,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.pipeline.support import wait_until
-
-from spdl.pipeline import Pipeline, PipelineBuilder
-
-
-def build(
-    source: Any = range(10), op: Any = None, *, sink: int = 3, num_threads: int = 2, **kwargs: Any
-) -> Pipeline[Any]:
-    builder = PipelineBuilder[Any]().add_source(source)
-    if op is not None:
-        builder.pipe(op, **kwargs)
-    return builder.add_sink(sink).build(num_threads=num_threads)
+from tests.pipeline.support import build, wait_until
 
 
 def run_python(program: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:

@@ -6,24 +6,15 @@ import gc
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipeline.support import wait_until
+from tests.pipeline.support import build, wait_until
 
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from spdl.pipeline import Pipeline, PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def build(
-    source: Any = range(10), op: Any = None, *, sink: int = 3, num_threads: int = 2, **kwargs: Any
-) -> Pipeline[Any]:
-    builder = PipelineBuilder[Any]().add_source(source)
-    if op is not None:
-        builder.pipe(op, **kwargs)
-    return builder.add_sink(sink).build(num_threads=num_threads)
 
 
 def test_nothing_runs_before_the_start() -> None:

@@ -7,21 +7,12 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import fails_at, source
 
 from spdl.pipeline import FailedItem, PipelineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def fails_at(*bad: int) -> Any:
-    def op(x: int) -> int:
-        if x in bad:
-            raise ValueError(f"{x} is bad")
-        return x
-
-    return op
 
 
 def run(builder: PipelineBuilder[Any], **kwargs: Any) -> list[Any]:
