@@ -52,6 +52,10 @@ class Timer:
                 elif self._heap[0][0] > now:
                     self._changed.wait(self._heap[0][0] - now)
                 else:
-                    heapq.heappop(self._heap)[2]()
+                    action = heapq.heappop(self._heap)[2]
+                    action()
+                    # It may be the last to hold an item, which is dropped without the lock.
+                    engine.rubbish.append(action)
+                    del action
                     engine.concluded()
             self._heap.clear()
