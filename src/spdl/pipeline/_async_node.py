@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ._function_node import Attempt, FunctionNode
 from ._lineage import Group
-from ._node import EDGE_CAPACITY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -32,6 +31,9 @@ class AsyncNode(FunctionNode):
     __slots__ = ("servers", "serving")
 
     on_loop = True
+    on_workers = False
+    calls_op = False
+    slots_are_places = True
 
     def __init__(
         self,
@@ -52,11 +54,6 @@ class AsyncNode(FunctionNode):
     def ready(self) -> bool:
         """Never: workers do not serve it."""
         return False
-
-    def has_place(self) -> bool:
-        # The loop starts what waits as soon as it runs, so free slots count as places: otherwise source and loop
-        # would hand over two items at a time.
-        return len(self.queue) + self.running < EDGE_CAPACITY + self.limit
 
     def can_start(self) -> bool:
         self.wants_room = False

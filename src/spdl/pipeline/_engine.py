@@ -107,7 +107,7 @@ class Engine:
         self.ending = False
         self.stopping = False
         self.done = False
-        # The consumers' threads that are in one of the engine's critical sections.
+        # Threads that are not the engine's and run its code now: consumers' in critical sections, executors' in ops.
         self.inside: list[int] = []
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
@@ -289,7 +289,7 @@ class Engine:
     def fail(self, where: Node | Source, root: Root | None, error: BaseException) -> None:
         """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work."""
         origin = None if root is None else describe(self.lineage.locate(root), sources=len(self.sources))
-        annotate(error, where.name, origin)
+        annotate(error, str(where.info), origin)
         self.failures.append((where.name, error))
         for source in self.sources:
             source.end()
@@ -310,6 +310,20 @@ class Engine:
         if not self.stopped_at:
             self.stopped_at = perf_counter()
         self._wake_all()
+
+    def crash(self, error: BaseException) -> None:
+        """End the pipeline because of a fault of the engine's own. Returns with the lock held."""
+        self.failures.append(("engine", error))
+        self.request_stop()
+        # Nobody holds the lock for long, so if it cannot be had it is this thread that died with it.
+        self.lock.acquire(timeout=1.0)
+
+    def drop_rubbish(self) -> None:
+        """Drop without the lock what was taken out of queues. Called and returns with the lock held."""
+        rubbish, self.rubbish = self.rubbish, []
+        self.lock.release()
+        rubbish.clear()
+        self.lock.acquire()
 
     def failure(self) -> PipelineFailure | None:
         """What the consumer is to be told."""
@@ -398,5 +412,5 @@ class Engine:
         return [*self.threads, self.timer.thread, *lane]
 
     def is_mine(self) -> bool:
-        """Whether the current thread belongs to the engine, or is the consumer inside a critical section."""
+        """Whether the current thread belongs to the engine, or runs its code now."""
         return current_thread() in self.all_threads() or get_ident() in self.inside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from threading import get_ident
 from time import perf_counter, thread_time
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,6 +60,10 @@ class FunctionNode(Node):
     """
 
     adjustable = True
+    # Whether workers run its ops: one whose op never returns can be replaced.
+    on_workers = True
+    # Whether whoever takes a turn calls the op right there.
+    calls_op = True
 
     __slots__ = ("direct", "due", "expand", "order", "overtime", "parked", "policy", "tally")
 
@@ -83,7 +88,7 @@ class FunctionNode(Node):
         self.overtime = None if policy.timeout is None else Overtime(self, policy.timeout, policy.on_timeout)
         self.plain = order is None and not expand and not policy.retries and self.overtime is None
         # Nothing has to be known of an op beyond its item until it has ended.
-        self.direct = type(self) in _DIRECT and self.overtime is None
+        self.direct = self.calls_op and self.overtime is None
         self.parked: deque[Parked] = deque()
         # Items whose next attempt is due. They kept their slots and so their places in the output.
         self.due: deque[Attempt] = deque()
@@ -143,7 +148,7 @@ class FunctionNode(Node):
             return
         parked = self._take_parked()
         if parked is not None:
-            self._advance(parked)
+            self.advance(parked)
         elif self.at_mark():
             self.pass_mark()
         elif self.direct:
@@ -212,7 +217,7 @@ class FunctionNode(Node):
     def attempt(self, attempt: Attempt) -> None:
         """Run the op on an item. Called and returns with the lock held."""
         engine = self.engine
-        watch = None if self.overtime is None else self.overtime.begin(attempt)
+        watch = None if self.overtime is None else self.overtime.begin(attempt, thread=get_ident())
         engine.release_to_user()
         cpu, start = self.read_cpu(), perf_counter()
         try:
@@ -225,11 +230,11 @@ class FunctionNode(Node):
         engine.rubbish.append(attempt)
         self.finish(attempt, value)
 
-    def _advance(self, parked: Parked) -> None:
+    def advance(self, parked: Parked) -> None:
         """Ask a generator for one more result."""
         # Its item is gone; what failed is shown by the generator's name.
         attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
-        watch = None if self.overtime is None else self.overtime.begin(attempt)
+        watch = None if self.overtime is None else self.overtime.begin(attempt, thread=get_ident())
         self.engine.release_to_user()
         cpu, start = self.read_cpu(), perf_counter()
         try:
@@ -366,7 +371,7 @@ class FunctionNode(Node):
         count = self.failed
         verdict = self.tally.verdict()
         if verdict is not None:
-            failure = RuntimeError(f"The pipeline stage ({self.name}) {verdict}.")
+            failure = RuntimeError(f"The pipeline stage ({self.info}) {verdict}.")
             failure.__cause__ = error
             engine.fail(self, attempt.root, failure)
         engine.release_to_user()
@@ -394,6 +399,3 @@ class DisaggregateNode(FunctionNode):
 
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine, name, iter, 1, expand=True)
-
-
-_DIRECT = (FunctionNode, DisaggregateNode)

@@ -13,6 +13,7 @@ from ._sentinel import MARK
 if TYPE_CHECKING:
     from ._engine import Engine
     from ._source import Source
+    from ._stage_info import StageInfo
 
 __all__ = ["BLOCKED", "EDGE_CAPACITY", "HELD", "STARVED", "Entry", "Node"]
 
@@ -50,6 +51,7 @@ class Node:
         "feeders",
         "fill",
         "finished",
+        "info",
         "limit",
         "name",
         "next",
@@ -68,8 +70,13 @@ class Node:
         "wants_room",
     )
 
+    # What messages call it; the plan says.
+    info: StageInfo
     # Whether the event loop's thread serves it, and no worker does.
     on_loop = False
+    # Whether its free slots count as places in its queue. What waits is taken as soon as the loop or the executor runs:
+    # with the queue's own places alone, source and stage would hand over two items at a time.
+    slots_are_places = False
     # Whether the number of items it works on at once may be changed.
     adjustable = False
 
@@ -139,6 +146,8 @@ class Node:
 
     def has_place(self) -> bool:
         """Whether the source may put one more item into the queue."""
+        if self.slots_are_places:
+            return len(self.queue) + self.running < EDGE_CAPACITY + self.limit
         return len(self.queue) < EDGE_CAPACITY
 
     def drained(self) -> bool:

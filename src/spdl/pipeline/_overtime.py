@@ -6,7 +6,6 @@ import logging
 import sys
 import traceback
 from collections import deque
-from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -36,12 +35,15 @@ class Watch:
 
     __slots__ = ("attempt", "cancel", "deadline", "ended", "thread", "written_off")
 
-    def __init__(self, attempt: Attempt, deadline: float, cancel: Callable[[], object] | None) -> None:
+    def __init__(
+        self, attempt: Attempt, deadline: float, cancel: Callable[[], object] | None, thread: int | None
+    ) -> None:
         self.attempt = attempt
         self.deadline = deadline
-        # How to end the op, or None for one that runs in a worker, which must be replaced instead.
+        # How to end the op, if there is a way.
         self.cancel = cancel
-        self.thread = get_ident() if cancel is None else None
+        # The thread that it keeps to itself.
+        self.thread = thread
         self.ended = False
         self.written_off = False
 
@@ -59,9 +61,11 @@ class Overtime:
         self._watches: deque[Watch] = deque()
         self._armed = False
 
-    def begin(self, attempt: Attempt, cancel: Callable[[], object] | None = None) -> Watch:
+    def begin(
+        self, attempt: Attempt, *, cancel: Callable[[], object] | None = None, thread: int | None = None
+    ) -> Watch:
         """Watch an op that starts now."""
-        watch = Watch(attempt, monotonic() + self._seconds, cancel)
+        watch = Watch(attempt, monotonic() + self._seconds, cancel, thread)
         self._watches.append(watch)
         self._arm()
         return watch
@@ -115,7 +119,7 @@ class Overtime:
             return
         if watch.cancel is not None:
             watch.cancel()
-        else:
+        elif node.on_workers:
             engine.replace_worker(node, watch.attempt, stack)
         error = TimeoutError(f"The op took more than {self._seconds:g} seconds.{stack}")
         node.give_up(watch.attempt, error)

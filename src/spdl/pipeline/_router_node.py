@@ -33,6 +33,7 @@ class Routing(FunctionNode):
     __slots__ = ()
 
     adjustable = False
+    calls_op = False
 
     # The first stage of each path.
     paths: list[Node]
@@ -54,10 +55,11 @@ class Routing(FunctionNode):
         """Route the item. Called with the lock held."""
         if self.cancelled:
             self.slot_freed()
-        elif value.__class__ in DEFERRED:
+        elif type(value) in DEFERRED:
             self.defer(attempt, value)
-        elif not isinstance(value, int):
-            self.fail(attempt, TypeError(f"The router of {self.name!r} must return an int, got {value!r:.80}."))
+        elif not issubclass(type(value), int):
+            got = type(value).__name__
+            self.fail(attempt, TypeError(f"The router of {self.name!r} must return an int, got one of type {got}."))
         elif not 0 <= value < len(self.paths):
             last = len(self.paths) - 1
             self.fail(attempt, IndexError(f"The router of {self.name!r} must return 0 to {last}, got {value}."))

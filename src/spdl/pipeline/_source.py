@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ._dedicated import DedicatedThread
     from ._engine import Engine
     from ._node import Entry, Node
+    from ._stage_info import StageInfo
 
 __all__ = ["SOURCE", "Interruptible", "Source"]
 
@@ -48,6 +49,7 @@ class Source:
         "first",
         "following_root",
         "index",
+        "info",
         "iterable",
         "iterator",
         "name",
@@ -58,6 +60,9 @@ class Source:
         "pulling_since",
         "wants_room",
     )
+
+    # What messages call it; the plan says.
+    info: StageInfo
 
     def __init__(
         self,
@@ -100,14 +105,14 @@ class Source:
         if self.pulling or self.ended or self.on_loop or self.dedicated:
             return False
         first = self.first
-        if first is None or first.on_loop:
+        if first is None or first.slots_are_places:
             return self.has_place()
         return len(self.out) < EDGE_CAPACITY
 
     def has_place(self) -> bool:
         """Whether there is a place for one more item."""
         if self.first is not None:
-            return self.first.has_place() if self.first.on_loop else len(self.out) < EDGE_CAPACITY
+            return self.first.has_place() if self.first.slots_are_places else len(self.out) < EDGE_CAPACITY
         sink = self.engine.sink
         if len(sink.entries) < sink.size:
             return True

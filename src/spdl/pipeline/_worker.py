@@ -39,18 +39,10 @@ def serve(engine: Engine) -> None:
     except WrittenOff:
         engine.written_off -= 1
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
-        _crash(engine, error)
+        engine.crash(error)
+        engine.lock.release()
         return
     _leave(engine)
-
-
-def _crash(engine: Engine, error: BaseException) -> None:
-    """End the pipeline because of a fault of the engine's own."""
-    engine.failures.append(("engine", error))
-    engine.request_stop()
-    # Nobody holds the lock for long, so if it cannot be had it is this thread that died with it.
-    engine.lock.acquire(timeout=1.0)
-    engine.lock.release()
 
 
 # Everything is written out here: one more call per op would cost a tenth of the engine's throughput.

@@ -1,0 +1,103 @@
+"""What runs in the processes of a pool: an op on some items, each with an outcome of its own."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from multiprocessing.reduction import ForkingPickler
+from time import perf_counter, thread_time
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Done", "Raised", "pack", "work"]
+
+
+class Done(NamedTuple):
+    """What the op returned; ``several`` if these are a generator's results."""
+
+    value: bytes
+    several: bool
+
+    def unpack(self) -> Any:
+        """The value. Runs code of the user's: whatever unpickling calls."""
+        value = pickle.loads(self.value)  # noqa: S301 - from our own worker process, as all that pools exchange.
+        return iter(value) if self.several else value
+
+
+class Raised(NamedTuple):
+    """What the op raised."""
+
+    # None if the exception cannot be pickled, or not be made again from that.
+    error: bytes | None
+    description: str
+    traceback: str
+
+    def unpack(self) -> BaseException:
+        """The exception, with the worker's traceback as its cause."""
+        error: BaseException = RuntimeError(self.description)
+        if self.error is not None:
+            try:
+                error = pickle.loads(self.error)  # noqa: S301 - as above.
+            except Exception:  # noqa: BLE001 - what it needs exists in the worker only. The description says the rest.
+                error = RuntimeError(self.description)
+        error.__cause__ = WorkerTraceback(self.traceback)
+        return error
+
+
+class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an exception, and is none of its own.
+    """The traceback of an exception in another process, as text: frames cannot leave their process."""
+
+    def __str__(self) -> str:
+        return f"in a worker process\n{self.args[0]}"
+
+
+# The outcomes in the order of the items, and the wall and CPU seconds that they took together.
+Report = tuple[list[Done | Raised], float, float]
+
+
+def pack(value: object) -> bytes:
+    """Pickle as multiprocessing does, which knows how to share sockets, and the tensors of some frameworks."""
+    return bytes(ForkingPickler.dumps(value))
+
+
+def work(op: Callable[[Any], Any], items: Sequence[bytes]) -> Report:
+    """Run the op on each item. An item that fails is no matter of the others'."""
+    begin, cpu = perf_counter(), thread_time()
+    outcomes = [_outcome(op, item) for item in items]
+    return outcomes, perf_counter() - begin, thread_time() - cpu
+
+
+def _outcome(op: Callable[[Any], Any], item: bytes) -> Done | Raised:
+    try:
+        value = op(pickle.loads(item))  # noqa: S301 - as above.
+        several = isinstance(value, GeneratorType)
+        if several:
+            value = list(value)
+        elif isinstance(value, CoroutineType | AsyncGeneratorType):
+            if isinstance(value, CoroutineType):
+                value.close()
+            raise TypeError(  # noqa: TRY301 - it is told like what the op raises.
+                f"The op returned {type(value).__name__!r}, which cannot leave the process it runs in. Give an op "
+                "that returns one no executor: it then runs on the pipeline's event loop."
+            )
+        return Done(pack(value), several)
+    except BaseException as error:  # noqa: BLE001 - it is raised again where the item came from.
+        return _raised(error)
+
+
+def _raised(error: BaseException) -> Raised:
+    text = "".join(traceback.format_exception(error))
+    packed = None
+    try:
+        # Many exceptions can be pickled but not made again, since their __init__ takes other arguments than `args`.
+        packed = pack(error)
+        if type(pickle.loads(packed)) is not type(error):  # noqa: S301 - as above.
+            packed = None
+    except Exception:  # noqa: BLE001 - whatever the exception's own class does.
+        packed = None
+    return Raised(packed, "".join(traceback.format_exception_only(error)).strip(), text)
