@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._lineage import Root
 
-__all__ = ["AggregateNode", "CollateNode"]
+__all__ = ["AggregateNode", "CollateNode", "GatheringNode"]
 
 
-class _GatheringNode(Node):
+class GatheringNode(Node):
     """What both have in common: items in hand, and a flush once the input has ended."""
 
     __slots__ = ("drop_last", "flush_due", "flushed", "roots")
@@ -59,7 +59,7 @@ class _GatheringNode(Node):
         self.engine.emit(self, (Group(roots, 1), value))
 
 
-class CollateNode(_GatheringNode):
+class CollateNode(GatheringNode):
     """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
 
     __slots__ = ("batch", "n")
@@ -119,7 +119,7 @@ class CollateNode(_GatheringNode):
         return [*super().discard(), *batch]
 
 
-class AggregateNode(_GatheringNode):
+class AggregateNode(GatheringNode):
     """Calls the user's aggregator, from one thread at a time."""
 
     __slots__ = ("flushed_at_mark",)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+from ._aggregate_node import GatheringNode
+from ._function_node import FunctionNode
 from ._lineage import Group
 from ._merge_node import MergeNode
+from ._node import BLOCKED, EDGE_CAPACITY, Node
+from ._order import AHEAD
 from ._router_node import AsyncRouterNode, RouterNode, Routing
 
 if TYPE_CHECKING:
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._function_node import Attempt
     from ._lineage import Root
+    from ._source import Source
 
 __all__ = ["BatchMergeNode", "make_batch_router"]
 
@@ -44,6 +50,13 @@ class _BatchRouting(Routing):
     __slots__ = ()
 
     merge: BatchMergeNode
+
+    def has_room(self, reserved: int) -> bool:  # noqa: ARG002 - it splits one batch at a time.
+        # Looking ahead of a full path would help nobody: a batch is complete when all paths are done with it.
+        if all(len(path.queue) < EDGE_CAPACITY for path in self.paths) and self.merge.has_place_for_batch():
+            return True
+        self.wait(BLOCKED)
+        return False
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Send each path its share, be it empty. Called with the lock held."""
@@ -106,10 +119,14 @@ def _split(name: str, batch: Any, indices: Sequence[int], paths: int) -> list[li
 class BatchMergeNode(MergeNode):
     """Puts the shares of each batch together in the order of the paths, and the batches in the order of the fork."""
 
-    __slots__ = ("batches", "noted")
+    __slots__ = ("batches", "noted", "paths", "router")
+
+    router: Routing
 
     def __init__(self, engine: Engine, name: str, branches: int) -> None:
         super().__init__(engine, name, branches)
+        # The stages of each path, once they were asked for.
+        self.paths: list[list[Node]] = []
         # The batches that are under way, oldest first, with their shares.
         # None stands between two epochs.
         self.batches: deque[tuple[Group, list[_Share]] | None] = deque()
@@ -122,22 +139,38 @@ class BatchMergeNode(MergeNode):
             self.noted = True
             self.engine.waiting += 1
 
+    def has_place_for_batch(self) -> bool:
+        """Whether one more batch may be under way: not if it could only wait for an earlier one.
+
+        An op that takes long would otherwise have all later batches wait here that overtake its share.
+        """
+        if not self.paths:
+            self.paths = [_stages_between(self.router, end) for end in self.feeders]
+        return len(self.batches) < max(map(_capacity, self.paths))
+
     def ready(self) -> bool:
         if self.cancelled:
             return False
-        if self._next_branch() is not None:
-            return True
-        return (self._complete_head() is not None or self._may_pass_mark()) and self.has_room(0)
+        if self._complete_head() is not None or self._may_pass_mark():
+            return self.has_room(0)
+        return self._next_branch() is not None
 
     def turn(self) -> None:
-        while (index := self._next_branch()) is not None:
-            self.following = (index + 1) % len(self.inlets)
-            root, values = self._pop(index)
-            self._share_of(root).values += values
-            self.engine.lineage.release(root)
-        while (head := self._complete_head()) is not None and self.has_room(0):
-            self.batches.popleft()
-            self._put_together(*head)
+        # While the oldest batch finds no room the others wait in the paths, which bounds what is gathered here.
+        while True:
+            if (head := self._complete_head()) is not None:
+                if not self.has_room(0):
+                    break
+                self.batches.popleft()
+                self._put_together(*head)
+                self.engine.made_room(self.router)
+            elif (index := self._next_branch()) is not None:
+                self.following = (index + 1) % len(self.inlets)
+                root, values = self._pop(index)
+                self._share_of(root).values += values
+                self.engine.lineage.release(root)
+            else:
+                break
         if self.noted and self._complete_head() is None:
             self.noted = False
             self.engine.waiting -= 1
@@ -146,6 +179,7 @@ class BatchMergeNode(MergeNode):
             for each in range(len(self.inlets)):
                 self._pop(each)
             self.engine.emit_mark(self)
+            self.engine.made_room(self.router)
 
     def _share_of(self, root: Root) -> _Share:
         while not (isinstance(root, _Share) and root.merge is self):
@@ -179,6 +213,30 @@ class BatchMergeNode(MergeNode):
         return rubbish
 
 
+def _stages_between(router: Node, end: Node | Source) -> list[Node]:
+    found: list[Node] = []
+    pending = [end]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Node) and node is not router and node not in found:
+            found.append(node)
+            pending += node.feeders
+    return found
+
+
+def _capacity(path: list[Node]) -> float:
+    """How many batches a path can be at work on."""
+    places = EDGE_CAPACITY
+    for node in path:
+        if isinstance(node, GatheringNode):
+            # It may need any number of batches before it passes the first one on.
+            return inf
+        places += EDGE_CAPACITY + node.limit
+        if isinstance(node, FunctionNode) and node.order is not None:
+            places += AHEAD
+    return places
+
+
 def make_batch_router(
     engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode, *, on_loop: bool
 ) -> Routing:
@@ -186,4 +244,5 @@ def make_batch_router(
     make: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
     node = make(engine, name, router, len(merge.inlets))
     node.merge = merge
+    merge.router = node
     return node
