@@ -52,7 +52,7 @@ def test_the_flow_as_it_was_written(batch_size: int, tmp_path: Path) -> None:
         return tensor, cls
 
     pipeline = (
-        PipelineBuilder[Any]()
+        PipelineBuilder[Any, Any]()
         .add_source(range(len(dataset)))
         .pipe(dataset.__getitem__, concurrency=3, output_order="input")
         .aggregate(batch_size)

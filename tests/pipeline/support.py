@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
 
-def source(items: Any, **kwargs: Any) -> PipelineBuilder[Any]:
-    return PipelineBuilder[Any]().add_source(items, **kwargs)
+def source(items: Any, **kwargs: Any) -> PipelineBuilder[Any, Any]:
+    return PipelineBuilder[Any, Any]().add_source(items, **kwargs)
 
 
-def run(builder: PipelineBuilder[Any], *, num_threads: int = 4, sink: int = 3) -> list[Any]:
+def run(builder: PipelineBuilder[Any, Any], *, num_threads: int = 4, sink: int = 3) -> list[Any]:
     with builder.add_sink(sink).build(num_threads=num_threads).auto_stop() as pipeline:
         return list(pipeline.get_iterator(timeout=20))
 
@@ -59,7 +59,7 @@ def fails_at(*bad: int) -> Any:
 def build(
     source: Any = range(10), op: Any = None, *, sink: int = 3, num_threads: int = 2, **kwargs: Any
 ) -> Pipeline[Any]:
-    builder = PipelineBuilder[Any]().add_source(source)
+    builder = PipelineBuilder[Any, Any]().add_source(source)
     if op is not None:
         builder.pipe(op, **kwargs)
     return builder.add_sink(sink).build(num_threads=num_threads)

@@ -90,12 +90,12 @@ def test_nothing() -> None:
     )
     assert verdict() == "Nothing is saturated: the source's next() took 5 % of the time."
     assert verdict(stage("idle"), source=stage("src", num_emitted=0)) == "Nothing has run yet."
-    unstarted = PipelineBuilder[Any]().add_source([1]).add_sink(1).build(num_threads=1)
+    unstarted = PipelineBuilder[Any, Any]().add_source([1]).add_sink(1).build(num_threads=1)
     assert unstarted.statistics().bottleneck == "Nothing has run yet."
 
 
 def test_a_real_consumer_that_is_slow() -> None:
-    pipeline = PipelineBuilder[Any]().add_source(range(40)).pipe(lambda x: x).add_sink(2).build(num_threads=2)
+    pipeline = PipelineBuilder[Any, Any]().add_source(range(40)).pipe(lambda x: x).add_sink(2).build(num_threads=2)
     with pipeline.auto_stop():
         for _ in pipeline:
             time.sleep(0.004)

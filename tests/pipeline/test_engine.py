@@ -117,7 +117,7 @@ def make_op(stage: Stage) -> Callable[[int], Any]:  # noqa: C901 - one kind of o
 
 
 def build(items: list[int], graph: list[Stage], num_threads: int, sink: int, executor: ThreadPoolExecutor) -> Any:
-    builder = PipelineBuilder[Any]().add_source(items)
+    builder = PipelineBuilder[Any, Any]().add_source(items)
     for stage in graph:
         if stage.kind == "batch":
             builder.aggregate(3).disaggregate()

@@ -47,11 +47,11 @@ class AsyncPasses(Passes):
             yield item
 
 
-def endless(*stages: Any, size: int = 10, sink: int = 3, source: Any = None) -> PipelineConfig:
+def endless(*stages: Any, size: int = 10, sink: int = 3, source: Any = None) -> PipelineConfig[Any]:
     return PipelineConfig(SourceConfig(source or Passes(size), continuous=True), stages, SinkConfig(sink))
 
 
-def epochs(config: PipelineConfig, count: int, num_threads: int = 3) -> list[list[Any]]:
+def epochs(config: PipelineConfig[Any], count: int, num_threads: int = 3) -> list[list[Any]]:
     with build_pipeline(config, num_threads=num_threads).auto_stop() as pipeline:
         return [list(pipeline.get_iterator(timeout=20)) for _ in range(count)]
 
@@ -195,7 +195,7 @@ def test_an_endless_source_needs_no_epochs() -> None:
 
 
 def test_the_builder_passes_it_on() -> None:
-    builder = PipelineBuilder[Any]().add_source([1, 2], continuous=True).add_sink(1)
+    builder = PipelineBuilder[Any, Any]().add_source([1, 2], continuous=True).add_sink(1)
     assert "continuous=True" in repr(builder.get_config())
     with builder.build(num_threads=1).auto_stop() as pipeline:
         assert [list(pipeline) for _ in range(3)] == [[1, 2]] * 3

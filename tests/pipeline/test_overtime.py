@@ -164,10 +164,10 @@ def test_ops_in_time_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"timeout": 0}, ValueError, "`timeout` must be more than 0"),
-        ({"timeout": -1}, ValueError, "`timeout` must be finite and not negative"),
-        ({"timeout": float("nan")}, ValueError, "`timeout` must be finite"),
-        ({"timeout": "1"}, TypeError, "`timeout` must be a number"),
+        ({"timeout": 0}, ValueError, "`timeout` must be a finite number of seconds, more than 0"),
+        ({"timeout": -1}, ValueError, "`timeout` must be a finite number of seconds, more than 0"),
+        ({"timeout": float("nan")}, ValueError, "`timeout` must be a finite"),
+        ({"timeout": "1"}, TypeError, "`timeout` must be a finite number"),
         ({"on_timeout": "kill"}, ValueError, "`on_timeout` must be one of"),
     ],
 )

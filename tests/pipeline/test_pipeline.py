@@ -98,7 +98,8 @@ def test_a_failed_source_is_told_after_the_items_before_it() -> None:
     assert got == [10, 20]
     (error,) = caught.value.exceptions
     assert isinstance(error, OSError)
-    assert error.__notes__ == ["Pipeline stage: src"]
+    (note,) = error.__notes__
+    assert note.endswith(":0:src")
     with pytest.raises(PipelineFailure):
         pipeline.get_item()
     pipeline.stop()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def run(builder: PipelineBuilder[Any], **kwargs: Any) -> list[Any]:
+def run(builder: PipelineBuilder[Any, Any], **kwargs: Any) -> list[Any]:
     with builder.add_sink(1000).build(num_threads=2, **kwargs).auto_stop() as pipeline:
         return list(pipeline.get_iterator(timeout=20))
 

@@ -33,7 +33,7 @@ def burn(seconds: float) -> Any:
     return op
 
 
-def finished(builder: PipelineBuilder[Any], num_threads: int = 4) -> PipelineStatistics:
+def finished(builder: PipelineBuilder[Any, Any], num_threads: int = 4) -> PipelineStatistics:
     with builder.add_sink(3).build(num_threads=num_threads).auto_stop() as pipeline:
         for _ in pipeline:
             pass

@@ -7,6 +7,7 @@ from ._failure import PipelineFailure
 from ._pipeline import Pipeline, PipelineIterator
 from ._quarantine import FailedItem
 from ._sentinel import is_eof, is_epoch_end
+from ._stage_info import StageInfo
 from ._statistics import PipelineStatistics, StageStatistics
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "PipelineFailure",
     "PipelineIterator",
     "PipelineStatistics",
+    "StageInfo",
     "StageStatistics",
     "build_pipeline",
     "cache_iterator",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from ._build import build_pipeline
 from ._defs import Aggregate, Disaggregate, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
 from ._locate import callers_line
+from ._type_vars import T, U
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable, Sequence
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PipelineBuilder"]
 
-T = TypeVar("T")
 
-
-class PipelineBuilder(Generic[T]):
+class PipelineBuilder(Generic[T, U]):
     """Declares a pipeline stage by stage, and builds it.
 
-    Each method but `get_config` and `build` returns the builder itself.
+    Its type parameters are the items of the source and those of the pipeline. Each method but `get_config` and
+    `build` returns the builder itself.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -45,7 +45,7 @@ class PipelineBuilder(Generic[T]):
     def __init__(self) -> None:
         self._source: SourceConfig[Any] | None = None
         self._stages: list[StageConfig] = []
-        self._sink: SinkConfig | None = None
+        self._sink: SinkConfig[Any] | None = None
 
     def add_source(
         self,
@@ -107,7 +107,7 @@ class PipelineBuilder(Generic[T]):
                 ``num_threads`` of `build`, which all stages share.
             executor: Where to run a synchronous op instead of the pipeline's threads. It is not shut down. What is
                 sent to a ProcessPoolExecutor must be picklable; a generator's results come back all at once.
-            name: The stage's name in statistics and messages; by default the op's.
+            name: The stage's name in statistics and messages; by default, and if empty, the op's.
             output_order: ``"completion"`` passes results on as they come. ``"input"`` keeps the order of the input:
                 a slow item then holds back up to ``concurrency + 2`` finished ones.
             max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction` of those
@@ -211,7 +211,7 @@ class PipelineBuilder(Generic[T]):
         self._sink = SinkConfig(buffer_size)
         return self
 
-    def get_config(self) -> PipelineConfig:
+    def get_config(self) -> PipelineConfig[U]:
         """Return the declaration.
 
         Raises:
@@ -223,20 +223,50 @@ class PipelineBuilder(Generic[T]):
             raise RuntimeError(f"The pipeline has no sink: call `add_sink` first ({callers_line()}).")
         return PipelineConfig(self._source, tuple(self._stages), self._sink)
 
-    def build(self, *, num_threads: int, max_failures: MaxFailures = -1, **others: Any) -> Pipeline[Any]:
+    def build(
+        self,
+        *,
+        num_threads: int | None = None,
+        max_failures: MaxFailures = -1,
+        report_stats_interval: float = -1,
+        queue_class: None = None,
+        task_hook_factory: None = None,
+        stage_id: int = 0,
+        use_thread_output_queue: bool = False,
+    ) -> Pipeline[Any]:
         """Build the pipeline. No thread is started yet.
 
         Args:
             num_threads: How many synchronous ops may run at once, over all stages. One more thread waits for the
-                source; an event-loop thread is added if something is async.
+                source; an event-loop thread is added if something is async. By default, and with None, 4 more than
+                the cores that the process may use, so that ops that wait for data leave no core idle; at most 32.
+                What counts are the process's affinity and the CPU quota of its control groups, as in a container,
+                not the cores of the machine. No more threads are started than the stages' ``concurrency`` allows
+                to work. Several processes on one machine, such as one for each GPU, each count all cores: give
+                every one its share.
             max_failures: How many items may fail, over all stages that have no limit of their own, before the
                 pipeline fails: an int, or a `fractions.Fraction` of those tried. By default there is no limit, but a
                 pipeline of which every item failed raises all the same.
-            **others: Given to `build_pipeline`.
+            report_stats_interval: Part of the contract and not served yet: only values up to 0, which ask for no
+                reports, are accepted.
+            queue_class: Part of the contract and not served yet.
+            task_hook_factory: Part of the contract and not served yet.
+            stage_id: The number of the first stage in messages, which name stages like ``0:1:decode[4]``: pipeline,
+                stage number, name and concurrency.
+            use_thread_output_queue: Accepted for compatibility: the consumer always reads from its own thread.
 
         Raises:
             RuntimeError: If the source or the sink is missing.
-            ValueError: If ``num_threads`` is not an int of at least 1.
+            TypeError, ValueError: If an argument is not as described; the message names it.
+            NotImplementedError: If an argument that is not served yet asks for something.
         """
-        config = self.get_config()
-        return build_pipeline(config, num_threads=num_threads, max_failures=max_failures, **others)
+        return build_pipeline(
+            self.get_config(),
+            num_threads=num_threads,
+            max_failures=max_failures,
+            report_stats_interval=report_stats_interval,
+            queue_class=queue_class,
+            task_hook_factory=task_hook_factory,
+            stage_id=stage_id,
+            use_thread_output_queue=use_thread_output_queue,
+        )

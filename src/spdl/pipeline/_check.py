@@ -1,21 +1,141 @@
-"""Checks of arguments, with messages that name the argument and the user's line."""
+"""Checks of arguments, with messages that name the argument, what was got, what is accepted, and the user's line."""
 
 from __future__ import annotations
 
+import math
+import operator
+import reprlib
+from typing import NoReturn
+
 from ._locate import callers_line
 
-__all__ = ["positive"]
+__all__ = [
+    "check_flag",
+    "check_int",
+    "check_number",
+    "check_seconds",
+    "check_str",
+    "check_timeout",
+    "positive",
+    "refuse",
+    "show",
+]
+
+
+def _make_repr() -> reprlib.Repr:
+    shortened = reprlib.Repr()
+    shortened.maxstring = shortened.maxother = 100
+    return shortened
+
+
+# It also survives a `__repr__` that raises.
+_REPR = _make_repr()
+
+
+def show(value: object) -> str:
+    """What was got, shortened."""
+    return _REPR.repr(value)
+
+
+def refuse(error: type[Exception], argument: str, accepted: str, value: object, remedy: str = "") -> NoReturn:
+    """Raise an error that says all there is to say about a wrong argument."""
+    remedy = remedy and f" {remedy}"
+    raise error(f"`{argument}` must be {accepted}, got {show(value)} ({callers_line()}).{remedy}")
+
+
+def check_int(
+    argument: str, value: object, *, least: int | None, accepted: str = "", wrong_type: type[Exception] = TypeError
+) -> int:
+    """Return the value as an int, if it is one; numpy's are.
+
+    Raises:
+        ValueError: If it is smaller than ``least``.
+        wrong_type: If it is no integer. A bool is none: ``True`` workers is a mistake.
+    """
+    accepted = accepted or ("an int" if least is None else f"an int of at least {least}")
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        refuse(wrong_type, argument, accepted, value)
+    try:
+        number = operator.index(value)
+    except TypeError:  # An array, say.
+        refuse(wrong_type, argument, accepted, value)
+    if least is not None and number < least:
+        refuse(ValueError, argument, accepted, value)
+    return number
 
 
 def positive(argument: str, value: object, *, wrong_type: type[Exception] = TypeError) -> int:
-    """Return the value if it is an int of at least 1.
+    """Return the value as an int of at least 1; see `check_int`."""
+    return check_int(argument, value, least=1, wrong_type=wrong_type)
+
+
+def check_flag(argument: str, value: object) -> bool:
+    """Return the value as a bool; numpy's bools, and 0 and 1, are accepted.
 
     Raises:
-        ValueError: If it is smaller.
-        wrong_type: If it is no int. A bool is none: ``True`` workers is a mistake.
+        TypeError: If it is anything else: the string ``"False"`` would count as true.
     """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong_type(f"`{argument}` must be an int of at least 1, got {value!r} ({callers_line()}).")
-    if value < 1:
-        raise ValueError(f"`{argument}` must be an int of at least 1, got {value} ({callers_line()}).")
+    if isinstance(value, bool):
+        return value
+    if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
+        return bool(value)
+    refuse(TypeError, argument, "True or False", value)
+
+
+def check_str(argument: str, value: object) -> str:
+    """Return the value if it is a str.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    if not isinstance(value, str):
+        refuse(TypeError, argument, "a str", value)
     return value
+
+
+def check_number(argument: str, value: object, accepted: str = "a number") -> float:
+    """Return the value as a float.
+
+    Raises:
+        TypeError: If it is no number.
+        ValueError: If it is NaN.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        refuse(TypeError, argument, accepted, value)
+    try:
+        number = float(value)
+    except OverflowError:  # An int that no float can hold.
+        return math.inf
+    except (TypeError, ValueError):  # An array, say.
+        refuse(TypeError, argument, accepted, value)
+    if math.isnan(number):
+        refuse(ValueError, argument, accepted, value)
+    return number
+
+
+def check_timeout(argument: str, value: object) -> float | None:
+    """Return how many seconds to wait at most, or None for as long as it takes.
+
+    What is left of a time that was shared out may be negative: that counts as 0.
+
+    Raises:
+        TypeError: If it is no number.
+        ValueError: If it is NaN.
+    """
+    if value is None:
+        return None
+    return max(0.0, check_number(argument, value, "a number of seconds or None"))
+
+
+def check_seconds(argument: str, value: object, *, above_zero: bool) -> float:
+    """Return a finite number of seconds.
+
+    Raises:
+        TypeError: If it is no number.
+        ValueError: If it is negative, infinite or NaN; if it is 0 and must be above.
+    """
+    accepted = f"a finite number of seconds{', more than 0' if above_zero else ' of at least 0'}"
+    number = check_number(argument, value, accepted)
+    if not 0 <= number < math.inf or (above_zero and not number):
+        refuse(ValueError, argument, accepted, value)
+    return number

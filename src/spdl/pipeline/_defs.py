@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
-from ._check import positive
+from ._check import check_flag, check_int, check_str, positive, refuse
 from ._locate import callers_line
-from ._op import name_of, place_of
+from ._op import is_async, name_of, place_of
 from ._policy import BEAR_ALL, FailurePolicy, MaxFailures, OnFailure, check_policy
+from ._type_vars import T, U
 
 if TYPE_CHECKING:
     from ._overtime import OnTimeout
@@ -38,9 +40,6 @@ __all__ = [
     "StageConfig",
 ]
 
-T = TypeVar("T")
-U = TypeVar("U")
-
 
 class _Subscriptable(Protocol):
     """A list, a dict, a data set: anything with ``__getitem__``."""
@@ -52,6 +51,7 @@ Op: TypeAlias = Callable[[Any], Any] | _Subscriptable
 
 OutputOrder: TypeAlias = Literal["completion", "input"]
 _ORDERS = ("completion", "input")
+_STAGES = "a stage, as made by Pipe, Aggregate, Disaggregate or PathVariants"
 
 
 class Aggregator(ABC, Generic[T, U]):
@@ -103,12 +103,27 @@ class Collate(Aggregator[T, list[T]]):
         return f"collate({self.n})"
 
 
+def _set(record: object, **checked: object) -> None:
+    """Store what was checked, in the form that the rest relies on."""
+    for name, value in checked.items():
+        # The way that a frozen record offers for its own initialisation.
+        object.__setattr__(record, name, value)
+
+
+def _as_tuple(argument: str, accepted: str, value: object) -> tuple[Any, ...]:
+    # The letters of a string are never what was meant.
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        refuse(TypeError, argument, accepted, value)
+    return tuple(value)
+
+
 @dataclass(frozen=True)
 class SourceConfig(Generic[T]):
     """Where the items come from; see `PipelineBuilder.add_source`.
 
     Raises:
         ValueError: If ``source`` can be iterated neither by ``for`` nor by ``async for``.
+        TypeError: If a flag is neither True nor False.
     """
 
     source: Iterable[T] | AsyncIterable[T]
@@ -116,21 +131,41 @@ class SourceConfig(Generic[T]):
     dedicated_thread: bool = False
 
     def __post_init__(self) -> None:
-        if not hasattr(self.source, "__iter__") and not hasattr(self.source, "__aiter__"):
-            raise ValueError(
-                f"`source` must be an iterable or an async iterable, got {type(self.source).__name__} "
-                f"({callers_line()}). If it is a function that makes one, call it."
-            )
+        # Python looks for these on the type: a class with `__iter__` is not itself iterable.
+        kind = type(self.source)
+        if getattr(kind, "__iter__", None) is None and getattr(kind, "__aiter__", None) is None:
+            refuse(ValueError, "source", "an iterable or an async iterable", self.source, _how_to_iterate(self.source))
+        _set(
+            self,
+            continuous=check_flag("continuous", self.continuous),
+            dedicated_thread=check_flag("dedicated_thread", self.dedicated_thread),
+        )
 
     def __repr__(self) -> str:
         flags = [name for name in ("continuous", "dedicated_thread") if getattr(self, name)]
         options = "".join(f", {name}=True" for name in flags)
+        if isinstance(self.source, GeneratorType | AsyncGeneratorType):
+            return f"source({place_of(self.source)}{options})"
         return f"source({type(self.source).__qualname__} at 0x{id(self.source):x}{options})"
+
+
+def _how_to_iterate(source: object) -> str:
+    if isinstance(source, type):
+        return "Make an instance of it."
+    if callable(source):
+        return "If it is a function that makes one, call it."
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+        return "For a map-style data set, add `range(len(dataset))` as the source and the data set by `pipe`."
+    return ""
 
 
 @dataclass(frozen=True)
 class PipeConfig(Generic[T, U]):
-    """A stage that applies an op to each item. Make it with `Pipe`, which checks the arguments."""
+    """A stage that applies an op to each item. Make it with `Pipe`.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as `PipelineBuilder.pipe` describes it.
+    """
 
     name: str
     op: Callable[[T], U]
@@ -138,6 +173,26 @@ class PipeConfig(Generic[T, U]):
     executor: Executor | None = None
     output_order: OutputOrder = "completion"
     policy: FailurePolicy = BEAR_ALL
+
+    def __post_init__(self) -> None:
+        op = _as_function(self.op)
+        if self.output_order not in _ORDERS:
+            refuse(ValueError, "output_order", f"one of {_ORDERS}", self.output_order)
+        if self.executor is not None:
+            if not isinstance(self.executor, Executor):
+                refuse(TypeError, "executor", "a concurrent.futures.Executor or None", self.executor)
+            if is_async(op):
+                remedy = f"The op of stage {self.name!r} is async, so it runs on the event loop."
+                refuse(ValueError, "executor", "None for an async op", self.executor, remedy)
+        if not isinstance(self.policy, FailurePolicy):
+            refuse(TypeError, "policy", "a FailurePolicy", self.policy)
+        _set(
+            self,
+            name=check_str("name", self.name),
+            op=op,
+            concurrency=positive("concurrency", self.concurrency),
+            policy=check_policy(self.policy),
+        )
 
     def __repr__(self) -> str:
         parts = [f"concurrency={self.concurrency}"]
@@ -155,30 +210,57 @@ class PipeConfig(Generic[T, U]):
         return f"{self.name}({', '.join(parts)})"
 
 
+def _as_function(op: object) -> Callable[[Any], Any]:
+    if callable(op):
+        return op
+    function: object = getattr(op, "__getitem__", None)
+    if not callable(function):
+        called = isinstance(op, CoroutineType | GeneratorType | AsyncGeneratorType)
+        remedy = "Pass the function itself, not what it returned." if called else ""
+        refuse(TypeError, "op", "callable or have `__getitem__`", op, remedy)
+    return function
+
+
 @dataclass(frozen=True)
-class AggregateConfig(Generic[T, U]):
-    """A stage that gathers items. Make it with `Aggregate`."""
+class AggregateConfig(Generic[T]):
+    """A stage that gathers items. Make it with `Aggregate`.
+
+    Raises:
+        TypeError: If the op is no Aggregator, the name no str or the flag neither True nor False.
+    """
 
     name: str
-    op: Aggregator[T, U]
+    op: Aggregator[Any, T]
     drop_last: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.op, Aggregator):
+            refuse(TypeError, "op", "an Aggregator", self.op)
+        _set(self, name=check_str("name", self.name), drop_last=check_flag("drop_last", self.drop_last))
 
     def __repr__(self) -> str:
         return self.name
 
 
 @dataclass(frozen=True)
-class DisaggregateConfig:
-    """A stage that emits the elements of each item one by one. Make it with `Disaggregate`."""
+class DisaggregateConfig(Generic[T]):
+    """A stage that emits the elements of each item one by one. Make it with `Disaggregate`.
+
+    Raises:
+        TypeError: If the name is no str.
+    """
 
     name: str = "disaggregate"
 
+    def __post_init__(self) -> None:
+        check_str("name", self.name)
+
     def __repr__(self) -> str:
         return self.name
 
 
 @dataclass(frozen=True)
-class SinkConfig:
+class SinkConfig(Generic[T]):
     """The buffer that the consumer reads from.
 
     Raises:
@@ -188,19 +270,20 @@ class SinkConfig:
     buffer_size: int
 
     def __post_init__(self) -> None:
-        positive("buffer_size", self.buffer_size, wrong_type=ValueError)
+        _set(self, buffer_size=positive("buffer_size", self.buffer_size, wrong_type=ValueError))
 
     def __repr__(self) -> str:
         return f"sink(buffer_size={self.buffer_size})"
 
 
 @dataclass(frozen=True)
-class PathVariantsConfig:
+class PathVariantsConfig(Generic[T]):
     """A fork: a router says which path an item takes, and the paths' results are merged. Made by `PathVariants`.
 
     Raises:
-        TypeError: If the router is not callable, or a path holds something that is no stage.
-        ValueError: If there is no path, or an empty one.
+        TypeError: If the paths are no sequence of sequences, the name no str or the flag neither True nor False.
+        ValueError: If the router is not callable, there is no path, or one is empty or holds something that is no
+            stage.
     """
 
     name: str
@@ -210,20 +293,25 @@ class PathVariantsConfig:
 
     def __post_init__(self) -> None:
         if not callable(self.router):
-            raise ValueError(  # noqa: TRY004 - the public contract.
-                f"`router` must be callable, got {self.router!r} ({callers_line()})."
-            )
-        if not self.paths:
-            raise ValueError(f"`paths` must hold at least one path, got none ({callers_line()}).")
-        for index, path in enumerate(self.paths):
-            if not path:
-                raise ValueError(f"`paths[{index}]` must hold at least one stage, got none ({callers_line()}).")
-            for stage in path:
-                if not isinstance(stage, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig):
-                    raise ValueError(  # noqa: TRY004 - the public contract.
-                        f"`paths[{index}]` must hold stages (Pipe, Aggregate, Disaggregate, PathVariants), got "
-                        f"{type(stage).__name__} ({callers_line()})."
-                    )
+            refuse(ValueError, "router", "callable", self.router)
+        paths = []
+        for index, path in enumerate(_as_tuple("paths", "a sequence of sequences of stages", self.paths)):
+            argument = f"paths[{index}]"
+            stages = _as_tuple(argument, "a sequence of stages", path)
+            if not stages:
+                refuse(ValueError, argument, "a sequence of at least one stage", path)
+            for place, stage in enumerate(stages):
+                if not _is_stage(stage):
+                    refuse(ValueError, f"{argument}[{place}]", _STAGES, stage)
+            paths.append(stages)
+        if not paths:
+            refuse(ValueError, "paths", "a sequence of at least one path", self.paths)
+        _set(
+            self,
+            name=check_str("name", self.name),
+            paths=tuple(paths),
+            batched=check_flag("batched", self.batched),
+        )
 
     def __repr__(self) -> str:
         batched = ", batched=True" if self.batched else ""
@@ -234,36 +322,65 @@ class PathVariantsConfig:
         return "\n".join(lines)
 
 
-StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any, Any] | DisaggregateConfig | PathVariantsConfig
+StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any] | PathVariantsConfig[Any]
+
+
+def _is_stage(value: object) -> bool:
+    """Whether it is one of the records that declare a stage."""
+    return isinstance(value, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig)
 
 
 @dataclass(frozen=True)
 class MergeConfig:
-    """Several pipelines in place of a source. Made by `Merge`."""
+    """Several pipelines in place of a source. Made by `Merge`.
 
-    pipeline_configs: tuple[PipelineConfig, ...]
+    Raises:
+        TypeError: If it is no sequence of `PipelineConfig`.
+        ValueError: If there is none.
+        NotImplementedError: If ``op`` is given.
+    """
+
+    pipeline_configs: tuple[PipelineConfig[Any], ...]
+    op: None = None
 
     def __post_init__(self) -> None:
-        if not self.pipeline_configs:
-            raise ValueError(f"`pipeline_configs` must hold at least one pipeline, got none ({callers_line()}).")
-        for index, config in enumerate(self.pipeline_configs):
+        configs = _as_tuple("pipeline_configs", "a sequence of PipelineConfig", self.pipeline_configs)
+        if not configs:
+            refuse(ValueError, "pipeline_configs", "a sequence of at least one PipelineConfig", self.pipeline_configs)
+        for index, config in enumerate(configs):
             if not isinstance(config, PipelineConfig):
-                raise TypeError(
-                    f"`pipeline_configs[{index}]` must be a PipelineConfig, got {type(config).__name__} "
-                    f"({callers_line()}). A builder's `get_config()` makes one."
-                )
+                remedy = "A builder's `get_config()` makes one." if hasattr(config, "get_config") else ""
+                refuse(TypeError, f"pipeline_configs[{index}]", "a PipelineConfig", config, remedy)
+        if self.op is not None:
+            raise NotImplementedError(f"`op` is not served yet, got {self.op!r} ({callers_line()}). Leave it out.")
+        _set(self, pipeline_configs=configs)
 
     def __repr__(self) -> str:
         return "\n".join(["merge", *(_indented(config, 2) for config in self.pipeline_configs)])
 
 
 @dataclass(frozen=True)
-class PipelineConfig:
-    """A whole pipeline: a source or merged pipelines, the stages in order, and a sink."""
+class PipelineConfig(Generic[T]):
+    """A whole pipeline: a source or merged pipelines, the stages in order, and a sink.
+
+    Raises:
+        TypeError: If one of them is something else.
+    """
 
     src: SourceConfig[Any] | MergeConfig
     pipes: Sequence[StageConfig]
-    sink: SinkConfig
+    sink: SinkConfig[T]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.src, SourceConfig | MergeConfig):
+            refuse(TypeError, "src", "a SourceConfig or what Merge makes", self.src)
+        pipes = _as_tuple("pipes", "a sequence of stages", self.pipes)
+        for index, stage in enumerate(pipes):
+            if not _is_stage(stage):
+                refuse(TypeError, f"pipes[{index}]", _STAGES, stage)
+        if not isinstance(self.sink, SinkConfig):
+            refuse(TypeError, "sink", "a SinkConfig", self.sink)
+        _set(self, pipes=pipes)
 
     def __repr__(self) -> str:
         return "\n".join(["PipelineConfig", *(_indented(part, 2) for part in (self.src, *self.pipes, self.sink))])
@@ -289,30 +406,13 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
     on_timeout: OnTimeout = "report",
 ) -> PipeConfig[Any, Any]:
     """Declare a stage that applies ``op`` to each item; see `PipelineBuilder.pipe`."""
-    if callable(op):
-        function = op
-    elif hasattr(op, "__getitem__"):
-        function = op.__getitem__
-    else:
-        raise TypeError(
-            f"`op` must be callable or have `__getitem__`, got {type(op).__name__} {op!r:.80} ({callers_line()})."
-        )
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"`name` must be a str, got {name!r} ({callers_line()}).")
-    if output_order not in _ORDERS:
-        raise ValueError(f"`output_order` must be one of {_ORDERS}, got {output_order!r} ({callers_line()}).")
-    if executor is not None and not isinstance(executor, Executor):
-        raise TypeError(
-            f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__} ({callers_line()})."
-        )
-    return PipeConfig(
-        name_of(function) if name is None else name,
-        function,
-        positive("concurrency", concurrency),
-        executor,
-        output_order,
-        check_policy(FailurePolicy(max_failures, retries, retry_delay, on_failure, timeout, on_timeout)),
-    )
+    function = _as_function(op)
+    policy = FailurePolicy(max_failures, retries, retry_delay, on_failure, timeout, on_timeout)
+    return PipeConfig(_named(name, name_of(function)), function, concurrency, executor, output_order, policy)
+
+
+def _named(name: object, default: str) -> str:
+    return default if name is None else check_str("name", name) or default
 
 
 def Aggregate(  # noqa: N802 - as Pipe.
@@ -320,19 +420,16 @@ def Aggregate(  # noqa: N802 - as Pipe.
     /,
     *,
     drop_last: bool = False,
-) -> AggregateConfig[Any, Any]:
+) -> AggregateConfig[Any]:
     """Declare a stage that gathers items; see `PipelineBuilder.aggregate`."""
+    op: Aggregator[Any, Any]
     if isinstance(input, Aggregator):
-        op: Aggregator[Any, Any] = input
-    elif isinstance(input, int):
-        op = Collate(input)
+        op = input
     else:
-        raise TypeError(
-            f"The argument of `aggregate` must be an int or an Aggregator, got {type(input).__name__} "
-            f"({callers_line()})."
-        )
+        op = Collate(check_int("input", input, least=1, accepted="an int of at least 1 or an Aggregator"))
+    flag = check_flag("drop_last", drop_last)
     name = repr(op) if type(op) is Collate else type(op).__name__
-    return AggregateConfig(f"aggregate(op={name}, drop_last={drop_last})", op, drop_last)
+    return AggregateConfig(f"aggregate(op={name}, drop_last={flag})", op, flag)
 
 
 def PathVariants(  # noqa: N802 - as Pipe.
@@ -340,19 +437,29 @@ def PathVariants(  # noqa: N802 - as Pipe.
     paths: Sequence[Sequence[StageConfig]],
     name: str | None = None,
     batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
-) -> PathVariantsConfig:
+) -> PathVariantsConfig[Any]:
     """Declare a fork; see `PipelineBuilder.path_variants`."""
-    return PathVariantsConfig(name or "path_variants", router, tuple(map(tuple, paths)), batched)
+    # The record makes tuples of the paths.
+    return PathVariantsConfig(_named(name, "path_variants"), router, paths, batched)  # type: ignore[arg-type]
 
 
-def Merge(pipeline_configs: Sequence[PipelineConfig]) -> MergeConfig:  # noqa: N802 - as Pipe.
+def Merge(pipeline_configs: Sequence[PipelineConfig[Any]], op: None = None) -> MergeConfig:  # noqa: N802 - as Pipe.
     """Declare that several pipelines take the place of a source.
 
     Their items are passed on as they come, one from each in turn. Their sinks are ignored.
+
+    Args:
+        pipeline_configs: The pipelines, at least one.
+        op: Part of the contract and not served yet.
+
+    Raises:
+        TypeError, ValueError: If there is no pipeline, or one is something else.
+        NotImplementedError: If ``op`` is given.
     """
-    return MergeConfig(tuple(pipeline_configs))
+    # The record makes a tuple of them.
+    return MergeConfig(pipeline_configs, op)  # type: ignore[arg-type]
 
 
-def Disaggregate() -> DisaggregateConfig:  # noqa: N802 - as Pipe.
+def Disaggregate() -> DisaggregateConfig[Any]:  # noqa: N802 - as Pipe.
     """Declare a stage that emits the elements of each item; see `PipelineBuilder.disaggregate`."""
     return DisaggregateConfig()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from inspect import isasyncgenfunction, iscoroutinefunction
+from types import CodeType
 from typing import Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -24,11 +25,24 @@ def name_of(op: object) -> str:
 
 
 def place_of(op: object) -> str:
-    """What a function is called and where it is written, without its contents."""
+    """What a function is called and where it is written, without its contents.
+
+    Of a class that is its ``__init__``, of an object with ``__call__`` that method, of a generator the function.
+    """
     function = _unwrapped(op)
-    name = str(getattr(function, "__qualname__", type(function).__qualname__))
-    code = getattr(function, "__code__", None)
-    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
+    described = function if hasattr(function, "__qualname__") else type(function)
+    if isinstance(function, type):
+        code = _code_of(vars(function).get("__init__"))
+    else:
+        code = _code_of(function) or _code_of(getattr(type(function), "__call__", None))  # noqa: B004 - its code.
+    place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
+    return f"{described.__qualname__}{place}"
+
+
+def _code_of(function: object) -> CodeType | None:
+    found = (getattr(function, name, None) for name in ("__code__", "gi_code", "ag_code"))
+    # A mock has an attribute of any name.
+    return next((code for code in found if isinstance(code, CodeType)), None)
 
 
 def is_async(op: object) -> bool:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from ._locate import callers_line
+from ._check import check_int, check_seconds, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,8 +78,11 @@ class Tally:
             tried = failures + sum(node.completed for node in self.nodes)
             if tried < _ENOUGH or failures * limit.denominator <= limit.numerator * tried:
                 return None
-            share = 100 * failures / tried
-            return f"failed {failures} times out of {tried} invocations ({share:.1f} %), more than {limit}"
+            share, threshold = 100 * failures / tried, float(100 * limit)
+            return (
+                f"failed {failures} times out of {tried} invocations ({share:.1f}%), which exceeds the threshold "
+                f"({threshold:.1f}%)"
+            )
         if 0 <= limit < failures:
             return f"failed {failures} times, which exceeds the threshold ({limit})"
         return None
@@ -92,46 +95,31 @@ def check_max_failures(value: object) -> MaxFailures:
         TypeError: If it is neither an int nor a Fraction. A float is refused because 1.0 could mean one or all.
         ValueError: If it is a Fraction outside (0, 1].
     """
+    accepted = "an int (negative: no limit) or a fractions.Fraction above 0 and at most 1"
     if _is_fraction(value):
         if not 0 < value <= 1:
-            raise ValueError(
-                f"`max_failures` as a Fraction must be above 0 and at most 1, got {value} ({callers_line()})."
-            )
+            refuse(ValueError, "max_failures", accepted, value)
         return value
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"`max_failures` must be an int (negative: no limit) or a fractions.Fraction, got {value!r} "
-            f"({callers_line()})."
-        )
-    return value
+    return check_int("max_failures", value, least=None, accepted=accepted)
 
 
 def check_policy(policy: FailurePolicy) -> FailurePolicy:
-    """Return the policy, if its values are what `PipelineBuilder.pipe` says.
+    """Return the policy in the form that the engine relies on, if its values are what `PipelineBuilder.pipe` says.
 
     Raises:
         TypeError, ValueError: If one of them is not.
     """
-    retries: object = policy.retries
-    if isinstance(retries, bool) or not isinstance(retries, int):
-        raise TypeError(f"`retries` must be an int of at least 0, got {retries!r} ({callers_line()}).")
-    if retries < 0:
-        raise ValueError(f"`retries` must be an int of at least 0, got {retries} ({callers_line()}).")
-    _check_seconds("retry_delay", policy.retry_delay)
-    if policy.timeout is not None and _check_seconds("timeout", policy.timeout) == 0:
-        raise ValueError(f"`timeout` must be more than 0 seconds, got {policy.timeout} ({callers_line()}).")
+    if policy is BEAR_ALL:
+        return policy
     if policy.on_timeout not in _ON_TIMEOUT:
-        raise ValueError(f"`on_timeout` must be one of {_ON_TIMEOUT}, got {policy.on_timeout!r} ({callers_line()}).")
+        refuse(ValueError, "on_timeout", f"one of {_ON_TIMEOUT}", policy.on_timeout)
     if policy.on_failure is not None and not callable(policy.on_failure):
-        raise TypeError(f"`on_failure` must be callable, got {type(policy.on_failure).__name__} ({callers_line()}).")
-    if policy.max_failures is not None:
-        check_max_failures(policy.max_failures)
-    return policy
-
-
-def _check_seconds(argument: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"`{argument}` must be a number of seconds, got {value!r} ({callers_line()}).")
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"`{argument}` must be finite and not negative, got {value} ({callers_line()}).")
-    return value
+        refuse(TypeError, "on_failure", "callable or None", policy.on_failure)
+    return FailurePolicy(
+        None if policy.max_failures is None else check_max_failures(policy.max_failures),
+        check_int("retries", policy.retries, least=0),
+        check_seconds("retry_delay", policy.retry_delay, above_zero=False),
+        policy.on_failure,
+        None if policy.timeout is None else check_seconds("timeout", policy.timeout, above_zero=True),
+        policy.on_timeout,
+    )
