@@ -1,0 +1,285 @@
+"""Ops in a ProcessPoolExecutor of the user's."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+from tests.pipeline.support import run, source
+
+from spdl.pipeline import PipelineFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Counting(ProcessPoolExecutor):
+    """Counts what is submitted to it."""
+
+    submitted = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        self.submitted += 1
+        return super().submit(fn, *args, **kwargs)
+
+
+class CodedError(Exception):
+    """An exception that pickles only because it says how."""
+
+    def __init__(self, code: int, path: str) -> None:
+        super().__init__(f"code {code} at {path}")
+        self.code, self.path = code, path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CodedError, (self.code, self.path)
+
+
+class UnpicklableError(Exception):
+    """An exception like most with an own `__init__`: made again from `args`, it misses an argument."""
+
+    def __init__(self, code: int, path: str) -> None:
+        super().__init__(f"code {code} at {path}")
+
+
+class Sealed:
+    """Refuses to be pickled."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("sealed")
+
+
+class Trap:
+    """Can be pickled, but not be made again."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _snap, ()
+
+
+def _snap() -> NoReturn:
+    raise ValueError("snap")
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def short_or_long(x: int) -> int:
+    time.sleep(0.02 if x % 50 == 0 else 0.0)
+    return x
+
+
+def raise_on_one(make: Callable[[], BaseException], x: int) -> int:
+    if x == 1:
+        raise make()
+    return x
+
+
+def coded() -> BaseException:
+    return CodedError(7, "here")
+
+
+def unpicklable() -> BaseException:
+    return UnpicklableError(7, "here")
+
+
+def sealed_on_one(x: int) -> Any:
+    return Sealed() if x == 1 else x
+
+
+def trap_on_one(x: int) -> Any:
+    return Trap() if x == 1 else x
+
+
+async def answer(x: int) -> int:
+    return x
+
+
+def coroutine_on_one(x: int) -> Any:
+    return answer(x) if x == 1 else x
+
+
+def upto(x: int) -> Iterator[int]:
+    yield from range(x)
+
+
+def returns_upto(x: int) -> Iterator[int]:
+    return upto(x)
+
+
+def die_on_one(x: int) -> int:
+    if x == 1:
+        os._exit(1)
+    return x
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+        # Both processes start now, since they outlive the tests that use them.
+        for started in [executor.submit(time_taking, 0.5) for _ in range(2)]:
+            started.result()
+        yield executor
+
+
+def failures_of(
+    op: Callable[[Any], Any], pool: ProcessPoolExecutor, items: Any = range(4), **options: Any
+) -> tuple[list[Any], Any]:
+    """What comes out, and the only failure."""
+    stage = source(items).pipe(op, executor=pool, concurrency=2, output_order="input", **options)
+    with stage.add_sink(2).build(num_threads=2).auto_stop() as pipeline:
+        got = list(pipeline.get_iterator(timeout=60))
+    (failed,) = pipeline.failures()
+    assert failed.positions == (1,)
+    return got, failed
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("make", "shown"),
+        [(functools.partial(ValueError, "bad"), "ValueError: bad"), (coded, "CodedError: code 7 at here")],
+    )
+    def test_type_message_and_traceback_of_the_worker(
+        self, make: Callable[[], BaseException], shown: str, pool: ProcessPoolExecutor
+    ) -> None:
+        got, failed = failures_of(functools.partial(raise_on_one, make), pool)
+        assert got == [0, 2, 3]
+        assert failed.error.endswith(shown)
+        # The line that raised, in the worker.
+        assert "raise make()" in failed.traceback
+
+    def test_the_exception_itself_reaches_the_user(self, pool: ProcessPoolExecutor) -> None:
+        op = functools.partial(raise_on_one, coded)
+        pipeline = source(range(9)).pipe(op, executor=pool, max_failures=0).add_sink(1).build(num_threads=1)
+        with pytest.raises(PipelineFailure) as caught:
+            list(pipeline.get_iterator(timeout=60))
+        cause = caught.value.exceptions[0].__cause__
+        assert isinstance(cause, CodedError)
+        assert (cause.code, cause.path) == (7, "here")
+        assert "raise make()" in str(cause.__cause__)
+        pipeline.stop()
+
+    def test_an_exception_that_cannot_be_made_again_is_described(self, pool: ProcessPoolExecutor) -> None:
+        """Left to the pool it would end the pool."""
+        got, failed = failures_of(functools.partial(raise_on_one, unpicklable), pool)
+        assert got == [0, 2, 3]
+        assert "UnpicklableError: code 7 at here" in failed.error
+        assert "raise make()" in failed.traceback
+
+    def test_stop_iteration_is_a_failure_like_others(self, pool: ProcessPoolExecutor) -> None:
+        got, failed = failures_of(functools.partial(raise_on_one, StopIteration), pool)
+        assert (got, failed.error) == ([0, 2, 3], "StopIteration")
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_what_is_no_exception_fails_the_pipeline(
+        self, error: type[BaseException], pool: ProcessPoolExecutor
+    ) -> None:
+        op = functools.partial(raise_on_one, error)
+        pipeline = source(range(9)).pipe(op, executor=pool).add_sink(1).build(num_threads=1)
+        with pytest.raises(PipelineFailure) as caught:
+            list(pipeline.get_iterator(timeout=60))
+        assert isinstance(caught.value.exceptions[0].__cause__, error)
+        pipeline.stop()
+
+    @pytest.mark.parametrize(
+        ("op", "items", "message"),
+        [
+            (same, [0, Sealed(), 2], "sealed"),
+            (same, [0, Trap(), 2], "snap"),
+            (sealed_on_one, range(3), "sealed"),
+            (trap_on_one, range(3), "snap"),
+            (coroutine_on_one, range(3), "cannot leave the process"),
+        ],
+        ids=["item to send", "item to receive", "result to send", "result to receive", "coroutine"],
+    )
+    def test_what_cannot_cross_fails_alone(
+        self, op: Callable[[Any], Any], items: Any, message: str, pool: ProcessPoolExecutor
+    ) -> None:
+        got, failed = failures_of(op, pool, items)
+        assert got == [0, 2]
+        assert message in failed.error
+
+    def test_an_op_that_cannot_be_sent_is_told_at_the_start(self, pool: ProcessPoolExecutor) -> None:
+        pipeline = source(range(3)).pipe(lambda x: x, name="mine", executor=pool).add_sink(1).build(num_threads=1)
+        with pytest.raises(TypeError, match=r"Stage .*mine.*: the op cannot be sent .*top level of a module"):
+            pipeline.start()
+
+    def test_a_process_that_dies_fails_the_pipeline(self) -> None:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+            pipeline = source(range(10)).pipe(die_on_one, executor=executor).add_sink(1).build(num_threads=1)
+            with pytest.raises(PipelineFailure) as caught:
+                list(pipeline.get_iterator(timeout=60))
+            assert type(caught.value.exceptions[0]).__name__ == "BrokenProcessPool"
+            pipeline.stop()
+
+
+class TestHandOvers:
+    def test_short_ops_share_one(self) -> None:
+        with Counting(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+            stage = source(range(600)).pipe(same, executor=executor, concurrency=16, output_order="input")
+            assert run(stage) == list(range(600))
+            assert executor.submitted < 400
+
+    def test_whatever_the_duration_nothing_is_lost(self, pool: ProcessPoolExecutor) -> None:
+        stage = source(range(300)).pipe(short_or_long, executor=pool, concurrency=16)
+        assert sorted(run(stage)) == list(range(300))
+
+    def test_no_item_waits_for_more(self, pool: ProcessPoolExecutor) -> None:
+        more = threading.Event()
+
+        def slow_source() -> Iterator[int]:
+            yield 0
+            more.wait(timeout=60)
+            yield 1
+
+        builder = source(slow_source()).pipe(same, executor=pool, concurrency=8).add_sink(1)
+        with builder.build(num_threads=1).auto_stop() as pipeline:
+            assert pipeline.get_item(timeout=60) == 0
+            more.set()
+            assert pipeline.get_item(timeout=60) == 1
+
+    @pytest.mark.parametrize("op", [upto, returns_upto])
+    def test_generators_come_back_whole(self, op: Callable[[int], Any], pool: ProcessPoolExecutor) -> None:
+        stage = source(range(5)).pipe(op, executor=pool, concurrency=3, output_order="input")
+        assert run(stage) == [y for x in range(5) for y in range(x)]
+
+    def test_retries_and_drops(self, pool: ProcessPoolExecutor) -> None:
+        op = functools.partial(raise_on_one, ValueError)
+        _, failed = failures_of(op, pool, retries=2, retry_delay=0.001)
+        assert failed.attempts == 3
+        assert run(source([1, None, 2]).pipe(same, executor=pool, output_order="input")) == [1, 2]
+
+    def test_a_straggler_is_given_up_and_the_others_go_on(self, pool: ProcessPoolExecutor) -> None:
+        stage = source([0.0, 1.0, 0.0, 0.0]).pipe(
+            time_taking, executor=pool, concurrency=8, timeout=0.3, on_timeout="drop", output_order="input"
+        )
+        with stage.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
+            assert list(pipeline.get_iterator(timeout=60)) == [0.0, 0.0, 0.0]
+            (failed,) = pipeline.failures()
+        assert failed.positions == (1,)
+
+    def test_statistics_count_the_time_in_the_worker(self, pool: ProcessPoolExecutor) -> None:
+        stage = source([0.05] * 6).pipe(time_taking, executor=pool, concurrency=6, name="sleep").add_sink(9)
+        with stage.build(num_threads=1).auto_stop() as pipeline:
+            assert len(list(pipeline.get_iterator(timeout=60))) == 6
+        (sleep,) = [each for each in pipeline.statistics().stages if "sleep" in each.name]
+        # Six ops of 50 ms on two processes: what they waited for a process is not theirs.
+        assert 0.3 <= sleep.busy_seconds < 0.6
+
+    def test_epochs_pass_through(self, pool: ProcessPoolExecutor) -> None:
+        builder = source([1, 2, 3], continuous=True).pipe(upto, executor=pool, concurrency=4).add_sink(3)
+        with builder.build(num_threads=1).auto_stop() as pipeline:
+            for _ in range(3):
+                assert sorted(pipeline) == [0, 0, 0, 1, 1, 2]
+
+
+def time_taking(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
