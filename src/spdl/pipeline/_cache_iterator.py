@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, TypeVar
 
-from ._check import positive
+from ._check import check_flag, check_int, positive, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,20 +40,24 @@ def cache_iterator(
         The items themselves, not copies: what is changed in place stays changed the next time.
 
     Raises:
-        TypeError, ValueError: At the call, if a number is not an int of at least 1 (``num_caches``), or smaller than
-            those that it must not be smaller than.
+        TypeError, ValueError: At the call, if an argument is not as described; the message names it.
 
     Example:
         >>> from spdl.pipeline import cache_iterator
         >>> list(cache_iterator(range(100), 2, return_caches_after=3, stop_after=8))
         [0, 1, 2, 0, 1, 0, 1, 0]
     """
-    positive("num_caches", num_caches)
-    taken = num_caches if return_caches_after is None else return_caches_after
-    if taken < num_caches:
-        raise ValueError(f"`return_caches_after` must be at least `num_caches` ({num_caches}), got {taken}.")
-    if stop_after is not None and stop_after < taken:
-        raise ValueError(f"`stop_after` must be at least {taken}, the items taken from the source, got {stop_after}.")
+    kind = type(src)
+    if not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
+        refuse(TypeError, "src", "an iterable", src)
+    num_caches = taken = positive("num_caches", num_caches)
+    if return_caches_after is not None:
+        accepted = f"None or an int of at least `num_caches` ({num_caches})"
+        taken = check_int("return_caches_after", return_caches_after, least=num_caches, accepted=accepted)
+    if stop_after is not None:
+        accepted = f"None or an int of at least {taken}, the items taken from the source"
+        stop_after = check_int("stop_after", stop_after, least=taken, accepted=accepted)
+    delete_src = check_flag("delete_src", delete_src)
     source = _remembering(iter(src), num_caches, taken)
     if not delete_src:
         source = _keeping(src, source)

@@ -117,7 +117,7 @@ def _as_tuple(argument: str, accepted: str, value: object) -> tuple[Any, ...]:
     return tuple(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SourceConfig(Generic[T]):
     """Where the items come from; see `PipelineBuilder.add_source`.
 
@@ -159,7 +159,7 @@ def _how_to_iterate(source: object) -> str:
     return ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PipeConfig(Generic[T, U]):
     """A stage that applies an op to each item. Make it with `Pipe`.
 
@@ -221,7 +221,7 @@ def _as_function(op: object) -> Callable[[Any], Any]:
     return function
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AggregateConfig(Generic[T]):
     """A stage that gathers items. Make it with `Aggregate`.
 
@@ -242,7 +242,7 @@ class AggregateConfig(Generic[T]):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DisaggregateConfig(Generic[T]):
     """A stage that emits the elements of each item one by one. Make it with `Disaggregate`.
 
@@ -259,7 +259,7 @@ class DisaggregateConfig(Generic[T]):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SinkConfig(Generic[T]):
     """The buffer that the consumer reads from.
 
@@ -276,7 +276,7 @@ class SinkConfig(Generic[T]):
         return f"sink(buffer_size={self.buffer_size})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PathVariantsConfig(Generic[T]):
     """A fork: a router says which path an item takes, and the paths' results are merged. Made by `PathVariants`.
 
@@ -330,7 +330,7 @@ def _is_stage(value: object) -> bool:
     return isinstance(value, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MergeConfig:
     """Several pipelines in place of a source. Made by `Merge`.
 
@@ -359,7 +359,7 @@ class MergeConfig:
         return "\n".join(["merge", *(_indented(config, 2) for config in self.pipeline_configs)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PipelineConfig(Generic[T]):
     """A whole pipeline: a source or merged pipelines, the stages in order, and a sink.
 

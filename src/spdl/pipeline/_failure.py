@@ -49,18 +49,22 @@ class PipelineFailure(ExceptionGroup[Exception]):
         disk on fire
     """
 
-    def __new__(cls, failures: Sequence[tuple[str, BaseException]]) -> Self:
+    def __new__(cls, errs: Sequence[tuple[str, BaseException]]) -> Self:
         """Gather the failures, sorted by stage name.
 
         Args:
-            failures: ``(stage name, exception)`` pairs. An exception that is no `Exception` (`KeyboardInterrupt`,
+            errs: ``(stage name, exception)`` pairs. An exception that is no `Exception` (`KeyboardInterrupt`,
                 `SystemExit`) is wrapped in a `RuntimeError` whose cause it is, so that ``except Exception`` sees it.
         """
-        exceptions = [_as_exception(error) for _, error in sorted(failures, key=lambda failure: failure[0])]
+        exceptions = [_as_exception(error) for _, error in sorted(errs, key=lambda failure: failure[0])]
         return super().__new__(cls, "pipeline stages failed", exceptions)
 
-    def __init__(self, failures: Sequence[tuple[str, BaseException]]) -> None:  # noqa: ARG002 - __new__ took them.
+    def __init__(self, errs: Sequence[tuple[str, BaseException]]) -> None:  # noqa: ARG002 - __new__ took them.
         super().__init__("pipeline stages failed", list(self.exceptions))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default it would be made anew of its message. Processes hand exceptions over as pickles.
+        return PipelineFailure, ([("", error) for error in self.exceptions],), self.__dict__ or None
 
     def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]
         """Build the part that ``except*`` or ``split`` leaves."""

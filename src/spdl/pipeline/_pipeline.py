@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import inf
 from threading import TIMEOUT_MAX, Lock, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from . import _lifetime
-from ._check import positive
+from ._check import check_str, check_timeout, positive, refuse
 from ._lineage import Group
 from ._locate import callers_line
 from ._sentinel import EPOCH_END
@@ -56,15 +57,24 @@ class Pipeline(Generic[T]):
         self._observed = False
         self._starting = Lock()
 
-    def start(self, *, timeout: float | None = None) -> None:  # noqa: ARG002 - starting waits for nothing.
+    def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
         """Start the threads.
 
         Args:
             timeout: Accepted for compatibility. Starting does not wait for anything.
+            **kwargs: Only ``daemon`` is accepted, for compatibility, and without effect but a warning: all threads
+                are daemons, and are stopped before the interpreter exits.
 
         Raises:
             RuntimeError: If it was started before. A pipeline runs once.
+            TypeError, ValueError: If the timeout is no number or NaN, or another argument is given.
         """
+        check_timeout("timeout", timeout)
+        if unknown := kwargs.keys() - {"daemon"}:
+            raise TypeError(f"start() got an unexpected keyword argument {min(unknown)!r} ({callers_line()}).")
+        if kwargs:
+            message = "`daemon` has no effect: the pipeline's threads are daemons and are stopped at the exit."
+            warnings.warn(message, stacklevel=2)
         with self._starting:
             if self._started:
                 raise RuntimeError("The pipeline was already started. A pipeline runs once: build another one.")
@@ -86,13 +96,15 @@ class Pipeline(Generic[T]):
         only asks the pipeline to stop, since the op cannot wait for itself.
 
         Args:
-            timeout: Seconds to wait for running ops; None waits 10. A source that blocks is not waited for: its
-                thread is a daemon and ends when the source returns.
+            timeout: Seconds to wait for running ops; None waits 10, and less than 0 is as 0. A source that blocks is
+                not waited for: its thread is a daemon and ends when the source returns.
 
         Raises:
+            TypeError, ValueError: If the timeout is no number, or NaN.
             TimeoutError: If an op still runs then; the message shows where. `stop` may be called again.
             PipelineFailure: If a stage failed and no reader was told; at most once.
         """
+        timeout = check_timeout("timeout", timeout)
         if not self._started:
             return
         engine = self._engine
@@ -101,7 +113,7 @@ class Pipeline(Generic[T]):
         if engine.is_mine():
             engine.request_stop()
             return
-        seconds = _lifetime.STOP_SECONDS if timeout is None else max(0.0, timeout)
+        seconds = _lifetime.STOP_SECONDS if timeout is None else timeout
         deadline = monotonic() + seconds
         alive = _lifetime.end_threads(engine, seconds)
         elsewhere = engine.await_executors(deadline)
@@ -112,8 +124,7 @@ class Pipeline(Generic[T]):
             self._observed = True
             raise failure
 
-    @contextmanager
-    def auto_stop(self, *, timeout: float | None = None) -> Iterator[Self]:
+    def auto_stop(self, *, timeout: float | None = None) -> AbstractContextManager[Self]:
         """Start the pipeline, and stop it at the end of the ``with`` block.
 
         Args:
@@ -122,7 +133,13 @@ class Pipeline(Generic[T]):
         Raises:
             PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence; if the pipeline
                 could not be stopped, a note on it says so.
+            TypeError, ValueError: If the timeout is no number, or NaN.
         """
+        # Checked here and not where the block is entered, which is inside contextlib.
+        return self._auto_stop(check_timeout("timeout", timeout))
+
+    @contextmanager
+    def _auto_stop(self, timeout: float | None) -> Iterator[Self]:
         self.start()
         try:
             yield self
@@ -139,16 +156,17 @@ class Pipeline(Generic[T]):
         """Return the next item, and start the pipeline if it was not.
 
         Args:
-            timeout: Seconds to wait; None waits as long as it takes, 0 looks once.
+            timeout: Seconds to wait; None waits as long as it takes, 0 (or less) looks once.
 
         Raises:
+            TypeError, ValueError: If the timeout is no number, or NaN.
             TimeoutError: If there is none in time.
             EOFError: If there will be none, because the source is exhausted or the pipeline was stopped; or, with a
                 continuous source, if an epoch has ended. The next read then begins the next one.
             PipelineFailure: If there will be none because a stage failed. Repeated reads raise it again.
         """
         entries = self._engine.sink.entries
-        deadline = _deadline(timeout)
+        deadline = inf if timeout is None else _deadline(check_timeout("timeout", timeout))
         while True:
             try:
                 root, value = entries.popleft()
@@ -179,9 +197,13 @@ class Pipeline(Generic[T]):
         Leaving a loop and iterating anew goes on where the first stopped; nothing is lost.
 
         Args:
-            timeout: Seconds to wait for each item; None waits as long as it takes.
+            timeout: Seconds to wait for each item, after which ``next`` raises TimeoutError and may be called again;
+                None waits as long as it takes.
+
+        Raises:
+            TypeError, ValueError: If the timeout is no number, or NaN.
         """
-        return PipelineIterator(self, timeout)
+        return PipelineIterator(self, check_timeout("timeout", timeout))
 
     def __iter__(self) -> PipelineIterator[T]:
         return self.get_iterator()
@@ -207,17 +229,20 @@ class Pipeline(Generic[T]):
         Raises:
             ValueError: If there is no such stage or more than one, if it works on one item at a time by its nature
                 (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
-            TypeError: If ``concurrency`` is no int.
+            TypeError: If ``stage`` is no str or ``concurrency`` no int.
         """
-        positive("concurrency", concurrency)
+        check_str("stage", stage)
+        concurrency = positive("concurrency", concurrency)
         engine = self._engine
         found = [node for node in engine.nodes if node.name == stage]
         if len(found) != 1:
-            names = sorted({node.name for node in engine.nodes})
-            raise ValueError(f"{len(found)} stages are called {stage!r}; the names are {names} ({callers_line()}).")
+            names = sorted({node.name for node in engine.nodes if node.adjustable})
+            remedy = f"{len(found)} stages are called so."
+            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
         (node,) = found
         if not node.adjustable:
-            raise ValueError(f"Stage {stage!r} works on one item at a time by its nature ({callers_line()}).")
+            remedy = "That one works on one item at a time by its nature."
+            refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
         with self._inside(), engine.lock:
             engine.set_limit(node, concurrency)
 
@@ -360,7 +385,7 @@ class PipelineIterator(Interruptible, Generic[T]):
 
 
 def _deadline(timeout: float | None) -> float:
-    return inf if timeout is None else monotonic() + max(0.0, timeout)
+    return inf if timeout is None else monotonic() + timeout
 
 
 def _describe_stragglers(engine: Engine, threads: list[Thread], elsewhere: int) -> str:
