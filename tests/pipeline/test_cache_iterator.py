@@ -54,7 +54,10 @@ def test_the_source_is_dropped_once_it_is_not_needed(*, delete_src: bool) -> Non
             r"`return_caches_after` must be None or an int of at least `num_caches` \(3\), got 2",
         ),
         ({"num_caches": 3, "stop_after": 2}, "`stop_after` must be None or an int of at least 3, "),
-        ({"num_caches": 3, "return_caches_after": 5, "stop_after": 4}, "`stop_after` must be None or an int of at least 5, "),
+        (
+            {"num_caches": 3, "return_caches_after": 5, "stop_after": 4},
+            "`stop_after` must be None or an int of at least 5, ",
+        ),
     ],
 )
 def test_mistakes_are_told_at_the_call(arguments: dict[str, Any], message: str) -> None:
