@@ -62,6 +62,8 @@ class GatheringNode(Node):
 class CollateNode(GatheringNode):
     """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
 
+    offers = True
+
     __slots__ = ("batch", "n")
 
     def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
@@ -74,6 +76,14 @@ class CollateNode(GatheringNode):
             return False
         passes_on = self.flush_due or self.queue[0] is MARK or len(self.batch) + 1 == self.n
         return not passes_on or self.has_room(0)
+
+    def offer(self, root: Root, value: Any) -> bool:
+        if self.cancelled or len(self.batch) + 1 == self.n:
+            return False
+        self.roots.append(root)
+        self.batch.append(value)
+        self.completed += 1
+        return True
 
     def turn(self) -> None:
         # Its work takes no time, so it is short of items whenever it is not short of room.

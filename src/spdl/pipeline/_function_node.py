@@ -65,7 +65,7 @@ class FunctionNode(Node):
     # Whether whoever takes a turn calls the op right there.
     calls_op = True
 
-    __slots__ = ("direct", "due", "expand", "order", "overtime", "parked", "policy", "tally")
+    __slots__ = ("direct", "due", "expand", "overtime", "parked", "policy", "tally")
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class FunctionNode(Node):
         # The result is an iterator whatever its type.
         self.expand = expand
         self.overtime = None if policy.timeout is None else Overtime(self, policy.timeout, policy.on_timeout)
-        self.plain = order is None and not expand and not policy.retries and self.overtime is None
+        self.plain = not expand and not policy.retries and self.overtime is None
         # Nothing has to be known of an op beyond its item until it has ended.
         self.direct = self.calls_op and self.overtime is None
         self.parked: deque[Parked] = deque()
@@ -105,7 +105,7 @@ class FunctionNode(Node):
         if self.queue[0] is MARK:
             return not self.running and self.has_room(0)
         order = self.order
-        if order is not None and len(order.tickets) >= self.limit + AHEAD:
+        if order is not None and not order.has_place(self.limit):
             self.wait(HELD)
             return False
         under_way = self.running - len(self.parked)

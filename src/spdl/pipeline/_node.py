@@ -12,6 +12,8 @@ from ._sentinel import MARK
 
 if TYPE_CHECKING:
     from ._engine import Engine
+    from ._lineage import Root
+    from ._order import Order
     from ._source import Source
     from ._stage_info import StageInfo
 
@@ -56,6 +58,7 @@ class Node:
         "name",
         "next",
         "op",
+        "order",
         "out",
         "overdue",
         "plain",
@@ -77,6 +80,8 @@ class Node:
     # Whether its free slots count as places in its queue. What waits is taken as soon as the loop or the executor runs:
     # with the queue's own places alone, source and stage would hand over two items at a time.
     slots_are_places = False
+    # Whether `offer` may take an item that would wait in the queue otherwise.
+    offers = False
     # Whether the number of items it works on at once may be changed.
     adjustable = False
 
@@ -94,7 +99,9 @@ class Node:
         self.feeders: list[Node | Source] = []
         self.out: deque[Entry] = deque()
         self.room = 0
-        # A plain node's op returns one result, which may leave at once: workers run it without a detour.
+        # What keeps its results in the order of its input, if anything does.
+        self.order: Order | None = None
+        # A plain node's op returns one result: workers run it without a detour.
         self.plain = False
         self.finished = False
         self.cancelled = False
@@ -138,6 +145,10 @@ class Node:
 
     def ready(self) -> bool:
         """Whether a worker could take a turn now."""
+        raise NotImplementedError
+
+    def offer(self, root: Root, value: Any) -> bool:
+        """Take an item on its way to the empty queue, if no more than that is to be done now."""
         raise NotImplementedError
 
     def turn(self) -> None:

@@ -45,6 +45,20 @@ class Order:
         self.tickets.append(ticket)
         return ticket
 
+    def has_place(self, limit: int) -> bool:
+        """Whether a stage with this limit may admit one more item."""
+        return len(self.tickets) < limit + AHEAD
+
+    def take_alone(self, ticket: Ticket) -> bool:
+        """End a ticket whose only result may leave at once, and no other's with it; False if that is not so."""
+        tickets = self.tickets
+        if tickets[0] is not ticket:
+            return False
+        if len(tickets) > 1 and (tickets[1].done or tickets[1].results):
+            return False
+        tickets.popleft()
+        return True
+
     def is_head(self, ticket: Ticket) -> bool:
         """Whether the ticket's results may leave at once."""
         return self.tickets[0] is ticket

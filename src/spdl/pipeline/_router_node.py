@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from ._async_node import AsyncNode
+from ._check import show
 from ._function_node import DEFERRED, FunctionNode
 from ._node import BLOCKED, EDGE_CAPACITY
 from ._policy import BEAR_ALL
@@ -53,23 +55,35 @@ class Routing(FunctionNode):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Route the item. Called with the lock held."""
+        if type(value) in DEFERRED and not self.cancelled:
+            self.defer(attempt, value)
+            return
+        path: int | Exception = value
+        if type(value) is not int:
+            # What it is made of is the user's: it is asked without the lock.
+            self.engine.release_to_user()
+            path = self._as_int(value)
+            self.engine.lock.acquire()
         if self.cancelled:
             self.slot_freed()
-        elif type(value) in DEFERRED:
-            self.defer(attempt, value)
-        elif not issubclass(type(value), int):
-            got = type(value).__name__
-            self.fail(attempt, TypeError(f"The router of {self.name!r} must return an int, got one of type {got}."))
-        elif not 0 <= value < len(self.paths):
+        elif isinstance(path, Exception):
+            self.fail(attempt, path)
+        elif not 0 <= path < len(self.paths):
             last = len(self.paths) - 1
-            self.fail(attempt, IndexError(f"The router of {self.name!r} must return 0 to {last}, got {value}."))
+            self.fail(attempt, IndexError(f"The router of {self.name!r} must return 0 to {last}, got {path}."))
         else:
             self.completed += 1
             self.emitted += 1
-            path = self.paths[value]
-            path.queue.append((attempt.root, attempt.item))
-            self.engine.arrived(path)
+            following = self.paths[path]
+            following.queue.append((attempt.root, attempt.item))
+            self.engine.arrived(following)
             self.slot_freed()
+
+    def _as_int(self, value: object) -> int | Exception:
+        try:
+            return int(operator.index(value))  # type: ignore[arg-type]
+        except Exception:  # noqa: BLE001 - whatever an `__index__` raises.
+            return TypeError(f"The router of {self.name!r} must return an int, got {show(value)}.")
 
     def fail(self, attempt: Attempt, error: BaseException) -> None:
         """Fail the pipeline. Called with the lock held."""

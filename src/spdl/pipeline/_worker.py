@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._function_node import DEFERRED, Attempt
 from ._node import STARVED
+from ._order import Ticket
 from ._overtime import WrittenOff
 from ._sentinel import MARK
 
@@ -61,6 +62,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
     idle = engine.idle
     engine.permits -= 1
     cpu = 0.0
+    ticket: Any = None
     while True:
         if node.plain and not (root is None and node.queue[0] is MARK):
             if root is None:
@@ -68,6 +70,12 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
             if TYPE_CHECKING:
                 assert isinstance(node, FunctionNode)
             node.running += 1
+            order = node.order
+            if order is None:
+                ticket = None
+            else:
+                ticket = Ticket()
+                order.tickets.append(ticket)
             function = node.op
             sampled = not node.completed & node.cpu_mask
             if idle and not engine.waking:
@@ -85,7 +93,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                 end = perf_counter()
                 acquire()
                 node.busy_seconds += end - begin
-                node.fail(Attempt(root, value, None, 1), error)
+                node.fail(Attempt(root, value, ticket, 1), error)
                 break
             end = perf_counter()
             if sampled:
@@ -95,7 +103,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
             if sampled:
                 node.add_cpu(end - begin, cpu)
             if value is None or value.__class__ in DEFERRED or node.cancelled:
-                node.finish(Attempt(root, value, None, 1), value)
+                node.finish(Attempt(root, value, ticket, 1), value)
                 break
             node.running -= 1
             node.completed += 1
@@ -104,19 +112,28 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                 node.waiting_for = STARVED
                 node.waiting_since = end
             following = node.next
-            if following is None:
-                engine.sink.put((root, value))
-                break
-            if (
-                following.plain
-                and not following.queue
-                and following.running < following.limit
-                and following.running + len(following.out) < following.room
-            ):
-                node = following
-                continue
-            node.out.append((root, value))
-            engine.arrived(following)
+            if order is None or order.take_alone(ticket):
+                if following is None:
+                    engine.sink.put((root, value))
+                    break
+                if (
+                    following.plain
+                    and not following.queue
+                    and following.running < following.limit
+                    and following.running + len(following.out) < following.room
+                    and (following.order is None or following.order.has_place(following.limit))
+                ):
+                    node = following
+                    continue
+                if following.offers and not following.queue and following.offer(root, value):
+                    break
+                node.out.append((root, value))
+                engine.arrived(following)
+            else:
+                for entry in order.finish(ticket, (root, value)):
+                    engine.emit(node, entry)
+                if following is None:
+                    break
         else:
             node.turn()
             following = node.next
@@ -165,6 +182,7 @@ def pull(engine: Engine, source: Source) -> None:
             and not first.queue
             and first.running < first.limit
             and first.running + len(first.out) < first.room
+            and (first.order is None or first.order.has_place(first.limit))
         ):
             _carry(engine, first, source.admit(), hand)
         else:
