@@ -2,21 +2,83 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["available_cores"]
 
-_QUOTA = "/sys/fs/cgroup/cpu.max"
+# Where the file system is looked at.
+_ROOT = "/"
 
 
 def available_cores() -> float:
-    """The number of cores: the process's affinity, bounded by its control group's CPU quota (cgroup v2)."""
+    """The number of cores: the process's affinity, bounded by the CPU quotas of its control groups.
+
+    The quota of a group bounds all groups in it, so the least one counts, from the process's own group up to the
+    outermost that can be seen. Both versions of control groups are read, the quotas anew at each call.
+    """
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    for read_quota, folder in _find_groups(_ROOT):
+        try:
+            quota, period = read_quota(folder)
+            cores = min(cores, int(quota) / int(period)) if int(quota) > 0 else cores
+        except (OSError, ValueError, ZeroDivisionError):
+            # There is no such file in the outermost group; "max" and -1 stand for no quota.
+            continue
+    return cores
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is a tenth of what importing spdl.pipeline costs.
+        return file.read()
+
+
+def _read_quota(folder: str) -> list[str]:
+    return _read(f"{folder}/cpu.max").split()
+
+
+def _read_quota_of_version_1(folder: str) -> list[str]:
+    return [_read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")]
+
+
+# A process stays in its group, and looking for it takes longer than all the rest.
+@functools.cache
+def _find_groups(root: str) -> list[tuple[Callable[[str], list[str]], str]]:
+    """The folders of all groups that the process is in, directly or not, and how to read their quotas."""
     try:
-        with open(_QUOTA, encoding="ascii") as file:  # noqa: PTH123 - pathlib is a tenth of what importing spdl.pipeline costs.
-            quota, period = file.read().split()
-        return cores if quota == "max" else min(cores, int(quota) / int(period))
+        # Such as "0::/system.slice/job" (version 2), or "4:cpu,cpuacct:/docker/0123" (version 1).
+        lines = [line.split(":", 2) for line in _read(f"{root}proc/self/cgroup").splitlines()]
+        groups = {controller: path for _, controllers, path in lines for controller in controllers.split(",")}
+        found: list[tuple[Callable[[str], list[str]], str]] = []
+        for line in _read(f"{root}proc/self/mountinfo").splitlines():
+            # Such as "31 23 0:28 /docker/0123 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu".
+            mount, _, kind = line.partition(" - ")
+            _, _, _, mounted, mount_point, *_ = mount.split(" ")
+            version, _, options = kind.split(" ", 2)
+            top = f"{root}{mount_point[1:]}".rstrip("/")
+            if version == "cgroup2" and "" in groups:
+                found += [(_read_quota, folder) for folder in _climb(groups[""], mounted, top)]
+            elif version == "cgroup" and "cpu" in groups and "cpu" in options.split(","):
+                found += [(_read_quota_of_version_1, folder) for folder in _climb(groups["cpu"], mounted, top)]
     except (OSError, ValueError):
-        return cores
+        return []
+    return found
+
+
+def _climb(group: str, mounted: str, top: str) -> list[str]:
+    """The folders of a group and of those around it, given which group is mounted and where.
+
+    In a container the process's own group may be mounted as if there were none around it, while its path is still told
+    as the machine sees it; or the path begins at the container's own group, too.
+    """
+    mounted = mounted.rstrip("/")
+    path = group.removeprefix(mounted) if f"{group}/".startswith(f"{mounted}/") else ""
+    # A group outside of those that can be seen is told as "/../0123".
+    names = [] if "/.." in path else [name for name in path.split("/") if name]
+    return ["/".join([top, *names[:depth]]) for depth in range(len(names), -1, -1)]
