@@ -1,14 +1,18 @@
-"""What the engine itself costs: items per second through stages that do nothing, and efficiency where they sleep.
+"""What the engine costs: items per second, time of a single item, efficiency where ops sleep, unrest beside it.
 
-Claims, with `add_sink(100)`, measured beside the released reference (spdl 0.8.0) in one alternating run, each round in
-a process of its own, medians:
+Claims, each measured beside what it names in one alternating run, each round in a process of its own, medians of the
+rounds; `_engine_rows.py` has the marks:
 
-* 3 no-op stages of concurrency 4 on 8 threads: at least 100 times the reference's items per second;
-* three graphs of sleeping stages: at least 0.95 of min(c_i / d_i, threads / sum d_i), where c_i is a stage's
-  concurrency and d_i its op's duration measured alone, and nobody overtaken by more than the items in flight.
+* stages that do nothing pass a multiple of the items per second that the released reference (spdl 0.8.0) passes, and
+  on an executor of the user's half of what bare `submit` and callback do;
+* a single item is through in a fraction of the reference's time;
+* sleeping stages reach min(c_i / d_i, threads / sum d_i), where c_i is a stage's concurrency and d_i its op's duration
+  measured alone, and nobody is overtaken by more than the items in flight;
+* the steps of a training loop run as evenly as beside one bare thread that does the loader's work.
 
-Run it as `python benchmarks/engine.py [--rounds N] [--json FILE]`. The reference is installed into an environment of
-its own in the user's cache; where that fails the benchmark says so and measures this project alone.
+Run it as `python benchmarks/engine.py [--rows ROW...] [--rounds N] [--json FILE]`. The reference is installed into an
+environment of its own in the user's cache; where that fails the benchmark says so and measures the others alone.
+`scripts/speed_table.py` makes the README's table of the recorded run.
 """
 
 from __future__ import annotations
@@ -19,107 +23,131 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from _engine_work import SLEEPING
+from _engine_rows import OURS, REFERENCE, ROWS
+from spdl._cores import available_cores
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
 from spdl.cli._provenance import provenance
 
-WORK = Path(__file__).with_name("_engine_work.py")
-OURS, REFERENCE = "spdl-turbo", "spdl 0.8.0"
+if TYPE_CHECKING:
+    from _engine_rows import Claim, Row, Work
 
-# Items per round, ours and the reference's: half a second of work, and of sleeping graphs enough to forget the start.
-ROWS: dict[str, tuple[int, int]] = {
-    "3 no-op stages": (150_000, 2_000),
-    "3 no-op stages in input order": (60_000, 2_000),
-    "3 no-op stages and aggregate(32)": (120_000, 2_000),
-    "1 async stage": (40_000, 4_000),
-    **dict.fromkeys(SLEEPING, (3_000, 1_500)),
-}
-RATIO_MARK = 100.0
-SHARE_MARK = 0.95
-# Slots of the stages, 2 places in each of the queues between them: what can be ahead of an item.
-IN_FLIGHT = {work: sum(slots) + 2 * len(slots) for work, (_, slots, _) in SLEEPING.items()}
+WORK = Path(__file__).with_name("_engine_work")
+
+Figures = dict[str, float]
 
 
-def run(command: tuple[str, ...], work: str, n: int) -> dict[str, Any]:
-    """Measure one round in a process of its own."""
-    done = subprocess.run([*command, str(WORK), work, str(n)], check=True, capture_output=True, text=True)
+def run(command: tuple[str, ...], work: Work) -> dict[str, Any]:
+    """Do one piece of work in a process of its own."""
+    done = subprocess.run([*command, WORK, json.dumps(work)], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{work} failed (exit status {done.returncode}):\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 
-def medians(rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """The median of each figure; of `overtaken_by_at_most`, the largest."""
-    summary = {key: median(each[key] for each in rounds) for key in rounds[0]}
-    summary["overtaken_by_at_most"] = max(each["overtaken_by_at_most"] for each in rounds)
-    return summary
+def measure(row: Row, rounds: int, reference: tuple[str, ...] | None) -> dict[str, Figures]:
+    """Let the contenders work in turns; return the median of each figure, and the worst of what none may exceed."""
+    commands = {name: (sys.executable,) if name != REFERENCE else reference for name in row.works}
+    found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
+    for _ in range(rounds):
+        calibration = run((sys.executable,), {"work": "training.calibrate"}) if row.calibrated else {}
+        for name, each in found.items():
+            each.append(run(commands[name] or (), row.works[name] | calibration))
+    return {
+        name: {
+            key: (max if key.startswith("overtaken") else median)(figures[key] for figures in each) for key in each[0]
+        }
+        for name, each in found.items()
+    }
 
 
-def compare(row: dict[str, Any]) -> dict[str, Any]:
-    """Add how many times as many items we pass as the reference does, where it ran."""
-    if REFERENCE in row:
-        row["ratio"] = row[OURS]["items_per_second"] / row[REFERENCE]["items_per_second"]
-    return row
+def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict[str, Any] | None:
+    """Compare our figure with the mark; None where the contender beside it did not run."""
+    if claim.beside is not None and claim.beside not in contenders:
+        return None
+    value = contenders[OURS][claim.figure]
+    if claim.beside is not None:
+        value /= contenders[claim.beside][claim.figure]
+    met = None
+    if judged and claim.mark is not None:
+        met = value >= claim.mark if claim.relation == "at least" else value <= claim.mark
+    return {
+        "figure": claim.figure,
+        "beside": claim.beside,
+        "value": value,
+        "relation": claim.relation,
+        "mark": claim.mark,
+        "met": met,
+    }
 
 
-def describe(work: str, row: dict[str, Any]) -> str:
-    """One line for a row."""
-    ours = row[OURS]
-    words = [f"{work}: {ours['items_per_second']:,.0f} items/s"]
-    if "ratio" in row:
-        words.append(f"{REFERENCE} {row[REFERENCE]['items_per_second']:,.0f}, ratio {row['ratio']:.1f}")
-    if work in SLEEPING:
-        words.append(f"{ours['share_of_bound']:.3f} of the bound {ours['bound']:,.0f}")
-        words.append(f"overtaken by at most {ours['overtaken_by_at_most']:.0f}")
-    return "; ".join(words)
-
-
-def judge(work: str, row: dict[str, Any]) -> list[str]:
-    """The claims that a row does not bear out."""
-    ours = row[OURS]
-    missed = []
-    if work == "3 no-op stages" and row.get("ratio", RATIO_MARK) < RATIO_MARK:
-        missed.append(f"{work}: {row['ratio']:.1f} times the reference, mark {RATIO_MARK:.0f}")
-    if work in SLEEPING and ours["share_of_bound"] < SHARE_MARK:
-        missed.append(f"{work}: {ours['share_of_bound']:.3f} of the bound, mark {SHARE_MARK}")
-    if work in SLEEPING and ours["overtaken_by_at_most"] > IN_FLIGHT[work]:
-        missed.append(f"{work}: overtaken by {ours['overtaken_by_at_most']}, in flight {IN_FLIGHT[work]}")
-    return missed
+def describe(row: dict[str, Any]) -> str:
+    """Some lines for a row: what each contender did, and what became of the claims."""
+    lines = [row["title"]]
+    for name, figures in row["contenders"].items():
+        shown = ", ".join(
+            f"{key} {value:,.4g}" if value < 1 else f"{key} {value:,.1f}" for key, value in figures.items()
+        )
+        lines.append(f"  {name}: {shown}")
+    for claim in row["claims"]:
+        what = claim["figure"] + (f" / {claim['beside']}" if claim["beside"] else "")
+        mark = "no mark" if claim["mark"] is None else f"mark {claim['relation']} {claim['mark']:.4g}"
+        verdict = {True: "met", False: "MISSED", None: "not judged"}[claim["met"]]
+        lines.append(f"  {what} = {claim['value']:.4g}, {mark}: {verdict}")
+    return "\n".join(lines)
 
 
 def main() -> int:
     """Run the rounds, print and write the outcome; the exit status says whether the claims hold."""
-    parser = argparse.ArgumentParser(description="Measure the engine's overhead and efficiency.")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds per row (default: %(default)s)")
+    cores = available_cores()
+    default = [key for key, row in ROWS.items() if row.cores <= cores]
+    parser = argparse.ArgumentParser(
+        description="Measure the engine's overhead and efficiency.",
+        epilog="rows: " + "; ".join(f"{key}: {row.title}" for key, row in ROWS.items()),
+    )
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        choices=ROWS,
+        default=default,
+        metavar="ROW",
+        help="which rows (default: all that the number of cores is enough for)",
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per row (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
 
-    contenders: dict[str, tuple[str, ...]] = {OURS: (sys.executable,)}
-    absent = None
+    reference = absent = None
     try:
-        contenders[REFERENCE] = reference_environment(Console()).command
+        reference = reference_environment(Console()).command
     except PeerUnavailable as reason:
         absent = str(reason)
         print(f"{REFERENCE} is left out: {absent}")
 
     rows: dict[str, dict[str, Any]] = {}
-    missed: list[str] = []
-    for work, sizes in ROWS.items():
-        rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
-        for _ in range(options.rounds):
-            for (name, command), n in zip(contenders.items(), sizes, strict=False):
-                rounds[name].append(run(command, work, n))
-        rows[work] = compare({name: medians(each) for name, each in rounds.items()})
-        print(describe(work, rows[work]), flush=True)
-        missed += judge(work, rows[work])
-    for line in missed:
-        print(f"MISSED {line}")
+    for key in options.rows:
+        row = ROWS[key]
+        contenders = measure(row, options.rounds, reference)
+        claims = [judge(claim, contenders, judged=row.cores <= cores) for claim in row.claims]
+        rows[key] = {
+            "title": row.title,
+            "beside": row.beside,
+            "shown": row.figures,
+            "works": row.works,
+            "contenders": contenders,
+            "claims": [claim for claim in claims if claim],
+        }
+        print(describe(rows[key]), flush=True)
     if options.json:
         result = {"provenance": provenance(), "rounds": options.rounds, "absent": absent, "rows": rows}
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result, indent=1) + "\n")
+    missed = [row["title"] for row in rows.values() if any(claim["met"] is False for claim in row["claims"])]
+    for title in missed:
+        print(f"MISSED {title}")
     return 1 if missed else 0
 
 

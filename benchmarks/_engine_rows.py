@@ -1,0 +1,204 @@
+"""What the engine's benchmark measures: each row's work, who does it, and what is claimed of the outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OURS, REFERENCE, BARE = "spdl-turbo", "spdl 0.8.0", "bare"
+
+ITEMS = ("items_per_second",)
+SPREAD = ("p50_microseconds", "p99_microseconds")
+
+Work = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one of our figures is to be, by itself or divided by another contender's.
+
+    Attributes:
+        figure: Its name.
+        relation: How the figure, or the quotient, is to stand to the mark.
+        mark: None if it is only reported.
+        beside: The contender it is divided by; None takes the figure itself.
+    """
+
+    figure: str
+    relation: Literal["at least", "at most"]
+    mark: float | None
+    beside: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        title: What it measures, in words and Markdown.
+        figures: Which figures the table shows of every contender.
+        works: For each contender what it is to do, as `_engine_work` takes it.
+        claims: What the outcome is judged by.
+        beside: What else than the reference it is compared with, in words.
+        calibrated: Whether the works take how many turns make a millisecond.
+        cores: With fewer, the row is left out unless it is asked for, and nothing is claimed.
+    """
+
+    title: str
+    figures: tuple[str, ...]
+    works: dict[str, Work]
+    claims: tuple[Claim, ...] = ()
+    beside: str = ""
+    calibrated: bool = False
+    cores: int = 1
+
+
+def _streaming(
+    title: str, items: tuple[int, int], mark: float, *, bare: tuple[str, Work] | None = None, **arguments: Any
+) -> Row:
+    work = {"work": "stream.pipeline", "stages": 3, "concurrency": 4, "threads": 8, **arguments}
+    works = {OURS: work | {"items": items[0]}, REFERENCE: work | {"items": items[1]}}
+    if bare:
+        works[BARE] = bare[1]
+    claim = Claim("items_per_second", "at least", mark, REFERENCE)
+    return Row(title, ITEMS, works, (claim,), bare[0] if bare else "")
+
+
+def _sleeping(
+    title: str,
+    items: tuple[int, int],
+    seconds: list[float],
+    slots: list[int],
+    threads: int,
+    *,
+    mark: float | None = 0.95,
+) -> Row:
+    work = {"work": "sleeping.pipeline", "seconds": seconds, "slots": slots, "threads": threads}
+    works = {OURS: work | {"items": items[0]}, REFERENCE: work | {"items": items[1]}}
+    claims = (
+        Claim("share_of_bound", "at least", mark),
+        # An op that sleeps for less than a thread's turn at the GIL may be overtaken by many.
+        Claim("overtaken_share_of_in_flight", "at most", mark and 1.0),
+    )
+    return Row(title, ITEMS, works, claims, "bound")
+
+
+def _sleeping_alike(length: str, seconds: float, threads: int, items: tuple[int, int], mark: float | None) -> Row:
+    title = f"3 stages sleeping {length}, concurrency 4, {threads} threads"
+    return _sleeping(title, items, [seconds] * 3, [4] * 3, threads, mark=mark)
+
+
+def _training(title: str, *, wait: bool) -> Row:
+    work = {"steps": 1200, "wait": wait}
+    piped = work | {"work": "training.pipeline", "threads": 4}
+    return Row(
+        title,
+        (*SPREAD, "longest_microseconds"),
+        {
+            OURS: piped,
+            REFERENCE: piped,
+            BARE: work | {"work": "training.bare_thread"},
+            "no loader": work | {"work": "training.no_loader"},
+        },
+        (Claim("p99_microseconds", "at most", 1.15, BARE),),
+        "1 thread, `queue.Queue`",
+        calibrated=True,
+    )
+
+
+def _wide(title: str, threads: list[int]) -> Row:
+    work = {"work": "stream.pipeline", "stages": 3, "concurrency": 16, "items": 100_000}
+    ours = {f"{OURS}, {count} threads": work | {"threads": count} for count in threads}
+    works = {OURS: work | {"threads": 32}, REFERENCE: work | {"threads": 32, "items": 2_000}, **ours}
+    claims = (
+        Claim("items_per_second", "at least", 80_000),
+        *(Claim("items_per_second", "at least", 0.95, name) for name in ours),
+    )
+    return Row(title, ITEMS, works, claims, cores=16)
+
+
+# Half a second of work a round, and of sleeping graphs enough to forget the start.
+ROWS: dict[str, Row] = {
+    "no-op": _streaming("3 no-op stages, concurrency 4, 8 threads", (150_000, 2_000), 100),
+    "ordered": _streaming("the same in input order", (60_000, 2_000), 60, order="input"),
+    "aggregate": _streaming("3 no-op stages, then `aggregate(32)`", (120_000, 2_000), 80, aggregate=32),
+    "async": _streaming(
+        "1 async stage, concurrency 64, `await asyncio.sleep(0)`",
+        (40_000, 4_000),
+        15,
+        bare=(
+            "64 coroutines that share an iterator",
+            {"work": "stream.bare_coroutines", "items": 300_000, "concurrency": 64},
+        ),
+        op="same_async",
+        stages=1,
+        concurrency=64,
+    ),
+    "executor": Row(
+        "1 no-op stage on a user's `ThreadPoolExecutor`, concurrency 4",
+        ITEMS,
+        {
+            OURS: {"work": "stream.pipeline", "items": 50_000, "stages": 1, "concurrency": 4, "threads": 8, "pool": 4},
+            REFERENCE: {
+                "work": "stream.pipeline",
+                "items": 3_000,
+                "stages": 1,
+                "concurrency": 4,
+                "threads": 8,
+                "pool": 4,
+            },
+            BARE: {"work": "stream.bare_executor", "items": 60_000, "concurrency": 4, "pool": 4},
+        },
+        (Claim("items_per_second", "at least", 0.5, BARE),),
+        "`submit` and `add_done_callback`, 4 in flight",
+    ),
+    "round-trip": Row(
+        "1 item at a time through 3 no-op stages, `add_sink(3)`",
+        SPREAD,
+        {
+            name: {
+                "work": "round_trip.pipeline",
+                "items": items,
+                "stages": 3,
+                "concurrency": 4,
+                "threads": 8,
+                "sink": 3,
+            }
+            for name, items in ((OURS, 8_000), (REFERENCE, 2_000))
+        },
+        (
+            Claim("p50_microseconds", "at most", 1 / 7, REFERENCE),
+            Claim("p99_microseconds", "at most", 1 / 3, REFERENCE),
+        ),
+    ),
+    "sleep-1ms": _sleeping_alike("1 ms", 1e-3, 8, (4_000, 2_000), 0.95),
+    "sleep-1ms-wide": _sleeping_alike("1 ms", 1e-3, 16, (6_000, 2_000), 0.95),
+    "sleep-10ms": _sleeping_alike("10 ms", 10e-3, 8, (600, 500), 0.95),
+    "sleep-10ms-wide": _sleeping_alike("10 ms", 10e-3, 16, (900, 700), 0.95),
+    "sleep-10us": _sleeping_alike("10 microseconds", 10e-6, 8, (10_000, 1_000), None),
+    "sleep-0": _sleeping_alike("0 microseconds", 0.0, 8, (10_000, 1_000), None),
+    "sleep-mixed-8": _sleeping(
+        "stages sleeping 1, 0.5, 4 ms, concurrency 8, 1, 8, 8 threads",
+        (3_000, 1_500),
+        [0.001, 0.0005, 0.004],
+        [8, 1, 8],
+        8,
+    ),
+    "sleep-mixed-6": _sleeping(
+        "stages sleeping 1, 0.9, 4 ms, concurrency 8, 1, 8, 6 threads",
+        (3_000, 1_500),
+        [0.001, 0.0009, 0.004],
+        [8, 1, 8],
+        6,
+    ),
+    "sleep-mixed-16": _sleeping(
+        "stages sleeping 2, 1, 4 ms, concurrency 4, 2, 8, 16 threads",
+        (3_000, 1_500),
+        [0.002, 0.001, 0.004],
+        [4, 2, 8],
+        16,
+    ),
+    "training": _training("training loop: 1 ms steps, 400/s, each takes an item of 1 ms without the GIL", wait=True),
+    "training-busy": _training("the same, steps without a wait between them, 400 items/s", wait=False),
+    "wide": _wide("3 no-op stages, concurrency 16, 32 threads", [4, 8, 16, 24, 48]),
+}

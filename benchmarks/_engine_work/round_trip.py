@@ -1,0 +1,55 @@
+"""How long one item takes through stages that do nothing, when nothing else is under way."""
+
+from __future__ import annotations
+
+import time
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from stream import same
+from usage import cpu_seconds, peak_memory_mb, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WARM_UP = 200
+
+
+def pipeline(*, items: int, stages: int, concurrency: int, threads: int, sink: int) -> dict[str, float]:
+    """Time each item from the permission to yield it until the consumer has it."""
+    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as for the others.
+
+    permits: SimpleQueue[int | None] = SimpleQueue()
+
+    def source() -> Iterator[int]:
+        # Never more than one item is under way: the next is permitted when the consumer has this one.
+        while (item := permits.get()) is not None:
+            yield item
+
+    builder: Any = PipelineBuilder().add_source(source())
+    for _ in range(stages):
+        builder.pipe(same, concurrency=concurrency)
+    built = builder.add_sink(sink).build(num_threads=threads)
+    took = []
+    cpu = 0.0
+    with built.auto_stop():
+        consumer = iter(built)
+        for number in range(WARM_UP + items):
+            if number == WARM_UP:
+                cpu = cpu_seconds()
+            begin = time.perf_counter()
+            permits.put(number)
+            got = next(consumer)
+            took.append(time.perf_counter() - begin)
+            if got != number:
+                raise SystemExit(f"{got} came out where {number} was under way alone")
+        cpu = cpu_seconds() - cpu
+        permits.put(None)
+        if list(consumer):
+            raise SystemExit("more came out than was put in")
+    return {
+        **spread(took[WARM_UP:]),
+        "cpu_seconds": cpu,
+        "cpu_seconds_per_million": cpu / items * 1e6,
+        "peak_memory_mb": peak_memory_mb(),
+    }

@@ -1,0 +1,105 @@
+"""Items per second through stages that do nothing, and through what they would be without an engine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+from usage import cpu_seconds, peak_memory_mb
+
+
+def same(item: int) -> int:
+    """Do nothing."""
+    return item
+
+
+async def same_async(item: int) -> int:
+    """Do nothing, and let others run."""
+    await asyncio.sleep(0)
+    return item
+
+
+def pipeline(
+    *,
+    items: int,
+    stages: int,
+    concurrency: int,
+    threads: int,
+    op: str = "same",
+    order: str = "completion",
+    aggregate: int = 0,
+    pool: int = 0,
+) -> dict[str, float]:
+    """Pass the items through so many equal stages, with an executor of so many threads if ``pool`` is not 0."""
+    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the bare contenders do without.
+
+    executor = ThreadPoolExecutor(pool) if pool else None
+    builder: Any = PipelineBuilder().add_source(range(items))
+    for _ in range(stages):
+        function = {"same": same, "same_async": same_async}[op]
+        builder.pipe(function, concurrency=concurrency, output_order=order, executor=executor)
+    if aggregate:
+        builder.aggregate(aggregate)
+    built = builder.add_sink(100).build(num_threads=threads)
+    cpu, begin = cpu_seconds(), time.perf_counter()
+    with built.auto_stop():
+        got = list(built)
+    seconds, cpu = time.perf_counter() - begin, cpu_seconds() - cpu
+    if executor is not None:
+        executor.shutdown()
+    if aggregate:
+        got = [item for batch in got for item in batch]
+    return figures(got, items, seconds, cpu)
+
+
+def bare_executor(*, items: int, concurrency: int, pool: int) -> dict[str, float]:
+    """Submit an op for each item, with a callback that takes the result, and so many at a time."""
+    got: list[int] = []
+    # The fastest of the ways to bound them: a SimpleQueue passes permits in half of a Semaphore's time.
+    permits: SimpleQueue[None] = SimpleQueue()
+    for _ in range(concurrency):
+        permits.put(None)
+
+    def done(future: Future[int]) -> None:
+        got.append(future.result())
+        permits.put(None)
+
+    cpu, begin = cpu_seconds(), time.perf_counter()
+    with ThreadPoolExecutor(pool) as executor:
+        for item in range(items):
+            permits.get()
+            executor.submit(same, item).add_done_callback(done)
+    return figures(got, items, time.perf_counter() - begin, cpu_seconds() - cpu)
+
+
+def bare_coroutines(*, items: int, concurrency: int) -> dict[str, float]:
+    """Let so many coroutines take items from one iterator."""
+    got: list[int] = []
+    source = iter(range(items))
+
+    async def work() -> None:
+        for item in source:
+            got.append(await same_async(item))  # noqa: PERF401 - the coroutines share one list.
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(work() for _ in range(concurrency)))
+
+    cpu, begin = cpu_seconds(), time.perf_counter()
+    asyncio.run(all_of_them())
+    return figures(got, items, time.perf_counter() - begin, cpu_seconds() - cpu)
+
+
+def figures(got: list[int], items: int, seconds: float, cpu: float) -> dict[str, float]:
+    """Check that all items came out, and say how fast."""
+    if sorted(got) != list(range(items)):
+        raise SystemExit(f"{len(got)} items came out of {items}, or not the same ones")
+    return {
+        "items_per_second": items / seconds,
+        "cpu_seconds": cpu,
+        "cpu_seconds_per_million": cpu / items * 1e6,
+        "peak_memory_mb": peak_memory_mb(),
+        "overtaken_by_at_most": max(place - item for place, item in enumerate(got)),
+    }

@@ -1,0 +1,118 @@
+"""Writes the recorded run of benchmarks/engine.py into the README, between two markers, as a table.
+
+Run it as `.venv/bin/python scripts/speed_table.py` after
+`.venv/bin/python benchmarks/engine.py --rounds 5 --json benchmarks/results/engine.json`, on a machine that does nothing
+else. README.md and the results are to be committed together; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results" / "engine.json"
+
+BEGIN = "<!-- begin: scripts/speed_table.py -->\n"
+END = "<!-- end: scripts/speed_table.py -->\n"
+
+OURS, REFERENCE, BARE = "spdl-turbo", "spdl 0.8.0", "bare"
+HEADER = ("work", REFERENCE, "other yardstick", OURS, "outcome (mark)", "CPU seconds per million items: theirs, ours")
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return the table in Markdown, and a paragraph that says what it comes from."""
+    lines = [HEADER, ("---",) * len(HEADER), *(cells(row) for row in results["rows"].values())]
+    origin = results["provenance"]
+    return (
+        "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        + f"\nMedians of {results['rounds']} rounds in turns, each in a process of its own, on {origin['cores']:g}"
+        f" cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit {origin['commit']}.\n"
+    )
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return what stands in the row of the table."""
+    contenders, figures = row["contenders"], row["shown"]
+    others = [
+        f"{row['beside'] if name == BARE else name}: {amounts(each, figures)}"
+        for name, each in contenders.items()
+        if name not in (OURS, REFERENCE)
+    ]
+    if "bound_items_per_second" in contenders[OURS]:
+        others.append(f"{row['beside']}: {amounts(contenders[OURS], ['bound_items_per_second'])}")
+    claims = [claim for claim in row["claims"] if claim["figure"] != "overtaken_share_of_in_flight" or not met(claim)]
+    return (
+        row["title"],
+        amounts(contenders[REFERENCE], figures) if REFERENCE in contenders else "not run",
+        "; ".join(others),
+        amounts(contenders[OURS], figures),
+        "; ".join(outcome(claim) for claim in claims),
+        ", ".join(cpu_time(contenders[name]) for name in (REFERENCE, OURS) if name in contenders),
+    )
+
+
+def met(claim: dict[str, Any]) -> bool:
+    """Whether nothing is known against it."""
+    return claim["met"] is not False
+
+
+def amounts(figures: dict[str, float], keys: list[str]) -> str:
+    """Return figures with their unit."""
+    if keys[0].endswith("per_second"):
+        return ", ".join(f"{figures[key]:,.0f}/s" for key in keys)
+    parts = [f"{key.partition('_')[0]} {figures[key]:,.0f}" for key in keys]
+    return f"{', '.join(parts)} microseconds"
+
+
+def quotient(claim: dict[str, Any], value: float) -> str:
+    """Return a claim's value, or its mark, in words."""
+    name, _, unit = claim["figure"].partition("_")
+    what = f"{name} " if unit == "microseconds" else ""
+    match claim["beside"]:
+        case None if claim["figure"] == "items_per_second":
+            return f"{value:,.0f}/s"
+        case None:
+            return f"{value:.2f} of the {'bound' if claim['figure'] == 'share_of_bound' else 'items in flight'}"
+        case str(beside) if beside == REFERENCE:
+            return what + (f"1/{1 / value:.3g}" if value < 1 else f"{value:.3g}x")
+        case beside:
+            return f"{what}{value:.2f} of {beside}"
+
+
+def outcome(claim: dict[str, Any]) -> str:
+    """Return the value, the mark where there is one, and whether it was missed."""
+    value = quotient(claim, claim["value"])
+    if claim["mark"] is None:
+        return value
+    relation = {"at least": ">=", "at most": "<="}[claim["relation"]]
+    verdict = {True: "", False: " **missed**", None: ", not judged"}[claim["met"]]
+    return f"{value} ({relation} {quotient(claim, claim['mark'])}){verdict}"
+
+
+def cpu_time(figures: dict[str, float]) -> str:
+    """Return the CPU time for a million items, where the items are what takes it."""
+    return f"{figures['cpu_seconds_per_million']:,.1f}" if "cpu_seconds_per_million" in figures else "-"
+
+
+def with_table(readme: str, results: dict[str, Any]) -> str:
+    """Return the README with the table of these results."""
+    replaced, count = re.subn(
+        f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: table(results), readme, flags=re.DOTALL
+    )
+    if count != 1:
+        raise SystemExit(f"{README.name} should hold the two markers once; it holds them {count} times:\n{BEGIN}{END}")
+    return replaced
+
+
+def main() -> None:
+    """Renew the README."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    README.write_text(with_table(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The README's table of speeds is that of the recorded run, which is of the benchmark as it stands."""
+
+import copy
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def load(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+    return module
+
+
+speed_table = load("scripts/speed_table.py")
+engine_rows = load("benchmarks/_engine_rows.py")
+
+
+@pytest.fixture
+def results() -> Any:
+    return json.loads(speed_table.RESULTS.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def readme() -> str:
+    text: str = speed_table.README.read_text(encoding="utf-8")
+    return text
+
+
+def test_readme_shows_the_recorded_run(readme: str, results: Any) -> None:
+    assert speed_table.with_table(readme, results) == readme, "run scripts/speed_table.py and commit the README"
+
+
+def test_recorded_run_is_of_the_benchmark_as_it_stands(results: Any) -> None:
+    expected = {key: row for key, row in engine_rows.ROWS.items() if row.cores <= results["provenance"]["cores"]}
+    assert list(results["rows"]) == list(expected), "run benchmarks/engine.py and record the results"
+    for key, row in expected.items():
+        recorded = results["rows"][key]
+        assert recorded["title"] == row.title
+        assert recorded["works"] == json.loads(json.dumps(row.works))
+        assert [(claim["figure"], claim["mark"], claim["beside"]) for claim in recorded["claims"]] == [
+            (claim.figure, claim.mark, claim.beside) for claim in row.claims
+        ]
+
+
+def test_recorded_verdicts_follow_from_the_figures(results: Any) -> None:
+    for row in results["rows"].values():
+        for claim in row["claims"]:
+            value = row["contenders"][speed_table.OURS][claim["figure"]]
+            if claim["beside"]:
+                value /= row["contenders"][claim["beside"]][claim["figure"]]
+            assert claim["value"] == pytest.approx(value)
+            if claim["mark"] is not None:
+                margin = value - claim["mark"] if claim["relation"] == "at least" else claim["mark"] - value
+                assert claim["met"] == (margin >= 0)
+
+
+def test_other_figures_make_another_table(readme: str, results: Any) -> None:
+    for key, row in results["rows"].items():
+        for contender in row["contenders"]:
+            changed = copy.deepcopy(results)
+            for figure in row["shown"]:
+                changed["rows"][key]["contenders"][contender][figure] *= 1.5
+            assert speed_table.with_table(readme, changed) != readme, (key, contender)
+
+
+def test_a_missed_mark_is_shown(results: Any) -> None:
+    marked = [claim for row in results["rows"].values() for claim in row["claims"] if claim["mark"] is not None]
+    for claim in marked:
+        claim["met"] = True
+    assert "**missed**" not in speed_table.table(results)
+    for claim in marked:
+        claim["met"] = False
+        assert "**missed**" in speed_table.table(results), claim
+        claim["met"] = True
+
+
+def test_a_readme_without_the_markers_is_refused(results: Any) -> None:
+    with pytest.raises(SystemExit, match="markers once; it holds them 0 times"):
+        speed_table.with_table("# SPDL\n", results)
