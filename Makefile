@@ -32,7 +32,7 @@ bench: ## Run the benchmarks (ARGS="engine images" to choose); results go to bui
 	$(setup) bench
 	@scripts/bench.sh $(ARGS)
 
-docs: ## Build the architecture page and the API reference into docs/_build/html
+docs: ## Build the pages and the API reference into docs/_build/html
 	$(setup) docs
 	@$(bin)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"

@@ -1,4 +1,4 @@
-"""Sphinx: the architecture page, written by hand, and the API reference, taken from the docstrings."""
+"""Sphinx: the pages, written by hand, and the API reference, taken from the docstrings."""
 
 from importlib.metadata import version as distribution_version
 
@@ -13,6 +13,8 @@ nitpicky = False
 
 html_theme = "furo"
 html_title = f"SPDL {release}"
+html_static_path = ["static"]
+html_css_files = ["wrap.css"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
