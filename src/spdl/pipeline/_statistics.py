@@ -35,7 +35,8 @@ class StageStatistics:
         running: Ops that run now, and generators between two results.
         busy_seconds: Time spent in ops, summed over concurrent ones; for the source, in its ``next()``.
         cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only one in 16 is measured and stands
-            for the others. 0 for async ops and executors, whose threads do other work as well.
+            for the others. 0 for async ops, and in executors that are neither a ThreadPoolExecutor nor a
+            ProcessPoolExecutor.
         starved_seconds: Time in which a slot was free and no item waited.
         blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place.
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
