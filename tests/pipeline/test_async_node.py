@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,3 +108,21 @@ class TestAsync:
             pipeline.get_item(timeout=10)
         assert isinstance(caught.value.exceptions[0], OSError)
         pipeline.stop()
+
+
+def test_a_generator_that_waits_for_room_is_told_whatever_its_neighbours_do() -> None:
+    gate = threading.Event()
+
+    async def op(x: int) -> AsyncIterator[int]:
+        if x:
+            # It ends while the other one waits, and nothing else will move the loop.
+            await asyncio.sleep(0.1)
+        else:
+            for y in range(10):
+                yield y
+
+    builder = source(range(2)).pipe(op, concurrency=2).pipe(lambda y: gate.wait(10) and y + 1)
+    with builder.add_sink(20).build(num_threads=2).auto_stop() as pipeline:
+        time.sleep(0.2)
+        gate.set()
+        assert list(pipeline.get_iterator(timeout=5)) == list(range(1, 11))

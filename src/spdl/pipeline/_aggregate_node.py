@@ -151,7 +151,9 @@ class AggregateNode(GatheringNode):
         elif not self.at_mark():
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
-            self._call(self.op.accumulate, value)
+            hand = [value]
+            del value
+            self._call(self.op.accumulate, hand)
             self.completed += 1
         elif not self.flushed_at_mark:
             # With drop_last what it returns is dropped, but it starts the next epoch afresh.
@@ -162,7 +164,8 @@ class AggregateNode(GatheringNode):
             self._release_roots()
             self.pass_mark()
 
-    def _call(self, function: Callable[..., Any], *values: Any, keep: bool = True) -> None:
+    def _call(self, function: Callable[..., Any], hand: list[Any] | None = None, *, keep: bool = True) -> None:
+        """Call the user's code, with what is in hand if there is something, which is dropped without the lock."""
         engine = self.engine
         self.slot_taken()
         engine.release_to_user()
@@ -170,10 +173,9 @@ class AggregateNode(GatheringNode):
         failure: BaseException | None = None
         result = None
         try:
-            result = function(*values)
+            result = function() if hand is None else function(hand.pop())
         except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
             failure = error
-        del values
         end, cpu = perf_counter(), thread_time() - cpu
         engine.lock.acquire()
         self.busy_seconds += end - start

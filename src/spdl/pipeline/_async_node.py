@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._engine import Engine
     from ._lane import Deferred
-    from ._order import Order
+    from ._order import Order, Ticket
     from ._overtime import Watch
     from ._policy import FailurePolicy
 
@@ -56,10 +56,11 @@ class AsyncNode(FunctionNode):
         return False
 
     def can_start(self) -> bool:
-        self.wants_room = False
         if super().can_start():
             return True
-        self.wants_room = bool(self.queue) and self.running < self.limit
+        # The loop takes it back when it has looked: generators of this stage may wait for room, too.
+        if self.queue and self.running < self.limit:
+            self.wants_room = True
         return False
 
     def has_turn(self) -> bool:
@@ -70,6 +71,8 @@ class AsyncNode(FunctionNode):
         """The body of a server."""
         engine = self.engine
         lock = engine.lock
+        # What is left of an item that is done: it is dropped without the lock.
+        hand: list[Any] = []
         lock.acquire()
         while not engine.stopping and self.has_turn():
             if self.at_mark() and not self.due:
@@ -81,23 +84,27 @@ class AsyncNode(FunctionNode):
             if engine.idle and not engine.waking:
                 engine.progressed()
             lock.release()
-            await self._serve_one(attempt)
+            hand.clear()
+            hand.append(attempt)
+            del attempt
+            await self._serve_one(hand)
             # The lock is held again, for what comes next as well.
             self.serving -= 1
-            del attempt
+            if engine.rubbish:
+                engine.drop_rubbish()
         self.servers -= 1
         lock.release()
 
-    async def _serve_one(self, attempt: Attempt) -> None:
-        """Run the op on an item. Called without the lock, returns with it."""
+    async def _serve_one(self, hand: list[Any]) -> None:
+        """Run the op on the item in hand, and leave there what is to be dropped. Called without the lock, returns with it."""
         engine = self.engine
         begin = perf_counter()
         try:
-            deferred = self.op(attempt.item)
+            deferred = self.op(hand[0].item)
             if deferred.__class__ is CoroutineType and self.overtime is None:
-                value = await deferred
+                hand.append(await deferred)
             else:
-                await run_deferred(self, attempt, deferred)
+                await run_deferred(self, hand.pop(), deferred)
                 engine.lock.acquire()
                 return
         except BaseException as error:
@@ -105,31 +112,22 @@ class AsyncNode(FunctionNode):
                 raise
             engine.lock.acquire()
             self.busy_seconds += perf_counter() - begin
-            self.fail(attempt, _not_cancelled(error))
+            self.fail(hand[0], _not_cancelled(error))
             engine.concluded()
             return
         engine.lock.acquire()
         self.busy_seconds += perf_counter() - begin
-        self.finish(attempt, value)
+        self.finish(*hand)
         engine.concluded()
-
-
-def _conclude_failure(node: FunctionNode, attempt: Attempt, error: BaseException) -> None:
-    engine = node.engine
-    engine.lock.acquire()
-    try:
-        node.fail(attempt, error)
-        engine.concluded()
-    finally:
-        engine.lock.release()
 
 
 async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
     if isinstance(deferred, AsyncGeneratorType):
-        # From its first result on it is not tried again, which would repeat what it has passed on.
-        attempt = attempt._replace(root=Group([attempt.root], 1), number=node.policy.retries + 1)
+        # From its first result on it is not tried again, which would repeat what it has passed on. Its item is the
+        # generator's to keep or to let go; what failed is shown by the generator's name.
+        attempt = Attempt(Group([attempt.root], 1), deferred, attempt.ticket, node.policy.retries + 1)
     watch = _begin(node, attempt)
     begin = perf_counter()
     error: BaseException | None = None
@@ -147,15 +145,16 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
         node.busy_seconds += perf_counter() - begin
         if watch is not None and node.overtime is not None and not node.overtime.end(watch):
             return
-        if error is None:
-            if isinstance(deferred, AsyncGeneratorType):
-                node.completed += 1
-                node.end(attempt.root, attempt.ticket)
-            else:
-                node.finish(attempt, value)
-            engine.concluded()
-    if error is not None:
-        _conclude_failure(node, attempt, _not_cancelled(error))
+        if error is not None:
+            node.fail(attempt, _not_cancelled(error))
+        elif isinstance(deferred, AsyncGeneratorType):
+            node.completed += 1
+            node.end(attempt.root, attempt.ticket)
+        else:
+            node.finish(attempt, value)
+        engine.concluded()
+        if engine.rubbish:
+            engine.drop_rubbish()
 
 
 def _not_cancelled(error: BaseException) -> BaseException:
@@ -183,23 +182,36 @@ def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:
 
 
 async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[Any]) -> None:
-    engine = node.engine
     ticket, root = attempt.ticket, attempt.root
     assert isinstance(root, Group)
+    # It is asked for a result when that has a place to go, as other generators are.
+    while await _has_place(node, ticket):
+        try:
+            value = await anext(results)
+        except StopAsyncIteration:
+            return
+        with node.engine.lock:
+            if node.cancelled or node.engine.stopping:
+                break
+            if value is None:
+                node.dropped += 1
+            else:
+                root.pending += 1
+                node.emit(ticket, root, value)
+                node.engine.progressed()
+        del value
+
+
+async def _has_place(node: FunctionNode, ticket: Ticket | None) -> bool:
+    """Wait until one more result has a place to go. False if none is wanted."""
+    engine = node.engine
     assert engine.lane is not None
-    async for value in results:
-        while True:
-            with engine.lock:
-                if node.cancelled or engine.stopping:
-                    return
-                if value is None:
-                    node.dropped += 1
-                    break
-                if node.may_emit(ticket):
-                    root.pending += 1
-                    node.emit(ticket, root, value)
-                    engine.progressed()
-                    break
-                node.wants_room = True
-                room = engine.lane.wait_for_room()
-            await room
+    while True:
+        with engine.lock:
+            if node.cancelled or engine.stopping:
+                return False
+            if node.may_emit(ticket):
+                return True
+            node.wants_room = True
+            room = engine.lane.wait_for_room()
+        await room

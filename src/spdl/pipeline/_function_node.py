@@ -283,6 +283,7 @@ class FunctionNode(Node):
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Deal with what an op returned. Called with the lock held."""
         if self.cancelled:
+            self.engine.rubbish.append(value)
             self.slot_freed()
         elif self.expand or value.__class__ in DEFERRED:
             self.defer(attempt, value)
@@ -306,6 +307,7 @@ class FunctionNode(Node):
     def park(self, parked: Parked, value: Any) -> None:
         """Pass on one result of a generator, and put the generator back. Called with the lock held."""
         if self.cancelled:
+            self.engine.rubbish += (parked, value)
             self.slot_freed()
             return
         if value is None:

@@ -157,9 +157,11 @@ class Node:
 
     def has_place(self) -> bool:
         """Whether the source may put one more item into the queue."""
+        places = EDGE_CAPACITY
         if self.slots_are_places:
-            return len(self.queue) + self.running < EDGE_CAPACITY + self.limit
-        return len(self.queue) < EDGE_CAPACITY
+            # Not those whose results would have no place: nothing can start in them.
+            places += max(0, min(self.limit, self.room - len(self.out)) - self.running)
+        return len(self.queue) < places
 
     def drained(self) -> bool:
         """Whether nothing is left in here."""

@@ -58,4 +58,5 @@ class Timer:
                     engine.rubbish.append(action)
                     del action
                     engine.concluded()
+                    engine.drop_rubbish()
             self._heap.clear()
