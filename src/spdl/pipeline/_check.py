@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import reprlib
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ._locate import callers_line
 
@@ -28,13 +28,15 @@ def _make_repr() -> reprlib.Repr:
     return shortened
 
 
-# It also survives a `__repr__` that raises.
 _REPR = _make_repr()
 
 
 def show(value: object) -> str:
     """What was got, shortened."""
-    return _REPR.repr(value)
+    try:
+        return _REPR.repr(value)
+    except ValueError:  # Python writes no int of more than some thousand digits.
+        return f"one of type {type(value).__name__}"
 
 
 def refuse(error: type[Exception], argument: str, accepted: str, value: object, remedy: str = "") -> NoReturn:
@@ -93,7 +95,7 @@ def check_str(argument: str, value: object) -> str:
     return value
 
 
-def check_number(argument: str, value: object, accepted: str = "a number") -> float:
+def check_number(argument: str, value: Any, accepted: str = "a number") -> float:
     """Return the value as a float.
 
     Raises:
@@ -105,7 +107,7 @@ def check_number(argument: str, value: object, accepted: str = "a number") -> fl
     try:
         number = float(value)
     except OverflowError:  # An int that no float can hold.
-        return math.inf
+        return -math.inf if value < 0 else math.inf
     except (TypeError, ValueError):  # An array, say.
         refuse(TypeError, argument, accepted, value)
     if math.isnan(number):
