@@ -1,0 +1,186 @@
+"""Who waits is told: also where one party has looked and does not wait yet while the other acts."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source, wait_until
+
+from spdl.pipeline import Pipeline, build_pipeline
+from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+def has_ended(pipeline: Pipeline[Any]) -> bool:
+    """Whether no thread of the pipeline is left. Nothing is asked to end."""
+    return not any(thread.is_alive() for thread in pipeline._engine.all_threads())
+
+
+class TestWorkers:
+    def test_idle_ones_are_woken_for_all_that_can_run(self) -> None:
+        pause = threading.Event()
+        together = threading.Barrier(3, timeout=10)
+
+        def items() -> Iterator[int]:
+            yield 0
+            assert pause.wait(20)
+            yield from (1, 2, 3)
+
+        def op(x: int) -> int:
+            if x:
+                together.wait()
+            return x
+
+        with source(items()).pipe(op, concurrency=3).add_sink(3).build(num_threads=3).auto_stop() as pipeline:
+            assert pipeline.get_item(timeout=10) == 0
+            # One waits in the source, the others have nothing to do.
+            assert wait_until(lambda: len(pipeline._engine.idle) == 3)
+            pause.set()
+            assert sorted(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
+
+    def test_a_stop_between_the_last_look_and_the_wait(self) -> None:
+        pause = threading.Event()
+
+        def items() -> Iterator[int]:
+            yield 0
+            pause.wait(20)
+
+        class Idle(list[Any]):
+            def append(self, gate: Any) -> None:
+                # It takes no lock: it finds nobody that waits.
+                engine.request_stop()
+                super().append(gate)
+
+        pipeline = source(items()).pipe(lambda x: x).add_sink(3).build(num_threads=1)
+        engine = pipeline._engine
+        engine.idle = Idle()
+        pipeline.start()
+        assert wait_until(lambda: engine.stopping)
+        pause.set()
+        assert wait_until(lambda: has_ended(pipeline))
+        pipeline.stop()
+
+    def test_a_stop_before_the_first_coroutine_appears(self) -> None:
+        async def later(x: int) -> int:
+            return x
+
+        def op(x: int) -> Any:
+            pipeline.stop()
+            return later(x)
+
+        pipeline = source([1]).pipe(op).add_sink(3).build(num_threads=1)
+        pipeline.start()
+        assert wait_until(lambda: pipeline._engine.lane is not None or has_ended(pipeline))
+        assert wait_until(lambda: has_ended(pipeline))
+        pipeline.stop()
+
+
+class LastPlace(deque[Any]):
+    """The sink, whose only item is read just after the event loop's thread has found no place in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[Any] = []
+
+    def __len__(self) -> int:
+        count = super().__len__()
+        if count and not self.taken and threading.current_thread().name.startswith("spdl_event_loop"):
+            self.taken.append(self.popleft())
+        return count
+
+
+async def items_async() -> AsyncIterator[int]:
+    for x in range(3):
+        yield x
+
+
+async def op_async(x: int) -> int:
+    await asyncio.sleep(0)
+    return x
+
+
+class TestRoom:
+    @pytest.mark.parametrize("kind", ["source", "stage"])
+    def test_made_between_the_loops_look_and_its_wait(self, kind: str) -> None:
+        builder = source(items_async()) if kind == "source" else source(range(3)).pipe(op_async)
+        pipeline = builder.add_sink(1).build(num_threads=1)
+        engine = pipeline._engine
+        entries = engine.sink.entries = LastPlace()
+        if kind == "source":
+            engine.sources[0].out = entries
+        else:
+            engine.nodes[-1].out = entries
+        with pipeline.auto_stop():
+            assert wait_until(lambda: entries.taken)
+            got = [pipeline.get_item(timeout=10) for _ in range(2)]
+            assert [value for _, value in entries.taken] + got == [0, 1, 2]
+
+    def test_in_a_branch_that_the_event_loop_serves(self) -> None:
+        held = threading.Event()
+        begun: list[int] = []
+
+        async def op(x: int) -> int:
+            begun.append(x)
+            return x
+
+        def hold(x: int) -> int:
+            assert held.wait(20)
+            return x
+
+        branch: PipelineConfig[Any] = PipelineConfig(SourceConfig(range(40)), [Pipe(op)], SinkConfig(1))
+        config: PipelineConfig[Any] = PipelineConfig(Merge([branch]), [Pipe(hold)], SinkConfig(100))
+        with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+            # One is held, the others wait in queues until there is no place left.
+            assert wait_until(lambda: len(begun) >= 5)
+            assert wait_until(lambda: pipeline._engine.nodes[0].wants_room)
+            held.set()
+            assert list(pipeline.get_iterator(timeout=10)) == list(range(40))
+
+
+class TestReaders:
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+    def test_one_that_is_interrupted_passes_on_what_woke_it(self) -> None:
+        pause = threading.Event()
+        got: list[int] = []
+
+        def items() -> Iterator[int]:
+            assert pause.wait(20)
+            yield 7
+
+        class Readers(list[Any]):
+            def remove(self, gate: Any) -> None:
+                # The reader leaves, and in this moment an item comes that wakes it and no other.
+                pause.set()
+                assert wait_until(lambda: gate not in self)
+                super().remove(gate)
+
+        def interrupt(*_: object) -> None:
+            raise InterruptedError
+
+        pipeline = source(items()).add_sink(1).build(num_threads=1)
+        engine = pipeline._engine
+        engine.sink.readers = Readers()
+        other = threading.Thread(target=lambda: got.append(pipeline.get_item(timeout=20)))
+        with pipeline.auto_stop():
+            other.start()
+            assert wait_until(lambda: len(engine.sink.readers) == 1)
+            before = signal.signal(signal.SIGALRM, interrupt)
+            begin = time.monotonic()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                with pytest.raises(InterruptedError):
+                    pipeline.get_item(timeout=20)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            other.join(10)
+            assert got == [7]
+            assert time.monotonic() - begin < 15
