@@ -7,6 +7,7 @@ nothing has been started by then.
 from __future__ import annotations
 
 import decimal
+import itertools
 import threading
 import traceback
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.pipeline.support import build, source
+from tests.pipeline.support import build, fails_at, slow_first, source
 
 from spdl.pipeline import PipelineBuilder, build_pipeline, cache_iterator
 from spdl.pipeline.defs import (
@@ -304,10 +305,34 @@ def test_numbers_of_numpy_and_others_are_numbers() -> None:
 def test_huge_numbers() -> None:
     with pytest.raises(ValueError, match="`concurrency` must be an int of at least 1, got one of type int"):
         source([]).pipe(len, concurrency=-(10**5000))
-    graph = source([1, 2]).pipe(lambda x: x, concurrency=10**30, retries=10**30, max_failures=10**30, timeout=1e18)
+    graph = source([0, 1]).pipe(slow_first, concurrency=10**30, retries=10**30, max_failures=10**30, timeout=1e18)
     pipeline = graph.aggregate(10**30).add_sink(10**30).build(num_threads=2)
     with pipeline.auto_stop(timeout=10**5000):
-        assert pipeline.get_item(timeout=10**5000) == [1, 2]
+        assert sorted(pipeline.get_item(timeout=10**5000)) == [0, 1]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_very_many_retries_and_a_very_long_delay(*, asynchronous: bool) -> None:
+    """Doubled so often, a delay is more than a float can hold, and a long one more than a thread can wait for."""
+    tries = itertools.count(1)
+
+    def op(x: int) -> int:
+        if x == 0 and next(tries) < 1100:
+            raise ValueError(x)
+        return x
+
+    async def op_async(x: int) -> int:
+        return op(x)
+
+    function: Any = op_async if asynchronous else op
+    with build([0], function, retries=2000, retry_delay=0).auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=20)) == [0]
+    assert pipeline.statistics().stages[1].num_retried == 1099
+    pipeline = build([0, 1], fails_at(0), concurrency=2, retries=1, retry_delay=1e300)
+    with pipeline.auto_stop():
+        assert pipeline.get_item(timeout=10) == 1
+        with pytest.raises(TimeoutError):
+            pipeline.get_item(timeout=0.05)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, -inf, -(10**5000)], ids=["0", "-1", "-inf", "huge"])

@@ -350,7 +350,9 @@ class FunctionNode(Node):
             self.retried += 1
             self.engine.rubbish.append(error)
             following = attempt._replace(number=attempt.number + 1)
-            self.engine.timer.after(policy.retry_delay * 2 ** (attempt.number - 1), lambda: self._resume(following))
+            # A delay of 0 may have any number of retries; no float holds 2 to the power of 1024.
+            delay = policy.retry_delay * 2.0 ** min(attempt.number - 1, 1023)
+            self.engine.timer.after(delay, lambda: self._resume(following))
         else:
             self.give_up(attempt, error)
 

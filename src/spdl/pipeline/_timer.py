@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from threading import Condition, Thread
+from threading import TIMEOUT_MAX, Condition, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ class Timer:
                 if not self._heap:
                     self._changed.wait()
                 elif self._heap[0][0] > now:
-                    self._changed.wait(self._heap[0][0] - now)
+                    self._changed.wait(min(TIMEOUT_MAX, self._heap[0][0] - now))
                 else:
                     action = heapq.heappop(self._heap)[2]
                     action()
