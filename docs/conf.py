@@ -1,4 +1,4 @@
-"""Sphinx: the pages, written by hand, and the API reference, taken from the docstrings."""
+"""Sphinx: pages written by hand, and the reference, taken from the docstrings."""
 
 from importlib.metadata import version as distribution_version
 
