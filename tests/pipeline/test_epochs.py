@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -179,14 +179,45 @@ def test_merged_sources_are_all_continuous_or_none() -> None:
 
 
 @pytest.mark.parametrize("stages", [(), (Pipe(lambda x: x),)])
-def test_a_source_that_is_its_own_iterator_is_refused_at_its_second_pass(stages: Any) -> None:
+def test_an_iterator_that_does_not_start_anew_fails_at_its_second_pass(stages: Any) -> None:
     config = endless(*stages, source=iter([1, 2]))
     pipeline = build_pipeline(config, num_threads=1)
-    got: list[int] = []
-    with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
-        got.extend(pipeline)
-    assert got == [1, 2]
-    assert "is its own iterator" in str(caught.value.exceptions[0])
+    pipeline.start()
+    assert list(pipeline.get_iterator(timeout=10)) == [1, 2]
+    with pytest.raises(PipelineFailure) as caught:
+        list(pipeline.get_iterator(timeout=10))
+    assert "gave nothing when it was iterated again" in str(caught.value.exceptions[0])
+    pipeline.stop()
+
+
+@pytest.mark.parametrize("stages", [(), (Pipe(lambda x: x),)])
+@pytest.mark.parametrize("dedicated_thread", [False, True])
+def test_an_iterator_that_starts_anew_is_iterated_again(stages: Any, *, dedicated_thread: bool) -> None:
+    class Restarting:
+        def __iter__(self) -> Self:
+            self.position = 0
+            return self
+
+        def __next__(self) -> int:
+            if self.position == 3:
+                raise StopIteration
+            self.position += 1
+            return self.position
+
+    class AsyncRestarting:
+        def __aiter__(self) -> Self:
+            self.position = 0
+            return self
+
+        async def __anext__(self) -> int:
+            if self.position == 3:
+                raise StopAsyncIteration
+            self.position += 1
+            return self.position
+
+    for source in (Restarting(), AsyncRestarting()):
+        config = PipelineConfig(SourceConfig(source, True, dedicated_thread), stages, SinkConfig(2))  # noqa: FBT003
+        assert epochs(config, 3) == [[1, 2, 3]] * 3
 
 
 def test_an_endless_source_needs_no_epochs() -> None:

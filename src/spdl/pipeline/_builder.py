@@ -60,10 +60,10 @@ class PipelineBuilder(Generic[T, U]):
             source: An iterable or async iterable; ``__aiter__`` wins where both exist. It is iterated once, when the
                 pipeline runs. The calls of ``iter()`` and ``next()`` never overlap but may come from different
                 threads, and run at most 2 items ahead of the first stage's free slots. Where the pipeline stops
-                early, the iterator's ``close()`` (or ``aclose()``) is called if it has one.
-            continuous: Iterate the source over and over, an epoch each time. The pipeline goes on with the next epoch
-                while the consumer reads the last; batches never span epochs, and each iterator over the pipeline ends
-                with its epoch.
+                early, or the iterator raises, its ``close()`` is called if it has one; ``aclose()`` always is.
+            continuous: Iterate the source over and over, an epoch each time; so it must start anew, as a generator does
+                not. The pipeline goes on with the next epoch while the consumer reads the last; batches never span
+                epochs, and each iterator over the pipeline ends with its epoch.
             dedicated_thread: Call ``iter()``, ``next()`` and ``close()`` from one thread of its own, for iterators
                 that are bound to a thread, such as cursors of sqlite3. Each item is then handed to another thread,
                 which costs some 20 microseconds.

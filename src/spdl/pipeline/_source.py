@@ -55,6 +55,7 @@ class Source:
         "name",
         "on_loop",
         "out",
+        "pass_began_at",
         "position",
         "pulling",
         "pulling_since",
@@ -86,6 +87,8 @@ class Source:
         # How many items were handed out, and what stands for the next one in the lineage.
         self.position = 0
         self.following_root = index
+        # The position where the latest pass over a continuous source began, once there was one before it.
+        self.pass_began_at = -1
         self.on_loop = hasattr(iterable, "__aiter__")
         self.pulling = False
         self.pulling_since = 0.0
@@ -94,7 +97,7 @@ class Source:
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
         self.ended_at = 0.0
-        # It ran out or failed by itself, so there is nothing to close.
+        # It ran out by itself or was closed, so there is nothing to close.
         self.exhausted = False
         self.busy_seconds = 0.0
         # Served by the event loop or a thread of its own, which found no room: whoever makes room tells it.
@@ -143,14 +146,16 @@ class Source:
 
     def end_epoch(self) -> None:
         """Pass on that a pass over a continuous source has ended. Called with the lock held."""
-        if self.iterator is self.iterable:
+        if self.iterator is self.iterable and self.position == self.pass_began_at:
             error = RuntimeError(
-                f"The continuous source {type(self.iterable).__name__!r} is its own iterator: it is exhausted after "
-                "one pass. Give an iterable that starts anew each time, such as an object with `__iter__`."
+                f"The continuous source {type(self.iterable).__name__!r} is its own iterator and gave nothing when it "
+                "was iterated again: it does not start anew, as a generator does not. Give an iterable that does, such "
+                "as an object whose `__iter__` makes a generator."
             )
             self.exhausted = True
             self.engine.fail(self, None, error)
             return
+        self.pass_began_at = self.position
         self.iterator = None
         self._pass_on(MARK)
 

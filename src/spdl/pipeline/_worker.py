@@ -165,7 +165,7 @@ def pull(engine: Engine, source: Source) -> None:
     source.busy_seconds += end - begin
     source.pulling = False
     if failure is not None:
-        source.exhausted = True
+        # It is closed like one that is not wanted any more: it may hold files.
         engine.fail(source, None, failure)
     elif ended and source.continuous:
         source.end_epoch()
