@@ -49,19 +49,14 @@ def run(command: tuple[str, ...], work: Work) -> dict[str, Any]:
 
 
 def measure(row: Row, rounds: int, reference: tuple[str, ...] | None) -> dict[str, Figures]:
-    """Let the contenders work in turns; return the median of each figure, and the worst of what none may exceed."""
+    """Let the contenders work in turns, and return the median of each figure of theirs."""
     commands = {name: (sys.executable,) if name != REFERENCE else reference for name in row.works}
     found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
     for _ in range(rounds):
         calibration = run((sys.executable,), {"work": "training.calibrate"}) if row.calibrated else {}
         for name, each in found.items():
             each.append(run(commands[name] or (), row.works[name] | calibration))
-    return {
-        name: {
-            key: (max if key.startswith("overtaken") else median)(figures[key] for figures in each) for key in each[0]
-        }
-        for name, each in found.items()
-    }
+    return {name: {key: median(it[key] for it in each) for key in each[0]} for name, each in found.items()}
 
 
 def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict[str, Any] | None:
@@ -106,7 +101,8 @@ def main() -> int:
     default = [key for key, row in ROWS.items() if row.cores <= cores]
     parser = argparse.ArgumentParser(
         description="Measure the engine's overhead and efficiency.",
-        epilog="rows: " + "; ".join(f"{key}: {row.title}" for key, row in ROWS.items()),
+        epilog="rows:\n" + "\n".join(f"  {key:<16} {row.title}" for key, row in ROWS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--rows",

@@ -43,7 +43,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         if name not in (OURS, REFERENCE)
     ]
     if "bound_items_per_second" in contenders[OURS]:
-        others.append(f"{row['beside']}: {amounts(contenders[OURS], ['bound_items_per_second'])}")
+        others.append(f"bound: {amounts(contenders[OURS], ['bound_items_per_second'])}")
     claims = [claim for claim in row["claims"] if claim["figure"] != "overtaken_share_of_in_flight" or not met(claim)]
     return (
         row["title"],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from stream import same
 from usage import cpu_seconds, peak_memory_mb, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 WARM_UP = 200
 
@@ -30,23 +31,45 @@ def pipeline(*, items: int, stages: int, concurrency: int, threads: int, sink: i
     for _ in range(stages):
         builder.pipe(same, concurrency=concurrency)
     built = builder.add_sink(sink).build(num_threads=threads)
-    took = []
-    cpu = 0.0
     with built.auto_stop():
         consumer = iter(built)
-        for number in range(WARM_UP + items):
-            if number == WARM_UP:
-                cpu = cpu_seconds()
-            begin = time.perf_counter()
-            permits.put(number)
-            got = next(consumer)
-            took.append(time.perf_counter() - begin)
-            if got != number:
-                raise SystemExit(f"{got} came out where {number} was under way alone")
-        cpu = cpu_seconds() - cpu
+        result = _time(permits, lambda: next(consumer), items)
         permits.put(None)
         if list(consumer):
             raise SystemExit("more came out than was put in")
+    return result
+
+
+def bare_thread(*, items: int) -> dict[str, float]:
+    """Let one thread take the permission and put the item where the consumer waits: two wake-ups, and nothing else."""
+    permits: SimpleQueue[int | None] = SimpleQueue()
+    sink: SimpleQueue[int] = SimpleQueue()
+
+    def work() -> None:
+        while (item := permits.get()) is not None:
+            sink.put(same(same(same(item))))
+
+    thread = Thread(target=work)
+    thread.start()
+    result = _time(permits, sink.get, items)
+    permits.put(None)
+    thread.join()
+    return result
+
+
+def _time(permits: SimpleQueue[int | None], take: Callable[[], int], items: int) -> dict[str, float]:
+    took = []
+    cpu = 0.0
+    for number in range(WARM_UP + items):
+        if number == WARM_UP:
+            cpu = cpu_seconds()
+        begin = time.perf_counter()
+        permits.put(number)
+        got = take()
+        took.append(time.perf_counter() - begin)
+        if got != number:
+            raise SystemExit(f"{got} came out where {number} was under way alone")
+    cpu = cpu_seconds() - cpu
     return {
         **spread(took[WARM_UP:]),
         "cpu_seconds": cpu,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from stream import figures
@@ -33,6 +34,27 @@ def alone(seconds: list[float]) -> list[float]:
             op(item)
         found[duration] = (time.perf_counter() - begin) / times
     return [found[duration] for duration in seconds]
+
+
+def bare_threads(*, items: int, seconds: list[float], threads: int) -> dict[str, float]:
+    """Let so many threads take items from one iterator and run all ops on each: what ops and GIL alone cost."""
+    ops = [sleeper(duration) for duration in seconds]
+    source = iter(range(items))
+    got: list[int] = []
+
+    def work() -> None:
+        for item in source:
+            for op in ops:
+                op(item)
+            got.append(item)
+
+    workers = [Thread(target=work) for _ in range(threads)]
+    cpu, begin = cpu_seconds(), time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return figures(got, items, time.perf_counter() - begin, cpu_seconds() - cpu)
 
 
 def pipeline(*, items: int, seconds: list[float], slots: list[int], threads: int) -> dict[str, float]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from usage import cpu_seconds, peak_memory_mb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def same(item: int) -> int:
     """Do nothing."""
-    return item
-
-
-async def same_async(item: int) -> int:
-    """Do nothing, and let others run."""
-    await asyncio.sleep(0)
     return item
 
 
@@ -36,10 +32,15 @@ def pipeline(
     """Pass the items through so many equal stages, with an executor of so many threads if ``pool`` is not 0."""
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the bare contenders do without.
 
+    function: Callable[[int], Any] = same
+    if op == "same_async":
+        # Only then: asyncio would count as memory of those that do without.
+        from coroutines import same_async  # noqa: PLC0415
+
+        function = same_async
     executor = ThreadPoolExecutor(pool) if pool else None
     builder: Any = PipelineBuilder().add_source(range(items))
     for _ in range(stages):
-        function = {"same": same, "same_async": same_async}[op]
         builder.pipe(function, concurrency=concurrency, output_order=order, executor=executor)
     if aggregate:
         builder.aggregate(aggregate)
@@ -72,23 +73,6 @@ def bare_executor(*, items: int, concurrency: int, pool: int) -> dict[str, float
         for item in range(items):
             permits.get()
             executor.submit(same, item).add_done_callback(done)
-    return figures(got, items, time.perf_counter() - begin, cpu_seconds() - cpu)
-
-
-def bare_coroutines(*, items: int, concurrency: int) -> dict[str, float]:
-    """Let so many coroutines take items from one iterator."""
-    got: list[int] = []
-    source = iter(range(items))
-
-    async def work() -> None:
-        for item in source:
-            got.append(await same_async(item))  # noqa: PERF401 - the coroutines share one list.
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(work() for _ in range(concurrency)))
-
-    cpu, begin = cpu_seconds(), time.perf_counter()
-    asyncio.run(all_of_them())
     return figures(got, items, time.perf_counter() - begin, cpu_seconds() - cpu)
 
 
