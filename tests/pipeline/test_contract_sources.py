@@ -281,6 +281,16 @@ class TestPipelineAsSource:
         with inner_rest(inner) as rest:
             assert rest == [2, 3, 4, 5]
 
+    def test_a_reader_that_is_woken_by_an_item_and_by_a_stop_at_once(self) -> None:
+        for _ in range(100):
+            gate = threading.Event()
+            inner, outer = self.make(iter(lambda: gate.wait(20) and 1, None))  # noqa: B023 - it ends with this pass.
+            with outer.auto_stop():
+                assert wait_until(lambda: inner.statistics().stages[0].running == 1)  # noqa: B023
+                gate.set()
+            assert inner.get_item(timeout=10) == 2
+            inner.stop()
+
     def test_its_failure_is_the_outer_ones(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.CRITICAL)
         inner, outer = self.make(Iterating(broken=2))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 import warnings
 import weakref
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -22,7 +20,6 @@ from ._statistics import PipelineStatistics, collect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from threading import Thread
 
     from ._engine import Engine
     from ._quarantine import FailedItem
@@ -118,7 +115,10 @@ class Pipeline(Generic[T]):
         alive = _lifetime.end_threads(engine, seconds)
         elsewhere = engine.await_executors(deadline)
         if alive or elsewhere:
-            raise TimeoutError(_describe_stragglers(engine, alive, elsewhere))
+            # A pipeline that stops needs no words for what does not.
+            from ._stragglers import describe_stragglers  # noqa: PLC0415
+
+            raise TimeoutError(describe_stragglers(engine, alive))
         failure = engine.failure()
         if failure is not None and not self._observed:
             self._observed = True
@@ -374,6 +374,9 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._pipeline._wait(deadline, gate)  # noqa: SLF001
         except EOFError:
             self._ended = True
+        if self._ended:
+            # An interrupted reader may have been told of an item, which is for somebody else now.
+            self._engine.sink.wake_reader()
 
     def interrupt(self) -> None:
         """End the iteration, also for a thread that waits in ``next()``. Needs no lock."""
@@ -386,18 +389,3 @@ class PipelineIterator(Interruptible, Generic[T]):
 
 def _deadline(timeout: float | None) -> float:
     return inf if timeout is None else monotonic() + timeout
-
-
-def _describe_stragglers(engine: Engine, threads: list[Thread], elsewhere: int) -> str:
-    frames = sys._current_frames()  # noqa: SLF001 - the documented way to see what a thread is doing.
-    lines = [f"{len(threads)} thread(s) of the pipeline still run; an op that does not return cannot be interrupted."]
-    if elsewhere:
-        lines.append(f"{elsewhere} op(s) still run in executors.")
-    running = [f"{node.name!r} ({node.running})" for node in engine.nodes if node.running]
-    if running:
-        lines.append(f"Stages with running ops: {', '.join(running)}.")
-    for thread in threads:
-        frame = frames.get(thread.ident or 0)
-        if frame is not None:
-            lines.append(f"{thread.name}:\n{''.join(traceback.format_stack(frame)[-3:])}")
-    return "\n".join(lines)

@@ -43,8 +43,14 @@ class Sink:
 
     def wake_reader(self) -> None:
         """Let one waiting consumer look again. Needs no lock."""
-        try:
-            gate = self.readers.pop()
-        except IndexError:
+        while True:
+            try:
+                gate = self.readers.pop()
+            except IndexError:
+                return
+            try:
+                gate.release()
+            except RuntimeError:
+                # It was interrupted this very moment, so it takes nothing.
+                continue
             return
-        gate.release()
