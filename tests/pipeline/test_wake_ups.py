@@ -123,6 +123,12 @@ class TestRoom:
             got = [pipeline.get_item(timeout=10) for _ in range(2)]
             assert [value for _, value in entries.taken] + got == [0, 1, 2]
 
+    def test_in_the_sink_behind_a_stage_that_the_event_loop_serves(self) -> None:
+        with source(range(20)).pipe(op_async).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+            for x in range(20):
+                assert wait_until(lambda: pipeline._engine.sink.full or x > 14)
+                assert pipeline.get_item(timeout=10) == x
+
     def test_in_a_branch_that_the_event_loop_serves(self) -> None:
         held = threading.Event()
         begun: list[int] = []
