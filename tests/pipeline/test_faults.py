@@ -104,7 +104,7 @@ class TestMomentsOfAStop:
             pipeline.start()
             with pytest.raises(TimeoutError):
                 pipeline.get_item(timeout=0.05)
-            with pytest.raises(TimeoutError, match=r"1 op\(s\) still run in executors"):
+            with pytest.raises(TimeoutError, match=r"1 op\(s\) of the pipeline still run.*\nStage .*source item 0"):
                 pipeline.stop(timeout=0.05)
             gate.set()
         pipeline.stop()
@@ -121,7 +121,7 @@ class TestMomentsOfAStop:
 
         with pytest.raises(KeyError, match="mine") as caught:
             block()
-        assert caught.value.__notes__[0].startswith("The pipeline could not be stopped: 1 thread(s)")
+        assert caught.value.__notes__[0].startswith("The pipeline could not be stopped: 1 op(s)")
         gate.set()
         pipeline.stop()
 

@@ -63,7 +63,7 @@ class AnyExecutorNode(ExecutorNode):
     def _submit(self, work: Attempt | Parked, shown: Attempt, function: Any, value: Any) -> None:
         watch = None if self.overtime is None else self.overtime.begin(shown)
         self.engine.release_to_user()
-        if not self.hand_over(partial(self._landed, work, watch, perf_counter()), function, value):
+        if not self.hand_over([work.root], partial(self._landed, work, watch, perf_counter()), function, value):
             self.slot_freed()
 
     def _landed(self, work: Attempt | Parked, watch: Watch | None, start: float, future: Future[Any]) -> None:

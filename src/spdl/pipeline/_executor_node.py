@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ._function_node import FunctionNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor, Future
 
     from ._engine import Engine
+    from ._lineage import Root
     from ._order import Order
     from ._policy import FailurePolicy
 
@@ -45,14 +46,20 @@ class ExecutorNode(FunctionNode):
         super().__init__(engine, name, op, limit, order=order, policy=policy)
         self.plain = False
         self.executor = executor
-        # What was submitted and has not come back.
-        self.futures: set[Future[Any]] = set()
+        # What was submitted and has not come back, and where its items came from if that is known.
+        self.futures: dict[Future[Any], Sequence[Root]] = {}
 
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""
         return
 
-    def hand_over(self, landed: Callable[[Future[Any]], None], function: Callable[..., Any], *values: Any) -> bool:
+    def hand_over(
+        self,
+        roots: Sequence[Root],
+        landed: Callable[[Future[Any]], None],
+        function: Callable[..., Any],
+        *values: Any,
+    ) -> bool:
         """Submit a call; the callback is called with the lock held. Called without the lock, returns with it.
 
         Returns:
@@ -65,14 +72,14 @@ class ExecutorNode(FunctionNode):
             engine.lock.acquire()
             engine.fail(self, None, error)
             return False
-        self.futures.add(future)
+        self.futures[future] = roots
         future.add_done_callback(lambda future: self._done(landed, future))
         del future
         engine.lock.acquire()
         return True
 
     def _done(self, landed: Callable[[Future[Any]], None], future: Future[Any]) -> None:
-        self.futures.discard(future)
+        self.futures.pop(future, None)
         with self.engine.lock:
             landed(future)
             self.engine.concluded()

@@ -128,7 +128,9 @@ class ProcessPoolNode(ExecutorNode):
         if not attempts:
             engine.lock.acquire()
             self.handed_over -= 1
-        elif not self.hand_over(partial(self._landed, attempts, watch), work, self.op, items):
+        elif not self.hand_over(
+            [attempt.root for attempt in attempts], partial(self._landed, attempts, watch), work, self.op, items
+        ):
             self.handed_over -= 1
             for _ in attempts:
                 self.slot_freed()

@@ -42,7 +42,7 @@ class ThreadPoolNode(ExecutorNode):
     def turn(self) -> None:
         self.coming = True
         self.engine.release_to_user()
-        if not self.hand_over(self._landed, self._serve):
+        if not self.hand_over((), self._landed, self._serve):
             self.coming = False
 
     def _serve(self) -> None:

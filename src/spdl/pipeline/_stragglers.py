@@ -1,0 +1,65 @@
+"""What still runs when a pipeline was to have stopped, in words."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from ._executor_node import ExecutorNode
+from ._lineage import describe
+from ._node import Node
+
+if TYPE_CHECKING:
+    from threading import Thread
+    from types import FrameType
+
+    from ._engine import Engine
+    from ._lineage import Root
+
+__all__ = ["describe_stragglers"]
+
+_FRAMES_SHOWN = 3
+
+
+def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
+    """Say which stage still works on what, and where.
+
+    Which op a thread runs is read from its stack, so that it need not be written down for every op.
+    """
+    lines = []
+    named = {thread.ident: thread.name for thread in threads}
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to see what a thread does.
+        work = _work_of(engine, frame)
+        if work is not None:
+            stage, root = work
+            thread = f", in {named[ident]}" if ident in named else ""
+            stack = "".join(traceback.format_stack(frame)[-_FRAMES_SHOWN:])
+            lines.append(f"Stage {stage!r}{_item(engine, root)}{thread}:\n{stack.rstrip()}")
+    for node in engine.nodes:
+        if isinstance(node, ExecutorNode):
+            calls = [roots for roots in list(node.futures.values()) if roots]
+            lines += [f"Stage {node.name!r}{_item(engine, *roots)}, in its executor." for roots in calls]
+    count = len(lines)
+    lines.insert(0, f"{count} op(s) of the pipeline still run; an op that does not return cannot be interrupted.")
+    return "\n".join(lines)
+
+
+def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
+    """The stage whose op this stack is in, and the item's root."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith("spdl.pipeline."):
+            names = frame.f_locals
+            node = names.get("node", names.get("self"))
+            if isinstance(node, Node) and node.engine is engine and node.running:
+                # A worker's loop has the root at hand, others an attempt or a generator that belongs to one.
+                holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
+                roots = (getattr(holder, "root", None) for holder in holders)
+                return node.name, names.get("root", next((root for root in roots if root is not None), None))
+        frame = frame.f_back
+    return None
+
+
+def _item(engine: Engine, *roots: Root | None) -> str:
+    origins = [origin for root in roots if root is not None for origin in engine.lineage.locate(root)]
+    return f", {describe(origins, sources=len(engine.sources))}" if origins else ""

@@ -1,0 +1,105 @@
+"""What `stop` says of ops that do not return: stage, item, and where they are."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source
+
+from spdl.pipeline.defs import Aggregator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from spdl.pipeline import PipelineBuilder
+
+
+class Someones(Executor):
+    """An executor of which nothing is known."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self._threads.submit(fn, *args, **kwargs)
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
+
+
+class Op:
+    """Blocks on the third item until it is let go."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.blocks = threading.Event()
+
+    def here(self, item: int) -> int:
+        if item == 2:
+            self.blocks.set()
+            self.gate.wait(20)
+        return item
+
+    def steps(self, item: int) -> Iterator[int]:
+        yield self.here(item)
+
+    async def on_the_loop(self, item: int) -> int:
+        await asyncio.sleep(0)
+        return self.here(item)
+
+
+class Gathering(Aggregator[int, int]):
+    """Blocks where its op does."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def accumulate(self, item: int) -> int:
+        return self.op.here(item)
+
+    def flush(self) -> None:
+        return None
+
+
+def declare(kind: str, op: Op, executor: Executor) -> PipelineBuilder[Any, Any]:
+    builder = source(range(5))
+    match kind:
+        case "function" | "ordered":
+            order: Any = "input" if kind == "ordered" else "completion"
+            return builder.pipe(op.here, name="slow", output_order=order)
+        case "generator":
+            return builder.pipe(op.steps, name="slow")
+        case "coroutine":
+            return builder.pipe(op.on_the_loop, name="slow")
+        case "aggregate":
+            return builder.aggregate(Gathering(op))
+        case _:
+            return builder.pipe(op.here, name="slow", executor=executor)
+
+
+@pytest.mark.parametrize(
+    "kind", ["function", "ordered", "generator", "coroutine", "aggregate", "pool of threads", "somebody's executor"]
+)
+def test_stage_item_and_place_are_named(kind: str) -> None:
+    op = Op()
+    with Someones() if kind == "somebody's executor" else ThreadPoolExecutor(1) as executor:
+        pipeline = declare(kind, op, executor).add_sink(9).build(num_threads=2)
+        pipeline.start()
+        assert op.blocks.wait(20)
+        try:
+            with pytest.raises(TimeoutError) as caught:
+                pipeline.stop(timeout=0.1)
+        finally:
+            op.gate.set()
+        pipeline.stop()
+    message = str(caught.value)
+    assert message.startswith("1 op(s) of the pipeline still run; an op that does not return cannot be interrupted.")
+    assert "Stage 'aggregate" in message if kind == "aggregate" else "Stage 'slow'" in message
+    if kind != "aggregate":
+        assert "'slow', source item 2" in message
+    if kind != "somebody's executor":
+        assert "self.gate.wait(20)" in message
