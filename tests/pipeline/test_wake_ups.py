@@ -125,9 +125,10 @@ class TestRoom:
 
     def test_in_the_sink_behind_a_stage_that_the_event_loop_serves(self) -> None:
         with source(range(20)).pipe(op_async).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
-            for x in range(20):
-                assert wait_until(lambda: pipeline._engine.sink.full or x > 14)
+            for x in range(15):
+                assert wait_until(lambda: pipeline._engine.sink.full)
                 assert pipeline.get_item(timeout=10) == x
+            assert list(pipeline.get_iterator(timeout=10)) == list(range(15, 20))
 
     def test_in_a_branch_that_the_event_loop_serves(self) -> None:
         held = threading.Event()
