@@ -21,7 +21,9 @@ def _unwrapped(op: object) -> Any:
 def name_of(op: object) -> str:
     """The short name: partials are unwrapped, instances give their class."""
     function = _unwrapped(op)
-    return str(getattr(function, "__name__", type(function).__name__))
+    name = getattr(function, "__name__", None)
+    # An object that delegates, such as a mock, has an attribute of any name.
+    return name if isinstance(name, str) else type(function).__name__
 
 
 def place_of(op: object) -> str:
@@ -30,18 +32,20 @@ def place_of(op: object) -> str:
     Of a class that is its ``__init__``, of an object with ``__call__`` that method, of a generator the function.
     """
     function = _unwrapped(op)
-    described = function if hasattr(function, "__qualname__") else type(function)
+    name = getattr(function, "__qualname__", None)
+    if not isinstance(name, str):
+        name = type(function).__qualname__
     if isinstance(function, type):
         code = _code_of(vars(function).get("__init__"))
     else:
         code = _code_of(function) or _code_of(getattr(type(function), "__call__", None))  # noqa: B004 - its code.
-    place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
-    return f"{described.__qualname__}{place}"
+    # What was made of a text, such as a dataclass's __init__, is in no file.
+    place = "" if code is None or code.co_filename == "<string>" else f" at {code.co_filename}:{code.co_firstlineno}"
+    return f"{name}{place}"
 
 
 def _code_of(function: object) -> CodeType | None:
     found = (getattr(function, name, None) for name in ("__code__", "gi_code", "ag_code"))
-    # A mock has an attribute of any name.
     return next((code for code in found if isinstance(code, CodeType)), None)
 
 
