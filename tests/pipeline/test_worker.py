@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
-from tests.pipeline.support import run, source
+import pytest
+from tests.pipeline.support import run, source, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,3 +38,51 @@ def test_stages_of_one_slot_keep_the_order() -> None:
         assert run(builder, num_threads=4, sink=100) == list(range(5000))
     finally:
         sys.setswitchinterval(before)
+
+
+def test_no_stage_exceeds_its_limit() -> None:
+    limits = (4, 1, 3, 2)
+    running, most = [0] * 4, [0] * 4
+    lock = threading.Lock()
+
+    def op(stage: int) -> Callable[[int], int]:
+        def work(x: int) -> int:
+            with lock:
+                running[stage] += 1
+                most[stage] = max(most[stage], running[stage])
+            time.sleep(0.0005)
+            with lock:
+                running[stage] -= 1
+            return x
+
+        return work
+
+    builder = source(range(200))
+    for stage, limit in enumerate(limits):
+        builder.pipe(op(stage), concurrency=limit)
+    assert sorted(run(builder, num_threads=8)) == list(range(200))
+    assert all(reached <= limit for reached, limit in zip(most, limits, strict=True))
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_no_op_starts_whose_result_has_no_place(before: int) -> None:
+    held = threading.Event()
+    begun: list[int] = []
+
+    def op(x: int) -> int:
+        begun.append(x)
+        return x
+
+    def hold(x: int) -> int:
+        assert held.wait(20)
+        return x
+
+    builder = source(range(40))
+    for _ in range(before):
+        builder.pipe(lambda x: x)
+    with builder.pipe(op).pipe(hold).add_sink(1).build(num_threads=4).auto_stop() as pipeline:
+        # One is held, two wait between the stages, and one has its slot yet.
+        assert wait_until(lambda: len(begun) >= 4)
+        assert not wait_until(lambda: len(begun) > 4, seconds=0.2)
+        held.set()
+        assert list(pipeline.get_iterator(timeout=10)) == list(range(40))
