@@ -305,7 +305,7 @@ def test_upstream_of_a_failed_stage_is_dropped_and_downstream_finishes() -> None
 
 
 def test_state_and_declaration_in_words() -> None:
-    pipeline = build([1, 2], abs, name="measure")
+    pipeline = build(range(100), abs, name="measure")
     words = []
     words.append(str(pipeline).splitlines()[0])
     pipeline.start()
