@@ -104,7 +104,9 @@ class Lane:
                 return
             arrivals, self._arrivals = self._arrivals, []
             for source in engine.sources:
-                source.wants_room = False
+                # A thread of its own is not among those that look again now.
+                if source.on_loop:
+                    source.wants_room = False
             for node in reversed(engine.nodes):
                 node.wants_room = False
                 if isinstance(node, AsyncNode):

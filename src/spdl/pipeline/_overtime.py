@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -33,7 +32,7 @@ class WrittenOff(BaseException):
 class Watch:
     """An op under way that has a deadline."""
 
-    __slots__ = ("attempt", "cancel", "deadline", "ended", "thread", "written_off")
+    __slots__ = ("attempt", "cancel", "deadline", "thread", "written_off")
 
     def __init__(
         self, attempt: Attempt, deadline: float, cancel: Callable[[], object] | None, thread: int | None
@@ -44,7 +43,6 @@ class Watch:
         self.cancel = cancel
         # The thread that it keeps to itself.
         self.thread = thread
-        self.ended = False
         self.written_off = False
 
 
@@ -58,7 +56,8 @@ class Overtime:
         self._node = node
         self._seconds = seconds
         self._on_timeout = on_timeout
-        self._watches: deque[Watch] = deque()
+        # Those under way, in the order of their start. What has ended is not kept behind one that takes long.
+        self._watches: dict[Watch, None] = {}
         self._armed = False
 
     def begin(
@@ -66,31 +65,28 @@ class Overtime:
     ) -> Watch:
         """Watch an op that starts now."""
         watch = Watch(attempt, monotonic() + self._seconds, cancel, thread)
-        self._watches.append(watch)
+        self._watches[watch] = None
         self._arm()
         return watch
 
     def end(self, watch: Watch) -> bool:
         """Note that an op has returned. Returns whether its outcome still counts."""
-        watch.ended = True
-        while self._watches and self._watches[0].ended:
-            self._node.engine.rubbish.append(self._watches.popleft())
+        self._watches.pop(watch, None)
+        self._node.engine.rubbish.append(watch)
         return not watch.written_off
 
     def _arm(self) -> None:
         if not self._armed and self._watches:
             self._armed = True
-            self._node.engine.timer.after(max(0.0, self._watches[0].deadline - monotonic()), self._fall_due)
+            first = next(iter(self._watches))
+            self._node.engine.timer.after(max(0.0, first.deadline - monotonic()), self._fall_due)
 
     def _fall_due(self) -> None:
         self._armed = False
         now = monotonic()
-        while self._watches and (self._watches[0].ended or self._watches[0].deadline <= now):
-            watch = self._watches.popleft()
-            if watch.ended:
-                self._node.engine.rubbish.append(watch)
-            else:
-                self._overdue(watch)
+        while self._watches and (watch := next(iter(self._watches))).deadline <= now:
+            del self._watches[watch]
+            self._overdue(watch)
         self._arm()
 
     def _overdue(self, watch: Watch) -> None:

@@ -136,6 +136,9 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                     break
         else:
             node.turn()
+            if engine.rubbish:
+                # The next op may take long, and what it replaces should not stay for it.
+                engine.drop_rubbish()
             following = node.next
             if following is None:
                 break
