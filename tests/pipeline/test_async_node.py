@@ -13,7 +13,7 @@ from tests.pipeline.support import run, source
 from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 class TestAsync:
@@ -126,3 +126,13 @@ def test_a_generator_that_waits_for_room_is_told_whatever_its_neighbours_do() ->
         time.sleep(0.2)
         gate.set()
         assert list(pipeline.get_iterator(timeout=5)) == list(range(1, 11))
+
+
+def test_a_generator_from_a_coroutine_is_passed_on_as_it_is() -> None:
+    """Its steps would block the event loop; the released reference does the same."""
+
+    async def op(x: int) -> Iterator[int]:
+        return (y for y in range(x))
+
+    results = run(source(range(4)).pipe(op, output_order="input"))
+    assert [list(result) for result in results] == [[], [0], [0, 1], [0, 1, 2]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from types import AsyncGeneratorType, CoroutineType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from ._function_node import Attempt, FunctionNode
@@ -62,6 +62,13 @@ class AsyncNode(FunctionNode):
         if self.queue and self.running < self.limit:
             self.wants_room = True
         return False
+
+    def finish(self, attempt: Attempt, value: Any) -> None:
+        if value.__class__ is GeneratorType and not self.cancelled:
+            # Its steps would block the loop, so it is passed on as it is.
+            self.deliver(attempt.root, attempt.ticket, value)
+        else:
+            super().finish(attempt, value)
 
     def has_turn(self) -> bool:
         """Whether a server would find something to do."""
