@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import itertools
+import pickle
+import re
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import fails_at, source, wait_until
+
+from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
+from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spdl.pipeline import PipelineBuilder, PipelineStatistics
+    from spdl.pipeline import PipelineBuilder
 
 
 def sleep(seconds: float) -> Any:
@@ -115,3 +124,255 @@ def test_time_stops_with_the_pipeline() -> None:
     with source(range(3)).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
         assert list(pipeline) == [0, 1, 2]
     assert pipeline.statistics() == pipeline.statistics()
+
+
+@pytest.mark.parametrize("record", [StageStatistics, PipelineStatistics])
+def test_every_field_is_documented(record: Any) -> None:
+    described = re.findall(r"^ {4,8}(\w+): \S", record.__doc__.partition("Attributes:")[2], re.MULTILINE)
+    assert described == [field.name for field in dataclasses.fields(record)]
+
+
+def test_records_are_frozen_and_hold_no_more_than_numbers_and_text() -> None:
+    statistics = finished(source(range(3)).pipe(abs))
+    for record in (statistics, *statistics.stages):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(record, "elapsed", 0)  # noqa: B010 - the type checker forbids the statement.
+    for stage in statistics.stages:
+        assert {type(value) for value in dataclasses.astuple(stage)} <= {int, float, str}
+    assert pickle.loads(pickle.dumps(statistics)) == statistics  # noqa: S301 - our own.
+
+
+def test_before_the_start_all_is_nought() -> None:
+    pipeline = source(range(3)).pipe(len, concurrency=4).add_sink(5).build(num_threads=1)
+    statistics = pipeline.statistics()
+    assert (statistics.elapsed, statistics.in_flight, statistics.bottleneck) == (0, 0, "Nothing has run yet.")
+    assert [stage.concurrency for stage in statistics.stages] == [1, 4, 1]
+    assert [stage.queue_capacity for stage in statistics.stages] == [0, 2, 5]
+    for stage in statistics.stages:
+        assert stage.num_completed == stage.running == stage.busy_seconds == stage.starved_seconds == 0
+        assert stage.items_per_second == stage.busy_share == 0
+
+
+class TestWaits:
+    """A slot that is free waits for input, for room, or for its turn."""
+
+    def test_for_input(self) -> None:
+        def slow() -> Iterator[int]:
+            for x in range(10):
+                time.sleep(0.01)
+                yield x
+
+        statistics = finished(source(slow()).pipe(lambda x: x, name="op"))
+        src, stage = statistics.stages[:2]
+        assert stage.starved_seconds >= 0.09
+        assert stage.blocked_seconds + stage.held_seconds < 0.05
+        assert src.busy_seconds >= 0.1
+        assert src.blocked_seconds <= statistics.elapsed - src.busy_seconds + 1e-6
+
+    def test_for_room(self) -> None:
+        pipeline = source(range(100)).pipe(lambda x: x, name="op").add_sink(1).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert pipeline.get_item(timeout=10) == 0
+            # One in the sink, and one that keeps the stage's slot until there is room for it.
+            assert wait_until(lambda: pipeline.statistics().stages[2].queue_size == 2)
+            time.sleep(0.1)
+            src, stage, sink = pipeline.statistics().stages
+        assert stage.blocked_seconds >= 0.09
+        assert src.blocked_seconds >= 0.09
+        assert stage.held_seconds == 0
+        assert (sink.queue_size, sink.queue_capacity, sink.num_completed) == (2, 1, 1)
+        assert stage.queue_size == stage.queue_capacity == 2
+
+    def test_for_order(self) -> None:
+        gate = threading.Event()
+
+        def op(x: int) -> int:
+            if x == 0:
+                gate.wait(20)
+            return x
+
+        graph = source(range(100)).pipe(op, concurrency=2, output_order="input", name="op").add_sink(200)
+        pipeline = graph.build(num_threads=2)
+        with pipeline.auto_stop():
+            assert wait_until(lambda: pipeline.statistics().stages[1].held_seconds > 0.05)
+            stage = pipeline.statistics().stages[1]
+            assert (stage.running, stage.num_emitted) == (1, stage.num_completed)
+            assert stage.queue_size == 2
+            gate.set()
+            assert list(pipeline.get_iterator(timeout=10)) == list(range(100))
+        assert pipeline.statistics().stages[1].blocked_seconds < 0.05
+
+
+def test_the_queues_are_as_full_as_they_are_found() -> None:
+    """Behind a quick stage and before a slow one the queue is full; the other way round it is empty."""
+    statistics = finished(
+        source(range(60)).pipe(lambda x: x).pipe(sleep(0.002), name="slow").pipe(lambda x: x, name="quick"),
+        num_threads=3,
+    )
+    _, _, slow, quick, sink = statistics.stages
+    assert 0.5 < slow.queue_fill <= 1
+    assert 0 <= quick.queue_fill < 0.4
+    assert 0 <= sink.queue_fill < 0.4
+
+
+def test_retries_and_overtime_are_counted() -> None:
+    tries: dict[int, int] = {}
+
+    def op(x: int) -> int:
+        tries[x] = tries.get(x, 0) + 1
+        if x < 3 and tries[x] <= 2:
+            raise ValueError(x)
+        time.sleep(0.05 if x == 9 else 0)
+        return x
+
+    stage = finished(source(range(10)).pipe(op, retries=2, retry_delay=0.001, timeout=0.02)).stages[1]
+    assert (stage.num_retried, stage.num_failed, stage.num_completed, stage.num_overdue) == (6, 0, 10, 1)
+
+
+def test_the_limit_is_the_current_one() -> None:
+    gate = threading.Event()
+    graph = source(range(100)).pipe(lambda x: gate.wait(20) and x, concurrency=2, name="op").add_sink(200)
+    pipeline = graph.build(num_threads=2)
+
+    def working() -> tuple[int, int]:
+        stage = pipeline.statistics().stages[1]
+        return stage.running, stage.concurrency
+
+    with pipeline.auto_stop():
+        assert wait_until(lambda: working() == (2, 2))
+        pipeline.set_concurrency("op", 5)
+        assert wait_until(lambda: working() == (5, 5))
+        pipeline.set_concurrency("op", 1)
+        # What runs is not interrupted.
+        assert working() == (5, 1)
+        gate.set()
+        assert len(list(pipeline.get_iterator(timeout=10))) == 100
+    assert working() == (0, 1)
+
+
+def test_async_ops_are_busy_and_use_no_measured_cpu() -> None:
+    async def op(x: int) -> int:
+        await asyncio.sleep(0.01)
+        return x
+
+    stage = finished(source(range(20)).pipe(op, concurrency=10)).stages[1]
+    assert stage.busy_seconds >= 20 * 0.009
+    assert stage.cpu_seconds == 0
+    assert (stage.num_completed, stage.num_emitted, stage.running) == (20, 20, 0)
+
+
+def test_merges_forks_and_their_paths() -> None:
+    branches = [PipelineConfig(SourceConfig(range(size)), [Pipe(abs)], SinkConfig(1)) for size in (4, 6)]
+    fork = PathVariants(lambda x: x % 2, [[Pipe(str)], [Pipe(float), Aggregate(2)]])
+    pipeline = build_pipeline(PipelineConfig(Merge(branches), [fork], SinkConfig(1)), num_threads=2)
+    with pipeline.auto_stop():
+        assert len(list(pipeline.get_iterator(timeout=10))) == 8
+    emitted = [(stage.name, stage.num_emitted) for stage in pipeline.statistics().stages]
+    assert emitted == [
+        ("src[0]", 4),
+        ("src[1]", 6),
+        ("abs", 4),
+        ("abs", 6),
+        ("merge", 10),
+        ("path_variants", 10),
+        ("str", 5),
+        ("float", 5),
+        ("aggregate(op=collate(2), drop_last=False)", 3),
+        ("path_variants_merge", 8),
+        ("sink", 8),
+    ]
+
+
+class TestAnywhere:
+    """Statistics take no lock, so they can be asked for wherever one happens to be."""
+
+    def test_in_ops_sources_callbacks_and_finalisers(self) -> None:
+        seen: dict[str, PipelineStatistics] = {}
+
+        class Item:
+            def __del__(self) -> None:
+                seen["finaliser"] = pipeline.statistics()
+
+        def items() -> Iterator[int]:
+            for x in range(4):
+                seen["source"] = pipeline.statistics()
+                yield x
+
+        def op(x: int) -> Any:
+            seen["op"] = pipeline.statistics()
+            if x == 1:
+                raise ValueError(x)
+            return Item() if x == 2 else x
+
+        async def op_async(x: Any) -> Any:
+            seen["async op"] = pipeline.statistics()
+            return x if isinstance(x, int) else -1
+
+        graph = source(items()).pipe(op, name="op", on_failure=lambda _: seen.update(callback=pipeline.statistics()))
+        pipeline = graph.pipe(op_async).add_sink(4).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline.get_iterator(timeout=10)) == [0, -1, 3]
+        assert sorted(seen) == ["async op", "callback", "finaliser", "op", "source"]
+        assert seen["op"].stages[1].running == 1
+        assert seen["source"].stages[0].running == 1
+        assert seen["callback"].stages[1].num_failed == 1
+
+    def test_in_a_signal_handler(self) -> None:
+        """The handler runs in the main thread wherever that is, in the engine's critical sections too."""
+        seen: list[PipelineStatistics] = []
+        pipeline = source(itertools.count()).pipe(lambda x: x, concurrency=2).add_sink(2).build(num_threads=2)
+        before = signal.signal(signal.SIGALRM, lambda *_: seen.append(pipeline.statistics()))
+        try:
+            with pipeline.auto_stop():
+                signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+                for _ in zip(pipeline.get_iterator(timeout=10), range(20_000), strict=False):
+                    if len(seen) >= 50:
+                        break
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert seen
+        counts = [statistics.stages[1].num_completed for statistics in seen]
+        assert counts == sorted(counts)
+
+    def test_from_many_threads_while_all_moves(self) -> None:
+        pipeline = source(range(20_000)).pipe(lambda x: x, concurrency=2).aggregate(8).add_sink(2).build(num_threads=2)
+        failures: list[BaseException] = []
+        ended = threading.Event()
+
+        def look() -> None:
+            last = 0
+            try:
+                while not ended.is_set():
+                    statistics = pipeline.statistics()
+                    src, stage, batches, sink = statistics.stages
+                    assert last <= src.num_completed
+                    assert 0 <= stage.running <= 2
+                    assert 0 <= sink.queue_fill <= 1
+                    assert 0 <= batches.queue_fill <= 1
+                    assert all(record.elapsed == statistics.elapsed for record in statistics.stages)
+                    last = src.num_completed
+                    # Threads that never wait would keep the GIL from the others.
+                    time.sleep(0.0001)
+            except BaseException as error:  # noqa: BLE001 - it is raised below.
+                failures.append(error)
+
+        threads = [threading.Thread(target=look) for _ in range(3)]
+        with pipeline.auto_stop():
+            for thread in threads:
+                thread.start()
+            assert sum(map(len, pipeline.get_iterator(timeout=30))) == 20_000
+            ended.set()
+            for thread in threads:
+                thread.join()
+        assert not failures
+
+    def test_after_the_pipeline_failed(self) -> None:
+        pipeline = source(range(10)).pipe(fails_at(3), max_failures=0).add_sink(10).build(num_threads=1)
+        with pytest.raises(PipelineFailure):
+            list(pipeline.get_iterator(timeout=10))
+        pipeline.stop()
+        stage = pipeline.statistics().stages[1]
+        assert (stage.num_completed, stage.num_failed, stage.concurrency) == (3, 1, 1)
+        assert pipeline.statistics() == pipeline.statistics()

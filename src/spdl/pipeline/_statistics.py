@@ -24,8 +24,10 @@ class StageStatistics:
     """What one stage has done since the start.
 
     Attributes:
-        name: The stage's name; ``src`` and ``sink`` for the ends.
-        concurrency: How many items it may work on at once.
+        name: The stage's name. The ends are ``src`` (``src[0]`` and so on if there are several) and ``sink``; the
+            stage that merges pipelines is ``merge``, and the one that merges the paths of a fork ``path_variants``
+            is ``path_variants_merge``.
+        concurrency: How many items it may work on at once now: as declared, or as `Pipeline.set_concurrency` said last.
         num_completed: Items whose op ended without raising.
         num_emitted: Results passed on.
         num_failed: Items dropped because the op raised.
@@ -33,15 +35,17 @@ class StageStatistics:
         num_retried: Attempts that failed and were followed by another.
         num_overdue: Ops that took longer than the stage's timeout.
         running: Ops that run now, and generators between two results.
-        busy_seconds: Time spent in ops, summed over concurrent ones; for the source, in its ``next()``.
+        busy_seconds: Time spent in ops that have ended, summed over concurrent ones; for the source, in its ``next()``,
+            the call that runs now included.
         cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only one in 16 is measured and stands
             for the others. 0 for async ops, and in executors that are neither a ThreadPoolExecutor nor a
             ProcessPoolExecutor.
         starved_seconds: Time in which a slot was free and no item waited.
-        blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place.
+        blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place; for the
+            source, time in which it was not asked for an item.
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
         queue_size: Items that wait in front of the stage now; for the sink, items to be read.
-        queue_capacity: How many may wait there besides those that hold slots of the stage before.
+        queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
     """
@@ -72,7 +76,7 @@ class StageStatistics:
 
     @property
     def busy_share(self) -> float:
-        """The share of its slots' time that the stage spent in ops, 0 to 1."""
+        """The share of its slots' time that the stage spent in ops, 0 to 1, had it had all of them from the start."""
         offered = self.elapsed * self.concurrency
         return min(1.0, self.busy_seconds / offered) if offered > 0 else 0.0
 
