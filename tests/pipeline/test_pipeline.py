@@ -323,15 +323,6 @@ def test_the_engine_keeps_no_item_that_was_read() -> None:
         gate.set()
 
 
-def test_a_blocked_pipeline_costs_no_cpu() -> None:
-    pipeline = build(range(1000), lambda x: x, concurrency=4, num_threads=4, sink=1)
-    with pipeline.auto_stop():
-        assert wait_until(lambda: pipeline.statistics().stages[1].blocked_seconds > 0)
-        begin = time.process_time()
-        time.sleep(0.5)
-        assert time.process_time() - begin < 0.1
-
-
 def test_subscripts_and_repr() -> None:
     assert Pipeline[int] is not None
     pipeline = build([1], len, name="length")
