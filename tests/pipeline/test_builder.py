@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline.defs import Aggregator, Collate, Pipe, PipelineConfig
+from spdl.pipeline.defs import (
+    Aggregate,
+    Aggregator,
+    Collate,
+    Disaggregate,
+    Merge,
+    PathVariants,
+    Pipe,
+    PipelineConfig,
+    SinkConfig,
+    SourceConfig,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 async def coroutine(x: int) -> int:
@@ -132,3 +149,78 @@ def test_what_is_not_served_yet_is_said(argument: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
         builder.build(num_threads=1, nonsense=1)  # type: ignore[call-arg]
     assert builder.build(num_threads=1, use_thread_output_queue=True, stage_id=0) is not None
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+def test_the_whole_graph_in_words() -> None:
+    """Merges in merges, forks in forks, executors, lambdas and policies; data are never shown."""
+    with ThreadPoolExecutor(1) as executor:
+        leaf = PipelineConfig(
+            SourceConfig(numbers(), continuous=True),
+            [Pipe(lambda x: x, name="decode", executor=executor, concurrency=2, max_failures=Fraction(1, 10))],
+            SinkConfig(1),
+        )
+    inner = PipelineConfig(Merge([leaf, leaf]), [Aggregate(4, drop_last=True)], SinkConfig(1))
+    fork = PathVariants(len, [[Disaggregate()], [PathVariants(declared, [[Pipe(coroutine, retries=2, timeout=1.5)]])]])
+    outer = PipelineConfig(
+        Merge([inner, PipelineConfig(SourceConfig([10**9]), [], SinkConfig(2))]), [fork], SinkConfig(7)
+    )
+    lines = [
+        "PipelineConfig",
+        "  merge",
+        "    PipelineConfig",
+        "      merge",
+        *[
+            "        PipelineConfig",
+            "          source(numbers at FILE:LINE, continuous=True)",
+            (
+                "          decode(concurrency=2, executor=ThreadPoolExecutor, max_failures=1/10, "
+                "op=test_the_whole_graph_in_words.<locals>.<lambda> at FILE:LINE)"
+            ),
+            "          sink(buffer_size=1)",
+        ]
+        * 2,
+        "      aggregate(op=collate(4), drop_last=True)",
+        "      sink(buffer_size=1)",
+        "    PipelineConfig",
+        "      source(list at ADDRESS)",
+        "      sink(buffer_size=2)",
+        "  path_variants(router=len)",
+        "    path 0",
+        "      disaggregate",
+        "    path 1",
+        "      path_variants(router=declared at FILE:LINE)",
+        "        path 0",
+        "          coroutine(concurrency=1, retries=2, timeout=1.5, on_timeout='report', op=coroutine at FILE:LINE)",
+        "  sink(buffer_size=7)",
+    ]
+    text = re.sub(rf"{re.escape(HERE)}:\d+", "FILE:LINE", repr(outer))
+    assert re.sub("0x[0-9a-f]+", "ADDRESS", text).splitlines() == lines
+    assert str(outer) == repr(outer)
+
+
+def test_records_are_frozen_compared_and_hashed_by_content() -> None:
+    def make(size: int) -> PipelineConfig[Any]:
+        return PipelineConfig(SourceConfig((1, 2)), [Pipe(len), Disaggregate()], SinkConfig(size))
+
+    assert make(3) == make(3)
+    assert make(3) != make(4)
+    assert len({make(3), make(3), make(4)}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        make(3).sink = SinkConfig(4)  # type: ignore[misc]
+    assert dataclasses.replace(make(3), sink=SinkConfig(4)) == make(4)
+    with pytest.raises(ValueError, match="`concurrency` must be an int of at least 1, got 0"):
+        dataclasses.replace(Pipe(len), concurrency=0)
+
+
+def test_what_is_given_is_not_kept_where_it_may_change() -> None:
+    stages: list[Any] = [Pipe(abs)]
+    config: PipelineConfig[Any] = PipelineConfig(SourceConfig([-1]), stages, SinkConfig(1))
+    fork = PathVariants(len, [stages])
+    stages.append(Pipe(str))
+    assert (len(config.pipes), len(fork.paths[0])) == (1, 1)
+    # A generator of stages is as good as a list.
+    assert PipelineConfig(SourceConfig([-1]), (Pipe(op) for op in (abs, str)), SinkConfig(1)).pipes == tuple(stages)  # type: ignore[arg-type]
