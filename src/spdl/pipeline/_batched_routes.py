@@ -205,7 +205,16 @@ class BatchMergeNode(MergeNode):
             self.engine.lineage.release(batch)
 
     def drained(self) -> bool:
-        return super().drained() and not self.batches
+        if not super().drained() or self._complete_head() is not None:
+            return False
+        # After a failure some miss a share that never comes.
+        return not self.batches or bool(self.engine.failures)
+
+    def end_input(self) -> bool:
+        # Those that miss a share: its path was cancelled.
+        self.engine.rubbish += self.batches
+        self.batches.clear()
+        return True
 
     def discard(self) -> list[Any]:
         rubbish = [*super().discard(), *self.batches]

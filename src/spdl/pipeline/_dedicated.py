@@ -38,6 +38,13 @@ class DedicatedThread:
             return
 
     def _run(self) -> None:
+        try:
+            self._pull_all()
+        except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+            self._engine.crash(error)
+            self._engine.lock.release()
+
+    def _pull_all(self) -> None:
         from ._worker import pull  # noqa: PLC0415 - the worker's loop knows the engine, which knows this.
 
         engine, source = self._engine, self._source

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from threading import Lock, Thread, current_thread, get_ident
+from threading import Lock, RLock, Thread, current_thread, get_ident
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,8 @@ class Engine:
     def __init__(self, pipeline_id: int, num_threads: int, sink_size: int, max_failures: MaxFailures = -1) -> None:
         self.pipeline_id = pipeline_id
         self.num_threads = num_threads
-        self.lock = Lock()
+        # Reentrant only because it knows its owner: nobody takes it twice.
+        self.lock = RLock()
         self.sink = Sink(sink_size)
         self.lineage = Lineage()
         self.sources: list[Source] = []
@@ -86,7 +88,8 @@ class Engine:
         self.waiting = 0
         # How many more synchronous ops may run now.
         self.permits = num_threads
-        # The gates of idle workers, and whether one was opened whose worker has not arrived yet.
+        # The gates of all workers, those of idle ones, and whether one was opened whose worker has not arrived yet.
+        self.gates: list[Lock] = []
         self.idle: list[Lock] = []
         self.waking = False
         self.threads: list[Thread] = []
@@ -107,7 +110,7 @@ class Engine:
         self.ending = False
         self.stopping = False
         self.done = False
-        # Threads that are not the engine's and run its code now: consumers' in critical sections, executors' in ops.
+        # Threads of executors that run the engine's code now.
         self.inside: list[int] = []
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
@@ -173,11 +176,16 @@ class Engine:
     def room_in_sink(self) -> None:
         """Learn that the consumer made room where somebody had found none."""
         self.sink.full = False
-        self.progressed()
-        if self.lane is not None:
-            self.lane.wake()
-        for source in self.sources:
-            self.made_room(source)
+        try:
+            self.progressed()
+            if self.lane is not None:
+                self.lane.wake()
+            for source in self.sources:
+                self.made_room(source)
+        except BaseException:
+            # A Ctrl-C, at any point: the next read tells again.
+            self.sink.full = True
+            raise
 
     def select(self) -> Node | None:
         """The ready stage nearest the sink."""
@@ -196,12 +204,10 @@ class Engine:
 
     def wake_worker(self) -> None:
         """Open the gate of the worker that became idle last."""
-        try:
-            gate = self.idle.pop()
-        except IndexError:  # A request to stop took it.
-            return
         self.waking = True
-        gate.release()
+        # A request to stop may have taken or opened it meanwhile.
+        with contextlib.suppress(IndexError, RuntimeError):
+            self.idle.pop().release()
 
     def release_to_user(self) -> None:
         """Release the lock before code of the user's runs, seeing to what is left behind."""
@@ -271,11 +277,12 @@ class Engine:
 
     def _wake_all(self) -> None:
         # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
-        while self.idle:
-            try:
-                self.idle.pop().release()
-            except IndexError:
-                break
+        self.idle.clear()
+        # Of those that were not idle either: an exception of a signal's may have come between taking a gate from that
+        # list and opening it.
+        for gate in list(self.gates):
+            with contextlib.suppress(RuntimeError):
+                gate.release()
         while self.sink.readers:
             self.sink.wake_reader()
         lane = self.lane
@@ -312,11 +319,11 @@ class Engine:
         self._wake_all()
 
     def crash(self, error: BaseException) -> None:
-        """End the pipeline because of a fault of the engine's own. Returns with the lock held."""
+        """End the pipeline because of what no stage can answer for. Returns with the lock held."""
         self.failures.append(("engine", error))
         self.request_stop()
-        # Nobody holds the lock for long, so if it cannot be had it is this thread that died with it.
-        self.lock.acquire(timeout=1.0)
+        if not self.holds_lock():
+            self.lock.acquire()
 
     def drop_rubbish(self) -> None:
         """Drop without the lock what was taken out of queues. Called and returns with the lock held."""
@@ -411,6 +418,11 @@ class Engine:
         lane = [] if self.lane is None else [self.lane.thread]
         return [*self.threads, self.timer.thread, *lane]
 
+    def holds_lock(self) -> bool:
+        """Whether the current thread is in a critical section, which a finalizer or a signal handler may interrupt."""
+        owned: bool = self.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading.Condition`.
+        return owned
+
     def is_mine(self) -> bool:
         """Whether the current thread belongs to the engine, or runs its code now."""
-        return current_thread() in self.all_threads() or get_ident() in self.inside
+        return self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import traceback
@@ -15,13 +16,25 @@ if TYPE_CHECKING:
     from ._policy import OnFailure
     from ._quarantine import FailedItem
 
-__all__ = ["PipelineFailure", "annotate", "report_failed_item", "show_logging_error"]
+__all__ = [
+    "MESSAGE_CHARACTERS",
+    "TRACEBACK_CHARACTERS",
+    "PipelineFailure",
+    "annotate",
+    "report_failed_item",
+    "shorten",
+    "show_logging_error",
+]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
 # A stage that fails on every item of a large data set must not drown the log: each stage's first failures are
 # written in full, then one line for every power of two.
 _LOGGED_IN_FULL = 10
+
+# A message may hold the item, and that may be as long as a file.
+MESSAGE_CHARACTERS = 2_000
+TRACEBACK_CHARACTERS = 20_000
 
 
 class PipelineFailure(ExceptionGroup[Exception]):
@@ -74,16 +87,33 @@ class PipelineFailure(ExceptionGroup[Exception]):
 def _as_exception(error: BaseException) -> Exception:
     if isinstance(error, Exception):
         return error
-    wrapped = RuntimeError(f"A stage raised {type(error).__name__}, which stops the pipeline: {error}")
+    wrapped = RuntimeError(f"A stage raised {type(error).__name__}, which stops the pipeline: {_message_of(error)}")
     wrapped.__cause__ = error
-    for note in getattr(error, "__notes__", ()):
-        wrapped.add_note(note)
+    with contextlib.suppress(Exception):
+        wrapped.__notes__ = list(error.__notes__)
     return wrapped
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return shorten(str(error), MESSAGE_CHARACTERS)
+    except Exception as broken:  # noqa: BLE001 - what describes the failure must not replace it.
+        return f"(its message cannot be read: {type(broken).__name__})"
+
+
+def shorten(text: str, characters: int) -> str:
+    """Leave the middle of a text out that is longer than so many characters."""
+    half = characters // 2
+    left_out = len(text) - 2 * half
+    return text if left_out <= 0 else f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
 
 
 def annotate(error: BaseException, stage: str, origin: str | None) -> None:
     """Write the stage, and the source item if there is one, into the exception's notes."""
-    error.add_note(f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}")
+    note = f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}"
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        BaseException.add_note(error, note)
 
 
 def report_failed_item(item: FailedItem, error: Exception, count: int, callback: OnFailure | None) -> None:
@@ -99,9 +129,7 @@ def report_failed_item(item: FailedItem, error: Exception, count: int, callback:
     """
     try:
         if count <= _LOGGED_IN_FULL:
-            _LOG.error(
-                "Stage %r failed on %s, which is dropped: %s", item.stage, item.origin, item.error, exc_info=error
-            )
+            _log(error, "Stage %r failed on %s, which is dropped: %s", item.stage, item.origin, item.error)
         elif count & (count - 1) == 0:
             _LOG.error(
                 "Stage %r has now failed on %d items; the last was %s: %s", item.stage, count, item.origin, item.error
@@ -112,11 +140,20 @@ def report_failed_item(item: FailedItem, error: Exception, count: int, callback:
         return
     try:
         callback(item)
-    except Exception:  # noqa: BLE001 - see above.
+    except Exception as raised:  # noqa: BLE001 - see above.
         try:
-            _LOG.exception("The on_failure callback of stage %r raised", item.stage)
+            _log(raised, "The on_failure callback of stage %r raised", item.stage)
         except Exception:  # noqa: BLE001 - see above.
             show_logging_error()
+
+
+def _log(error: Exception, message: str, *values: object) -> None:
+    text = "".join(traceback.format_exception(error))
+    if len(text) <= TRACEBACK_CHARACTERS:
+        _LOG.error(message, *values, exc_info=error)
+    else:
+        # A handler would write in full what `exc_info` holds.
+        _LOG.error(f"{message}\n%s", *values, shorten(text, TRACEBACK_CHARACTERS))
 
 
 def show_logging_error() -> None:

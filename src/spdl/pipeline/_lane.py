@@ -91,8 +91,19 @@ class Lane:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._task_ended)
         return task
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
+
+    def _crash(self, error: BaseException) -> None:
+        # Once the pipeline ends, it is no news what an op makes of its cancellation.
+        if not (self._engine.stopping or self._engine.done):
+            self._engine.crash(error)
+            self._engine.lock.release()
 
     def _look(self) -> None:
         from ._async_node import AsyncNode, run_deferred  # noqa: PLC0415 - it knows the lane.
@@ -125,10 +136,15 @@ class Lane:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_until_complete(self._main())
-        finally:
-            self._loop.close()
+        main = self._loop.create_task(self._main())
+        while not main.done():
+            # The interrupts among the exceptions leave the loop through here, whichever task raises them. Ops' own are
+            # caught, but ops may start tasks.
+            try:
+                self._loop.run_until_complete(main)
+            except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+                self._crash(error)
+        self._loop.close()
 
     async def _main(self) -> None:
         engine = self._engine

@@ -110,7 +110,8 @@ class Overtime:
             )
         except Exception:  # noqa: BLE001 - a broken log handler must not keep the timer from its work.
             show_logging_error()
-        engine.lock.acquire()
+        finally:
+            engine.lock.acquire()
         if not drop:
             return
         if watch.cancel is not None:

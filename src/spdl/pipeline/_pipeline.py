@@ -6,7 +6,7 @@ import warnings
 import weakref
 from contextlib import AbstractContextManager, contextmanager, suppress
 from math import inf
-from threading import TIMEOUT_MAX, Lock, get_ident
+from threading import TIMEOUT_MAX, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -164,6 +164,7 @@ class Pipeline(Generic[T]):
             EOFError: If there will be none, because the source is exhausted or the pipeline was stopped; or, with a
                 continuous source, if an epoch has ended. The next read then begins the next one.
             PipelineFailure: If there will be none because a stage failed. Repeated reads raise it again.
+            RuntimeError: If it would have to wait in a forked child, or inside an op of the pipeline's own.
         """
         entries = self._engine.sink.entries
         deadline = inf if timeout is None else _deadline(check_timeout("timeout", timeout))
@@ -183,7 +184,7 @@ class Pipeline(Generic[T]):
         """Acknowledge what was popped from the sink."""
         engine = self._engine
         if isinstance(root, Group):
-            with self._inside(), engine.lock:
+            with engine.lock:
                 engine.lineage.release(root)
                 engine.progressed()
         else:
@@ -230,6 +231,7 @@ class Pipeline(Generic[T]):
             ValueError: If there is no such stage or more than one, if it works on one item at a time by its nature
                 (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
             TypeError: If ``stage`` is no str or ``concurrency`` no int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
         """
         check_str("stage", stage)
         concurrency = positive("concurrency", concurrency)
@@ -243,7 +245,8 @@ class Pipeline(Generic[T]):
         if not node.adjustable:
             remedy = "That one works on one item at a time by its nature."
             refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
-        with self._inside(), engine.lock:
+        self._check_usable("changed")
+        with engine.lock:
             engine.set_limit(node, concurrency)
 
     def failures(self) -> list[FailedItem]:
@@ -255,45 +258,34 @@ class Pipeline(Generic[T]):
 
     def _tell_room(self) -> None:
         engine = self._engine
-        if engine.forked:
+        # What interrupts the engine leaves it to the next read.
+        if engine.forked or engine.holds_lock():
             return
-        with self._inside(), engine.lock:
+        with engine.lock:
             engine.room_in_sink()
-
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        """Mark this thread for the length of a critical section, so that a signal handler's `stop` does not wait."""
-        inside = self._engine.inside
-        try:
-            inside.append(get_ident())
-            yield
-        finally:
-            inside.remove(get_ident())
 
     def _wait(self, deadline: float, gate: Lock | None = None) -> None:
         """Wait until the sink may hold something, or the gate is opened. Raises if it will not, or not in time."""
         if not self._started:
             self.start()
         engine = self._engine
-        if engine.forked:
-            raise RuntimeError(
-                "The pipeline was started before this process was forked, and its threads stayed in the parent. "
-                "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
-            )
+        self._check_usable("read")
         if gate is None:
             gate = Lock()
             gate.acquire()
-        with self._inside(), engine.lock:
+        with engine.lock:
             if engine.sink.entries:
                 return
-            if engine.done or engine.stopping:
-                self._raise_end()
-            engine.sink.readers.append(gate)
-            # A request to stop takes no lock: it may have looked for readers before this one was among them.
-            if engine.stopping:
-                with suppress(ValueError):
-                    engine.sink.readers.remove(gate)
-                self._raise_end()
+            ended = engine.done or engine.stopping
+            if not ended:
+                engine.sink.readers.append(gate)
+                # A request to stop takes no lock: it may have looked for readers before this one was among them.
+                ended = engine.stopping
+                if ended:
+                    with suppress(ValueError):
+                        engine.sink.readers.remove(gate)
+        if ended:
+            self._raise_end()
         opened = False
         try:
             opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
@@ -306,6 +298,20 @@ class Pipeline(Generic[T]):
                     engine.sink.wake_reader()
         if not opened and not engine.sink.entries:
             raise TimeoutError("No item became available in time.")
+
+    def _check_usable(self, verb: str) -> None:
+        """Raise where the engine cannot be waited for."""
+        engine = self._engine
+        if engine.forked:
+            raise RuntimeError(
+                "The pipeline was started before this process was forked, and its threads stayed in the parent. "
+                "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
+            )
+        if engine.holds_lock() or (verb == "read" and engine.is_mine()):
+            raise RuntimeError(
+                f"The pipeline was {verb} from within itself, so it would wait for itself: in one of its ops, or in a "
+                "finalizer or a signal handler that interrupted it."
+            )
 
     def _raise_end(self) -> None:
         failure = self._engine.failure()

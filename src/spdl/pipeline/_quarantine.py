@@ -7,13 +7,13 @@ import traceback
 from collections import deque
 from dataclasses import dataclass
 
+from ._failure import MESSAGE_CHARACTERS, TRACEBACK_CHARACTERS, shorten
 from ._lineage import describe
 
 __all__ = ["FailedItem", "Quarantine"]
 
-# How many failed items are remembered, and how much of each. More would make a data set's worth of errors a leak.
+# How many failed items are remembered. More would make a data set's worth of errors a leak.
 _REMEMBERED = 100
-_TRACEBACK_CHARACTERS = 20_000
 
 _SHOWN_BYTES = 40
 
@@ -33,6 +33,13 @@ class _Repr(reprlib.Repr):
 
 
 _REPR = _Repr()
+
+
+def _show(item: object) -> str:
+    try:
+        return _REPR.repr(item)
+    except Exception:  # noqa: BLE001 - classes that only share a name with a built-in one are taken for it, for example.
+        return f"<{type(item).__name__} object, whose repr fails>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +83,13 @@ class Quarantine:
         self, stage: str, origins: list[tuple[int, int]], item: object, error: BaseException, attempts: int
     ) -> FailedItem:
         """Write an item down. Runs the user's ``__repr__``, so it must be called without the engine's lock."""
-        text = "".join(traceback.format_exception(error))
-        if len(text) > _TRACEBACK_CHARACTERS:
-            half = _TRACEBACK_CHARACTERS // 2
-            text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
         failed = FailedItem(
             stage,
             tuple(position for _, position in origins),
             tuple(source for source, _ in origins),
-            _REPR.repr(item),
-            "".join(traceback.format_exception_only(error)).strip(),
-            text,
+            _show(item),
+            shorten("".join(traceback.format_exception_only(error)).strip(), MESSAGE_CHARACTERS),
+            shorten("".join(traceback.format_exception(error)), TRACEBACK_CHARACTERS),
             attempts,
         )
         self._items.append(failed)

@@ -129,7 +129,11 @@ class Source:
             StopIteration: At the end.
         """
         if self.iterator is None:
-            self.iterator = iter(self.iterable)  # type: ignore[arg-type]
+            try:
+                self.iterator = iter(self.iterable)  # type: ignore[arg-type]
+            except StopIteration as error:
+                # It would look like the end of an empty source.
+                raise RuntimeError("The source's `__iter__` raised StopIteration.") from error
         return next(self.iterator)
 
     def admit(self) -> int:
@@ -178,7 +182,8 @@ class Source:
         if self.dedicated is not None:
             self.dedicated.wake()
         iterator = self.iterator
-        if isinstance(iterator, Interruptible):
+        # An iterator of the user's may lie about its `__class__`, or fail to tell.
+        if issubclass(type(iterator), Interruptible):
             iterator.interrupt()
 
     def finished(self) -> bool:

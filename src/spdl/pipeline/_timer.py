@@ -44,19 +44,27 @@ class Timer:
 
     def _run(self) -> None:
         engine = self._engine
-        with engine.lock:
-            while not (engine.stopping or engine.done):
-                now = monotonic()
-                if not self._heap:
-                    self._changed.wait()
-                elif self._heap[0][0] > now:
-                    self._changed.wait(min(TIMEOUT_MAX, self._heap[0][0] - now))
-                else:
-                    action = heapq.heappop(self._heap)[2]
-                    action()
-                    # It may be the last to hold an item, which is dropped without the lock.
-                    engine.rubbish.append(action)
-                    del action
-                    engine.concluded()
-                    engine.drop_rubbish()
-            self._heap.clear()
+        try:
+            with engine.lock:
+                while not (engine.stopping or engine.done):
+                    self._take_turn()
+                self._heap.clear()
+        except BaseException as error:  # noqa: BLE001 - such as of a log handler, or where no thread can be started.
+            engine.crash(error)
+            engine.lock.release()
+
+    def _take_turn(self) -> None:
+        engine = self._engine
+        now = monotonic()
+        if not self._heap:
+            self._changed.wait()
+        elif self._heap[0][0] > now:
+            self._changed.wait(min(TIMEOUT_MAX, self._heap[0][0] - now))
+        else:
+            action = heapq.heappop(self._heap)[2]
+            action()
+            # It may be the last to hold an item, which is dropped without the lock.
+            engine.rubbish.append(action)
+            del action
+            engine.concluded()
+            engine.drop_rubbish()

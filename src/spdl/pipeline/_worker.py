@@ -27,6 +27,7 @@ def serve(engine: Engine) -> None:
     gate = Lock()
     gate.acquire()
     engine.lock.acquire()
+    engine.gates.append(gate)
     try:
         while not (engine.stopping or engine.done):
             if engine.rubbish:
