@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._lineage import Group
 from ._node import STARVED, Node
-from ._sentinel import MARK
+from ._sentinel import EOF, EPOCH_END, MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._lineage import Root
 
-__all__ = ["AggregateNode", "CollateNode", "GatheringNode"]
+__all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
 
 
 class GatheringNode(Node):
@@ -129,6 +129,16 @@ class CollateNode(GatheringNode):
         return [*super().discard(), *batch]
 
 
+class Call(NamedTuple):
+    """What an aggregator is to be asked: to take the item in hand, or to give what it has at this end."""
+
+    function: Callable[[Any], Any]
+    hand: list[Any]
+    accumulates: bool = False
+    # What it returns is passed on.
+    keeps: bool = True
+
+
 class AggregateNode(GatheringNode):
     """Calls the user's aggregator, from one thread at a time."""
 
@@ -145,46 +155,60 @@ class AggregateNode(GatheringNode):
         return bool(self.flush_due or self.queue) and self.running < self.limit and self.has_room(0)
 
     def turn(self) -> None:
+        call = self.next_call()
+        if call is not None:
+            self._make(call)
+
+    def next_call(self) -> Call | None:
+        """What the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
         if self.flush_due:
             self._begin_flush()
-            self._call(self.op.flush)
+            call = Call(self._flush, [EOF])
         elif not self.at_mark():
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
-            hand = [value]
-            del value
-            self._call(self.op.accumulate, hand)
-            self.completed += 1
+            call = Call(self.op.accumulate, [value], accumulates=True)
         elif not self.flushed_at_mark:
             # With drop_last what it returns is dropped, but it starts the next epoch afresh.
             self.flushed_at_mark = True
-            self._call(self.op.flush, keep=not self.drop_last)
+            call = Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
         else:
             self.flushed_at_mark = False
             self._release_roots()
             self.pass_mark()
-
-    def _call(self, function: Callable[..., Any], hand: list[Any] | None = None, *, keep: bool = True) -> None:
-        """Call the user's code, with what is in hand if there is something, which is dropped without the lock."""
-        engine = self.engine
+            return None
         self.slot_taken()
+        return call
+
+    def _flush(self, _end: object) -> Any:
+        return self.op.flush()
+
+    def _make(self, call: Call) -> None:
+        """Call the user's code with what is in hand, which is dropped without the lock."""
+        engine = self.engine
         engine.release_to_user()
         cpu, start = thread_time(), perf_counter()
         failure: BaseException | None = None
         result = None
         try:
-            result = function() if hand is None else function(hand.pop())
+            result = call.function(call.hand.pop())
         except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
             failure = error
         end, cpu = perf_counter(), thread_time() - cpu
         engine.lock.acquire()
         self.busy_seconds += end - start
         self.cpu_seconds += cpu
+        self.conclude(call, result, failure)
+
+    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
+        """Deal with what a call returned or raised. Called with the lock held."""
+        engine = self.engine
         self.slot_freed()
+        self.completed += call.accumulates
         if failure is not None:
             self.failed += 1
             engine.fail(self, self.roots[-1] if self.roots else None, failure)
-        elif result is not None and keep and not self.cancelled:
+        elif result is not None and call.keeps and not self.cancelled:
             self._emit(result)
         else:
             engine.rubbish.append(result)
