@@ -1,5 +1,4 @@
 import itertools
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from spdl import _cores
 from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, default_threads
 
 
@@ -69,11 +67,9 @@ def test_each_failed_file_has_its_reason(num_whole: int, spoil: Callable[..., Pa
     assert not any(str(folder) in reason or "\n" in reason for reason in load.failures.values())
 
 
-@pytest.mark.parametrize(("quota", "threads"), [("max", 64), ("200000", 2), ("290000", 2), ("50000", 1)])
+@pytest.mark.parametrize(("cores", "threads"), [(64.0, 64), (2.0, 2), (2.9, 2), (0.5, 1)])
 def test_a_container_gets_as_many_threads_as_its_quota_has_cores(
-    quota: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cores: float, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
-    monkeypatch.setattr(_cores, "_QUOTA", tmp_path / "cpu.max")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    monkeypatch.setattr("spdl.cli._images_job.available_cores", lambda: cores)
     assert default_threads() == threads
