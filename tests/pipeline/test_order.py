@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 import time
@@ -19,6 +20,13 @@ class TestOrder:
     def test_input_order_is_kept(self, concurrency: int) -> None:
         builder = source(range(40)).pipe(slow_first, concurrency=concurrency, output_order="input")
         assert run(builder, num_threads=5) == list(range(40))
+
+    def test_async_ops(self) -> None:
+        async def op(x: int) -> int:
+            await asyncio.sleep(0.02 if x % 5 == 0 else 0)
+            return x
+
+        assert run(source(range(40)).pipe(op, concurrency=4, output_order="input")) == list(range(40))
 
     def test_completion_order_lets_fast_items_pass(self) -> None:
         assert run(source(range(10)).pipe(slow_first, concurrency=2))[-1] != 9

@@ -6,13 +6,13 @@ import asyncio
 import signal
 import threading
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import Pipeline, build_pipeline
+from spdl.pipeline._sink import Sink
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
@@ -83,18 +83,21 @@ class TestWorkers:
         pipeline.stop()
 
 
-class LastPlace(deque[Any]):
-    """The sink, whose only item is read just after the event loop's thread has found no place in it."""
+class ReadBetween(Sink):
+    """A sink from which an item is read after somebody found no place there, and before the reader could know."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    # The reader looks at it after it has taken an item, to see whether somebody waits for room.
+    full = property(lambda self: self.flag, lambda self, full: self.set_full(full))
+
+    def __init__(self, size: int) -> None:
         self.taken: list[Any] = []
+        self.flag = False
+        super().__init__(size)
 
-    def __len__(self) -> int:
-        count = super().__len__()
-        if count and not self.taken and threading.current_thread().name.startswith("spdl_event_loop"):
-            self.taken.append(self.popleft())
-        return count
+    def set_full(self, full: bool) -> None:  # noqa: FBT001 - as it is assigned.
+        if full and not self.taken:
+            self.taken.append(self.entries.popleft()[1])
+        self.flag = full
 
 
 async def items_async() -> AsyncIterator[int]:
@@ -113,15 +116,12 @@ class TestRoom:
         builder = source(items_async()) if kind == "source" else source(range(3)).pipe(op_async)
         pipeline = builder.add_sink(1).build(num_threads=1)
         engine = pipeline._engine
-        entries = engine.sink.entries = LastPlace()
-        if kind == "source":
-            engine.sources[0].out = entries
-        else:
-            engine.nodes[-1].out = entries
+        sink = ReadBetween(1)
+        sink.entries = engine.sink.entries
+        engine.sink = sink
         with pipeline.auto_stop():
-            assert wait_until(lambda: entries.taken)
-            got = [pipeline.get_item(timeout=10) for _ in range(2)]
-            assert [value for _, value in entries.taken] + got == [0, 1, 2]
+            assert wait_until(lambda: sink.taken)
+            assert [*sink.taken, pipeline.get_item(timeout=10), pipeline.get_item(timeout=10)] == [0, 1, 2]
 
     def test_in_the_sink_behind_a_stage_that_the_event_loop_serves(self) -> None:
         with source(range(20)).pipe(op_async).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
@@ -153,6 +153,24 @@ class TestRoom:
 
 
 class TestReaders:
+    @pytest.mark.parametrize("count", [0, 1])
+    def test_one_that_waits_without_limit_is_told_of_an_item_and_of_the_end(self, count: int) -> None:
+        pause = threading.Event()
+
+        def items() -> Iterator[int]:
+            assert pause.wait(20)
+            yield from range(count)
+
+        got: list[int] = []
+        with source(items()).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+            reader = threading.Thread(target=lambda: got.extend(pipeline))
+            reader.start()
+            assert wait_until(lambda: pipeline._engine.sink.readers)
+            pause.set()
+            reader.join(5)
+            assert not reader.is_alive()
+        assert got == list(range(count))
+
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
     def test_one_that_is_interrupted_passes_on_what_woke_it(self) -> None:
         pause = threading.Event()
