@@ -52,7 +52,7 @@ def measure(row: Row, rounds: int, reference: tuple[str, ...] | None) -> dict[st
     """Let the contenders work in turns, and return the median of each figure of theirs."""
     commands = {name: (sys.executable,) if name != REFERENCE else reference for name in row.works}
     found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
-    for _ in range(rounds):
+    for _ in range(rounds * row.times):
         calibration = run((sys.executable,), {"work": "training.calibrate"}) if row.calibrated else {}
         for name, each in found.items():
             each.append(run(commands[name] or (), row.works[name] | calibration))
