@@ -245,7 +245,7 @@ def test_results_given_as_ops_come_with_a_remedy() -> None:
     started.close()
 
 
-@pytest.mark.parametrize("argument", ["queue_class", "task_hook_factory", "background_tasks"])
+@pytest.mark.parametrize("argument", ["queue_class", "task_hook_factory"])
 @pytest.mark.parametrize("value", [3, object, [], lambda _: []])
 def test_what_is_not_served_yet(argument: str, value: Any) -> None:
     message = rf"`{argument}` is not served yet, got .*:\d+\)\. Leave it out"

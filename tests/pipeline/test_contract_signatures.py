@@ -30,6 +30,8 @@ REFERENCE = {
     "task_hook_factory=None, stage_id=0, use_thread_output_queue=False)",
     "build_pipeline": "(pipeline_cfg, /, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
     "task_hook_factory=None, stage_id=0, background_tasks=None, use_thread_output_queue=False)",
+    "BackgroundTask": "()",
+    "BackgroundTask.run": "(self)",
     "Pipeline.start": "(self, *, timeout=None, **kwargs)",
     "Pipeline.stop": "(self, *, timeout=None)",
     "Pipeline.auto_stop": "(self, *, timeout=None)",
@@ -75,7 +77,7 @@ OURS = {
 # Public names of the reference that are not served yet.
 LATER = {
     pipeline: """
-        AsyncQueue BackgroundTask BackgroundTaskFactory PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor
+        AsyncQueue PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor
         PriorityProcessPoolExecutor PriorityThreadPoolExecutor ProcessGroupResourceUsage ProcessGroupStatsMonitor
         ProfileHook ProfileResult QueuePerfStats SharedMemoryRingBuffer SharedMemorySegmentPool StatsQueue TaskHook
         TaskPerfStats TaskStatsHook create_task iterate_in_subinterpreter iterate_in_subprocess profile_pipeline
@@ -86,7 +88,10 @@ LATER = {
     """,
 }
 NOW = {
-    pipeline: "Pipeline PipelineBuilder PipelineFailure StageInfo build_pipeline cache_iterator is_eof is_epoch_end",
+    pipeline: """
+        BackgroundTask BackgroundTaskFactory Pipeline PipelineBuilder PipelineFailure StageInfo build_pipeline
+        cache_iterator is_eof is_epoch_end
+    """,
     defs: """
         Aggregate AggregateConfig Aggregator Collate Disaggregate DisaggregateConfig Merge MergeConfig PathVariants
         PathVariantsConfig Pipe PipeConfig PipelineConfig SinkConfig SourceConfig

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from spdl._cores import available_cores
 
+from . import _config
 from ._check import check_flag, check_int, check_number, positive, refuse, show
 from ._defs import PipelineConfig
+from ._failure import log_error
 from ._locate import callers_line
+from ._op import place_of
 from ._pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._background._task import BackgroundTaskFactory
     from ._policy import MaxFailures
 
 __all__ = ["build_pipeline"]
@@ -35,7 +41,7 @@ def build_pipeline(
     queue_class: None = None,
     task_hook_factory: None = None,
     stage_id: int = 0,
-    background_tasks: None = None,
+    background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
 ) -> Pipeline[T]:
     """Build a pipeline from its declaration. No thread is started yet.
@@ -48,7 +54,9 @@ def build_pipeline(
         queue_class: As for `PipelineBuilder.build`.
         task_hook_factory: As for `PipelineBuilder.build`.
         stage_id: As for `PipelineBuilder.build`.
-        background_tasks: Part of the contract and not served yet.
+        background_tasks: What runs beside the stages, on the pipeline's event loop: callables without arguments, each
+            of which returns a `BackgroundTask`; a subclass of it will do. The process's default ones
+            (`spdl.pipeline.config.set_default_background_tasks`) come before them.
         use_thread_output_queue: As for `PipelineBuilder.build`.
 
     Raises:
@@ -71,16 +79,19 @@ def build_pipeline(
     if not isinstance(pipeline_cfg, PipelineConfig):
         remedy = "A builder's `get_config()` makes one." if hasattr(pipeline_cfg, "get_config") else ""
         refuse(TypeError, "pipeline_cfg", "a PipelineConfig", pipeline_cfg, remedy)
+    _call_back(pipeline_cfg)
     threads = _default_threads() if num_threads is None else positive("num_threads", num_threads)
     limit = check_max_failures(max_failures)
     first_id = check_int("stage_id", stage_id, least=0)
     check_flag("use_thread_output_queue", use_thread_output_queue)
+    tasks = _config.get_default_background_tasks() or []
+    if background_tasks is not None:
+        tasks += _config.check_background_tasks("background_tasks", background_tasks)
     if check_number("report_stats_interval", report_stats_interval) > 0:
         _not_served("report_stats_interval", report_stats_interval)
     for name, value in (
         ("queue_class", queue_class),
         ("task_hook_factory", task_hook_factory),
-        ("background_tasks", background_tasks),
     ):
         if value is not None:
             _not_served(name, value)
@@ -90,7 +101,18 @@ def build_pipeline(
     except Exception as error:
         error.add_note(description)
         raise
+    engine.background = tasks
     return Pipeline(engine, description)
+
+
+def _call_back(config: PipelineConfig[Any]) -> None:
+    callback = _config.get_default_build_callback()
+    if callback is None:
+        return
+    try:
+        callback(config)
+    except Exception as error:  # noqa: BLE001 - whatever it does, it must not keep the pipeline from being built.
+        log_error(error, "The default build callback %s raised, which is ignored", place_of(callback))
 
 
 def _default_threads() -> int:

@@ -8,7 +8,6 @@ from threading import Lock, RLock, Thread, current_thread, get_ident
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ._executor_node import ExecutorNode
 from ._failure import PipelineFailure, annotate
 from ._lineage import Lineage, describe
 from ._policy import MaxFailures, Tally
@@ -19,7 +18,8 @@ from ._source import Source
 from ._timer import Timer
 
 if TYPE_CHECKING:
-    from ._function_node import Attempt
+    from ._background._task import BackgroundTaskFactory
+    from ._hooks._stage_life import StageLife
     from ._lane import Lane
     from ._lineage import Root
     from ._node import Entry, Node
@@ -41,6 +41,7 @@ class Engine:
 
     __slots__ = (
         "__weakref__",
+        "background",
         "counted",
         "done",
         "ending",
@@ -51,6 +52,7 @@ class Engine:
         "inside",
         "lane",
         "lineage",
+        "lives",
         "lock",
         "nodes",
         "num_threads",
@@ -103,6 +105,10 @@ class Engine:
         # How many items had failed, were dropped and came out when the epoch began.
         self.counted = (0, 0, 0)
         self.lane: Lane | None = None
+        # What is wrapped around the lives of stages.
+        self.lives: list[StageLife] = []
+        # What runs on the event loop beside the stages.
+        self.background: list[BackgroundTaskFactory] = []
         self.failures: list[tuple[str, BaseException]] = []
         # What was taken out of queues under the lock and must be dropped without it.
         self.rubbish: list[Any] = []
@@ -121,7 +127,7 @@ class Engine:
         self.sources = sources
         self.lineage = Lineage(len(sources))
         self.nodes = nodes
-        self.ranked = [node for node in reversed(nodes) if not node.on_loop]
+        self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
 
     # ---- moving items; all of it is called with the lock held ----
 
@@ -225,7 +231,12 @@ class Engine:
                     node.waits[node.waiting_for] += perf_counter() - node.waiting_since
                     node.waiting_since = 0.0
         if all(node.finished for node in self.nodes) and all(source.finished() for source in self.sources):
-            self.finish()
+            if any(not life.ended for life in self.lives):
+                # What is wrapped around the stages' lives may still fail.
+                assert self.lane is not None
+                self.lane.wake()
+            else:
+                self.finish()
 
     def _is_finished(self, node: Node) -> bool:
         if node.cancelled:
@@ -301,6 +312,10 @@ class Engine:
         for source in self.sources:
             source.end()
             source.interrupt()
+        self.cut_off(where)
+
+    def cut_off(self, where: Node | Source) -> None:
+        """Give up a stage and all that is upstream of it. Called with the lock held."""
         pending = [where]
         while pending:
             node = pending.pop()
@@ -341,13 +356,21 @@ class Engine:
     def start(self) -> None:
         """Start the threads, and before them what must not be started beside threads."""
         for node in self.nodes:
-            if isinstance(node, ExecutorNode):
-                node.warm()
+            node.warm()
         self.started_at = perf_counter()
         for node in self.nodes:
             node.waiting_since = self.started_at
-        if any(source.on_loop for source in self.sources) or any(node.on_loop for node in self.nodes):
+        parts: list[Source | Node] = [*self.sources, *self.nodes]
+        if self.background or any(part.on_loop for part in parts):
             self.start_lane()
+        if self.lives:
+            # The event loop starts the rest, once the context managers around the stages' lives are entered.
+            self.start_lane()
+        else:
+            self.start_workers()
+
+    def start_workers(self) -> None:
+        """Start the threads that work, the event loop's aside."""
         useful = sum(node.limit for node in self.ranked)
         # Each source may block, so each has a worker that counts as none of the ops'.
         pullers = sum(not (source.on_loop or source.dedicated) for source in self.sources)
@@ -363,7 +386,7 @@ class Engine:
         name = f"spdl_worker_thread_{self.pipeline_id}_{next(self.worker_numbers)}"
         return Thread(target=serve, args=(self,), name=name, daemon=True)
 
-    def replace_worker(self, node: Node, attempt: Attempt, stack: str) -> None:
+    def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:
         """Leave a worker to an op that takes too long, and start another. Called with the lock held."""
         self.written_off += 1
         if self.written_off > 2 * self.num_threads:
@@ -371,7 +394,7 @@ class Engine:
                 f"{self.written_off} ops that were written off still run, which is more than twice the number of "
                 f"threads. The last one is in stage {node.name!r}.{stack}"
             )
-            self.fail(node, attempt.root, error)
+            self.fail(node, root, error)
             return
         self.permits += 1
         worker = self._new_worker()
@@ -410,8 +433,7 @@ class Engine:
 
     def await_executors(self, deadline: float) -> int:
         """Wait for what runs in executors; returns how many ops still do at the deadline (of `time.monotonic`)."""
-        nodes = [node for node in self.nodes if isinstance(node, ExecutorNode)]
-        return sum(node.await_futures(deadline - monotonic()) for node in nodes)
+        return sum(node.await_calls(deadline - monotonic()) for node in self.nodes)
 
     def all_threads(self) -> list[Thread]:
         """Every thread that was made for this engine."""

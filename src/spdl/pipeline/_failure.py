@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from ._config import is_compact_log_enabled
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,6 +23,8 @@ __all__ = [
     "TRACEBACK_CHARACTERS",
     "PipelineFailure",
     "annotate",
+    "log_error",
+    "on_one_line",
     "report_failed_item",
     "shorten",
     "show_logging_error",
@@ -129,10 +133,14 @@ def report_failed_item(item: FailedItem, error: Exception, count: int, callback:
     """
     try:
         if count <= _LOGGED_IN_FULL:
-            _log(error, "Stage %r failed on %s, which is dropped: %s", item.stage, item.origin, item.error)
+            log_error(error, "Stage %r failed on %s, which is dropped", item.stage, item.origin)
         elif count & (count - 1) == 0:
             _LOG.error(
-                "Stage %r has now failed on %d items; the last was %s: %s", item.stage, count, item.origin, item.error
+                "Stage %r has now failed on %d items; the last was %s: %s",
+                item.stage,
+                count,
+                item.origin,
+                on_one_line(error) if is_compact_log_enabled() else item.error,
             )
     except Exception:  # noqa: BLE001 - see above.
         show_logging_error()
@@ -142,18 +150,30 @@ def report_failed_item(item: FailedItem, error: Exception, count: int, callback:
         callback(item)
     except Exception as raised:  # noqa: BLE001 - see above.
         try:
-            _log(raised, "The on_failure callback of stage %r raised", item.stage)
+            log_error(raised, "The on_failure callback of stage %r raised", item.stage)
         except Exception:  # noqa: BLE001 - see above.
             show_logging_error()
 
 
-def _log(error: Exception, message: str, *values: object) -> None:
+def log_error(error: BaseException, message: str, *values: object) -> None:
+    """Log what was raised, after a message: with its traceback or, if the log is to be compact, in one line."""
+    if is_compact_log_enabled():
+        _LOG.error(f"{message}: %s", *values, on_one_line(error))
+        return
+    what = shorten("".join(traceback.format_exception_only(error)).strip(), MESSAGE_CHARACTERS)
     text = "".join(traceback.format_exception(error))
     if len(text) <= TRACEBACK_CHARACTERS:
-        _LOG.error(message, *values, exc_info=error)
+        _LOG.error(f"{message}: %s", *values, what, exc_info=error)
     else:
         # A handler would write in full what `exc_info` holds.
-        _LOG.error(f"{message}\n%s", *values, shorten(text, TRACEBACK_CHARACTERS))
+        _LOG.error(f"{message}: %s\n%s", *values, what, shorten(text, TRACEBACK_CHARACTERS))
+
+
+def on_one_line(error: BaseException) -> str:
+    """The exception's type and message, and where it was raised."""
+    what = " ".join(shorten("".join(traceback.format_exception_only(error)), MESSAGE_CHARACTERS).split())
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    return what + "".join(f" ({frame.filename}:{frame.lineno}:{frame.name})" for frame in frames)
 
 
 def show_logging_error() -> None:

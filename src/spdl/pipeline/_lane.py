@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from types import AsyncGeneratorType
 
+    from ._background._running_tasks import RunningTasks
     from ._engine import Engine
     from ._function_node import Attempt, FunctionNode
     from ._source import Source
@@ -47,6 +48,7 @@ class Lane:
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._background: RunningTasks | None = None
         # Those who wait for room; each looks for itself when woken.
         self._waiters: list[asyncio.Future[None]] = []
         self._woken = False
@@ -151,6 +153,11 @@ class Lane:
         for source in engine.sources:
             if source.on_loop:
                 self._spawn(self._pull(source))
+        if engine.background:
+            from ._background._running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
+
+            self._background = RunningTasks(engine.background)
+            await self._background.begin()
         with engine.lock:
             self.wake()
         await self._end.wait()
@@ -159,9 +166,13 @@ class Lane:
             arrivals, self._arrivals = self._arrivals, []
         for arrival in arrivals:
             _close(arrival[2])
+        if self._background is not None:
+            self._background.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._background is not None:
+            await self._background.end()
         await self._loop.shutdown_asyncgens()
 
     async def _pull(self, source: Source) -> None:

@@ -1,0 +1,1 @@
+"""Tasks that run beside the stages, on the pipeline's event loop."""

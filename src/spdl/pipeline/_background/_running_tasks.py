@@ -1,0 +1,80 @@
+"""The background tasks of a running pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._failure import log_error
+from spdl.pipeline._op import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._task import BackgroundTaskFactory
+
+__all__ = ["RunningTasks"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# How long a cancelled task may take to put its things in order.
+_GRACE = 1.0
+
+
+class RunningTasks:
+    """Makes, watches and ends them. Everything in it runs on the event loop's thread."""
+
+    def __init__(self, factories: Sequence[BackgroundTaskFactory]) -> None:
+        self._factories = factories
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def begin(self) -> None:
+        """Start them all, and let each come to its first wait: however short the pipeline, it has begun."""
+        self._tasks = [asyncio.create_task(_run(factory), name=name_of(factory)) for factory in self._factories]
+        await asyncio.sleep(0)
+
+    def cancel(self) -> None:
+        """Ask them to end."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def end(self) -> None:
+        """Wait for those that were cancelled, but not for long."""
+        _, pending = await asyncio.wait(self._tasks, timeout=_GRACE)
+        for task in pending:
+            _LOG.warning(
+                "The background task %r was cancelled and has not ended within %g s: it is left behind. A task must "
+                "let asyncio.CancelledError through.",
+                task.get_name(),
+                _GRACE,
+            )
+
+    def drop(self) -> None:
+        """Leave behind those that went on. Called once the loop is closed, when nothing runs them any more."""
+        for task in self._tasks:
+            if not task.done():
+                coroutine = task.get_coro()
+                assert asyncio.iscoroutine(coroutine)
+                # It may go on even now, or raise whatever it likes.
+                with contextlib.suppress(BaseException):
+                    coroutine.close()
+                # It has been said in better words.
+                task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+
+
+async def _run(factory: BackgroundTaskFactory) -> None:
+    """Run a task and see to what it raises, be it a SystemExit: that would end the loop, and all that waits for it."""
+    try:
+        task = factory()
+    except BaseException as error:  # noqa: BLE001 - see above.
+        log_error(error, "The background task %r could not be made, and the pipeline runs without it", name_of(factory))
+        return
+    try:
+        await task.run()
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - see above.
+        log_error(error, "The background task %r failed, and the pipeline goes on without it", type(task).__name__)

@@ -1,0 +1,290 @@
+"""What the whole process has by default, and what the environment says: see `spdl.pipeline.config`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from ._check import check_flag, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ._background._task import BackgroundTaskFactory
+    from ._defs import PipelineConfig
+
+__all__ = [
+    "OURS",
+    "check_background_tasks",
+    "chosen_hook_class",
+    "chosen_queue_class",
+    "diagnostic_mode_num_sources",
+    "get_default_background_tasks",
+    "get_default_build_callback",
+    "get_default_hook_class",
+    "get_default_profile_callback",
+    "get_default_profile_hook",
+    "get_default_queue_class",
+    "is_compact_log_enabled",
+    "is_diagnostic_mode_enabled",
+    "set_compact_log",
+    "set_default_background_tasks",
+    "set_default_build_callback",
+    "set_default_hook_class",
+    "set_default_profile_callback",
+    "set_default_profile_hook",
+    "set_default_queue_class",
+]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+_DIAGNOSTIC_MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"
+_NUM_ITEMS = "SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"
+_COMPACT_LOG = "SPDL_PIPELINE_COMPACT_LOG"
+
+_TRUE = ("1", "true", "TRUE", "on", "ON", "yes", "YES")
+_FALSE = ("0", "false", "FALSE", "off", "OFF", "no", "NO")
+
+
+class _Ours:
+    """Stands for a class of this library's, which is not imported before somebody asks for it."""
+
+    def __repr__(self) -> str:
+        return "<the library's own>"
+
+
+OURS: Any = _Ours()
+
+
+class _Defaults:
+    """One for the process. What pipelines find here when they are built counts for them."""
+
+    hook_class: Any = OURS
+    queue_class: Any = OURS
+    profile_hook: Any = None
+    profile_callback: Callable[[Any], None] | None = None
+    build_callback: Callable[[PipelineConfig[Any]], None] | None = None
+    background_tasks: list[BackgroundTaskFactory] | None = None
+    compact_log: bool | None = None
+
+
+_DEFAULTS = _Defaults()
+
+
+def _import(name: str) -> Any:
+    return getattr(importlib.import_module(__package__), name)
+
+
+def chosen_hook_class() -> Any:
+    """What `set_default_hook_class` was given last; `OURS` for the library's own, without importing it."""
+    return _DEFAULTS.hook_class
+
+
+def get_default_hook_class() -> Any:
+    """The class whose hook each stage gets when no ``task_hook_factory`` is given; None if there are to be none."""
+    if _DEFAULTS.hook_class is OURS:
+        return _import("TaskStatsHook")
+    return _DEFAULTS.hook_class
+
+
+def set_default_hook_class(hook_class: Any = OURS) -> None:
+    """Choose what hook each stage gets when no ``task_hook_factory`` is given, in pipelines that are built from now on.
+
+    Args:
+        hook_class: Called with the stage's `StageInfo` and ``interval=`` (the ``report_stats_interval`` of the
+            pipeline, seconds). None: stages get no hook, so no line is logged when one ends. Without the argument,
+            the library's own `TaskStatsHook` again.
+
+    Raises:
+        TypeError: If it is neither callable nor None, or a class without ``task_hook``.
+    """
+    if hook_class is not OURS and hook_class is not None:
+        _check_class("hook_class", "a subclass of TaskHook or None", hook_class, "task_hook")
+    _DEFAULTS.hook_class = hook_class
+
+
+def chosen_queue_class() -> Any:
+    """What `set_default_queue_class` was given last; `OURS` for the library's own, without importing it."""
+    return _DEFAULTS.queue_class
+
+
+def get_default_queue_class() -> Any:
+    """The class of the queues between stages when no ``queue_class`` is given."""
+    if _DEFAULTS.queue_class is OURS:
+        return _import("StatsQueue")
+    return _DEFAULTS.queue_class
+
+
+def set_default_queue_class(queue_class: Any = OURS) -> None:
+    """Choose what queues carry the items between stages when no ``queue_class`` is given, from the next build on.
+
+    Args:
+        queue_class: Called with a `StageInfo`, ``buffer_size=`` and ``interval=`` (the ``report_stats_interval`` of
+            the pipeline, seconds). None, or no argument: the library's own `StatsQueue` again.
+
+    Raises:
+        TypeError: If it is neither callable nor None, or a class without ``get`` and ``put``.
+    """
+    if queue_class is None:
+        queue_class = OURS
+    elif queue_class is not OURS:
+        _check_class("queue_class", "a subclass of AsyncQueue or None", queue_class, "get", "put")
+    _DEFAULTS.queue_class = queue_class
+
+
+def _check_class(argument: str, accepted: str, value: object, *methods: str) -> None:
+    # Whatever makes one when called will do: a functools.partial of a class, say.
+    if not callable(value) or (isinstance(value, type) and not all(hasattr(value, method) for method in methods)):
+        refuse(TypeError, argument, accepted, value)
+
+
+def _check_callable(argument: str, value: object) -> None:
+    if value is not None and not callable(value):
+        refuse(TypeError, argument, "a callable or None", value)
+
+
+def get_default_profile_hook() -> Any:
+    """The hook that `profile_pipeline` uses when it is given none."""
+    return _DEFAULTS.profile_hook
+
+
+def set_default_profile_hook(hook: Any = None) -> None:
+    """Choose the hook that `profile_pipeline` uses when it is given none.
+
+    Args:
+        hook: A `ProfileHook`, or None for none.
+
+    Raises:
+        TypeError: If it is neither.
+    """
+    methods = ("stage_profile_hook", "pipeline_profile_hook")
+    if hook is not None and (isinstance(hook, type) or not all(hasattr(hook, method) for method in methods)):
+        refuse(TypeError, "hook", "an instance of a subclass of ProfileHook, or None", hook)
+    _DEFAULTS.profile_hook = hook
+
+
+def get_default_profile_callback() -> Callable[[Any], None] | None:
+    """What `profile_pipeline` calls with each stage's result when it is given no callback."""
+    return _DEFAULTS.profile_callback
+
+
+def set_default_profile_callback(callback: Callable[[Any], None] | None = None) -> None:
+    """Choose what `profile_pipeline` calls with each stage's result when it is given no callback.
+
+    Raises:
+        TypeError: If it is neither callable nor None.
+    """
+    _check_callable("callback", callback)
+    _DEFAULTS.profile_callback = callback
+
+
+def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None:
+    """What is called with the declaration of each pipeline that is built."""
+    return _DEFAULTS.build_callback
+
+
+def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] | None) -> None:
+    """Choose what is called with the declaration of each pipeline that is built, before anything else is done with it.
+
+    Args:
+        callback: Called with the `spdl.pipeline.defs.PipelineConfig` in the thread that builds. What it raises is
+            logged and otherwise ignored. None for none.
+
+    Raises:
+        TypeError: If it is neither callable nor None.
+    """
+    _check_callable("callback", callback)
+    _DEFAULTS.build_callback = callback
+
+
+def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
+    """A copy of what `set_default_background_tasks` was given last."""
+    tasks = _DEFAULTS.background_tasks
+    return None if tasks is None else list(tasks)
+
+
+def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) -> None:
+    """Choose which background tasks each pipeline runs that is built from now on, before those it is given itself.
+
+    Args:
+        tasks: Callables without arguments that return a `BackgroundTask`; a subclass of it will do. The list is
+            copied. None for none.
+
+    Raises:
+        TypeError: If it is no list or tuple of callables.
+    """
+    _DEFAULTS.background_tasks = None if tasks is None else check_background_tasks("tasks", tasks)
+
+
+def check_background_tasks(argument: str, tasks: object) -> list[BackgroundTaskFactory]:
+    """Return a copy of a list of factories.
+
+    Raises:
+        TypeError: If it is no list or tuple of callables.
+    """
+    if not isinstance(tasks, list | tuple) or not all(map(callable, tasks)):
+        remedy = "Give the class of the task, or a function that makes one, and not the task itself."
+        refuse(TypeError, argument, "a list of callables without arguments, or None", tasks, remedy)
+    return list(tasks)
+
+
+def is_diagnostic_mode_enabled() -> bool:
+    """Whether the environment asks for pipelines to be profiled instead of run.
+
+    That is what ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` does if it is 1, true, on or yes. It is looked up at each call. Any
+    other word than these and their opposites is logged as a warning and counts as none.
+    """
+    value = os.environ.get(_DIAGNOSTIC_MODE)
+    return value is not None and _is_true(_DIAGNOSTIC_MODE, value)
+
+
+def diagnostic_mode_num_sources() -> int:
+    """How many items of the source diagnostic mode uses: ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``, else 1000.
+
+    Raises:
+        ValueError: If the variable holds no integer of at least 1.
+    """
+    value = os.environ.get(_NUM_ITEMS, "1000")
+    if not value.strip().isdecimal() or int(value) < 1:
+        raise ValueError(f"The environment variable {_NUM_ITEMS} must be an integer of at least 1, got {value!r}.")
+    return int(value)
+
+
+def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference's signature.
+    """Log each failure in one line, without a traceback, or in full.
+
+    Args:
+        value: Whether to. None leaves it to the environment variable ``SPDL_PIPELINE_COMPACT_LOG``, which counts as
+            unset if it is neither 1, true, on or yes nor one of their opposites; unset means in full.
+
+    Raises:
+        TypeError: If it is anything else.
+    """
+    _DEFAULTS.compact_log = None if value is None else check_flag("value", value)
+
+
+def is_compact_log_enabled() -> bool:
+    """Whether each failure is logged in one line."""
+    chosen = _DEFAULTS.compact_log
+    if chosen is not None:
+        return chosen
+    value = os.environ.get(_COMPACT_LOG)
+    return value is not None and _is_true_warning_once(_COMPACT_LOG, value)
+
+
+def _is_true(name: str, value: str) -> bool:
+    if value not in _TRUE + _FALSE:
+        words = ", ".join(_TRUE + _FALSE)
+        _LOG.warning(
+            "The environment variable %s is %r, which counts as unset. It may be one of %s.", name, value, words
+        )
+    return value in _TRUE
+
+
+# It is asked for at every failure: a wrong word must not double the log.
+_is_true_warning_once = functools.cache(_is_true)
