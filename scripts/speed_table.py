@@ -68,29 +68,25 @@ def amounts(figures: dict[str, float], keys: list[str]) -> str:
     return f"{', '.join(parts)} microseconds"
 
 
-def quotient(claim: dict[str, Any], value: float) -> str:
-    """Return a claim's value, or its mark, in words."""
+def outcome(claim: dict[str, Any]) -> str:
+    """Return the value, of what it is a share, the mark where there is one, and whether it was missed."""
     name, _, unit = claim["figure"].partition("_")
     what = f"{name} " if unit == "microseconds" else ""
-    match claim["beside"]:
-        case None if claim["figure"] == "items_per_second":
-            return f"{value:,.0f}/s"
-        case None:
-            return f"{value:.2f} of the {'bound' if claim['figure'] == 'share_of_bound' else 'items in flight'}"
-        case str(beside) if beside == REFERENCE:
-            return what + (f"1/{1 / value:.3g}" if value < 1 else f"{value:.3g}x")
-        case beside:
-            return f"{what}{value:.2f} of {beside}"
-
-
-def outcome(claim: dict[str, Any]) -> str:
-    """Return the value, the mark where there is one, and whether it was missed."""
-    value = quotient(claim, claim["value"])
+    share = {"share_of_bound": " of the bound", "overtaken_share_of_in_flight": " of the items in flight overtake one"}
+    of = f" of {claim['beside']}" if claim["beside"] not in (None, REFERENCE) else share.get(claim["figure"], "")
+    said = f"{what}{number(claim, claim['value'])}{of}"
     if claim["mark"] is None:
-        return value
+        return said
     relation = {"at least": ">=", "at most": "<="}[claim["relation"]]
     verdict = {True: "", False: " **missed**", None: ", not judged"}[claim["met"]]
-    return f"{value} ({relation} {quotient(claim, claim['mark'])}){verdict}"
+    return f"{said} ({relation} {number(claim, claim['mark'])}){verdict}"
+
+
+def number(claim: dict[str, Any], value: float) -> str:
+    """Return a claim's value, or its mark."""
+    if claim["beside"] == REFERENCE:
+        return f"1/{1 / value:.3g}" if value < 1 else f"{value:.3g}x"
+    return f"{value:,.0f}/s" if claim["beside"] is None and claim["figure"] == "items_per_second" else f"{value:.2f}"
 
 
 def cpu_time(figures: dict[str, float]) -> str:
