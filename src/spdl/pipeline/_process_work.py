@@ -14,7 +14,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Done", "Raised", "pack", "work"]
+__all__ = ["Done", "Raised", "pack", "pack_error", "work"]
 
 
 class Done(NamedTuple):
@@ -87,10 +87,11 @@ def _outcome(op: Callable[[Any], Any], item: bytes) -> Done | Raised:
             )
         return Done(pack(value), several)
     except BaseException as error:  # noqa: BLE001 - it is raised again where the item came from.
-        return _raised(error)
+        return pack_error(error)
 
 
-def _raised(error: BaseException) -> Raised:
+def pack_error(error: BaseException) -> Raised:
+    """Make an exception fit to leave its process, with its traceback as text."""
     text = "".join(traceback.format_exception(error))
     packed = None
     try:
