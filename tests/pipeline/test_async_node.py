@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipeline.support import run, source
+from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure
 
@@ -77,6 +77,21 @@ class TestAsync:
         with pipeline.auto_stop(), pytest.raises(TimeoutError):
             pipeline.get_item(timeout=0.05)
         assert cancelled.is_set()
+
+    def test_an_endless_async_generator_is_paused_when_nobody_reads(self) -> None:
+        produced: list[int] = []
+
+        async def endless(x: int) -> AsyncIterator[int]:
+            while True:
+                await asyncio.sleep(0)
+                produced.append(x)
+                yield x
+
+        with source([7]).pipe(endless).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+            assert wait_until(lambda: produced)
+            # One is in the sink; the stage's slot is the generator's.
+            assert not wait_until(lambda: len(produced) > 1, seconds=0.2)
+            assert [pipeline.get_item(timeout=10) for _ in range(50)] == [7] * 50
 
     def test_async_sources(self) -> None:
         closed = []

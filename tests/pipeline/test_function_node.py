@@ -165,11 +165,15 @@ class TestFailures:
     def test_a_failure_ends_the_pipeline_though_the_source_blocks(self) -> None:
         gate = threading.Event()
 
+        blocked = threading.Event()
+
         def items() -> Iterator[int]:
             yield 1
+            blocked.set()
             gate.wait(30)
 
         def op(x: int) -> int:
+            assert blocked.wait(10)
             raise KeyboardInterrupt
 
         pipeline = source(items()).pipe(op).add_sink(1).build(num_threads=1)

@@ -50,6 +50,23 @@ def test_the_interpreter_exits_with_a_pipeline_running() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("0\n", "", 0)
 
 
+def test_the_interpreter_stops_a_pipeline_at_its_exit() -> None:
+    done = run_python(
+        """
+        import itertools, threading
+        from spdl.pipeline import PipelineBuilder
+        def items():
+            try:
+                yield from itertools.count()
+            finally:
+                print("closed in", threading.current_thread().name.split("_")[0], flush=True)
+        pipeline = PipelineBuilder().add_source(items()).add_sink(1).build(num_threads=1)
+        print(pipeline.get_item())
+        """
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("0\nclosed in spdl\n", "", 0)
+
+
 def test_the_interpreter_exits_though_the_source_blocks() -> None:
     begin = time.monotonic()
     done = run_python(

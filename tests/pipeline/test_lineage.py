@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline._lineage import Group, Lineage, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def admit(lineage: Lineage, source: int, position: int) -> int:
@@ -61,3 +68,19 @@ def test_descriptions() -> None:
     assert describe([(1, 3)], sources=2) == "source item 3 of source 1"
     many = [(0, position) for position in range(11)]
     assert describe(many, sources=1) == "source items 0, 1, 2, 3, 4, 5, 6, 7 and 3 more"
+
+
+def test_an_item_is_open_while_its_generator_has_more() -> None:
+    more = threading.Event()
+
+    def op(x: int) -> Iterator[int]:
+        yield x
+        assert more.wait(20)
+        yield x
+
+    with source([5]).pipe(op).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+        assert pipeline.get_item(timeout=10) == 5
+        assert pipeline.statistics().in_flight == 1
+        more.set()
+        assert pipeline.get_item(timeout=10) == 5
+        assert wait_until(lambda: not pipeline.statistics().in_flight)

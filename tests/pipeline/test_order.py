@@ -9,10 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, slow_first, source, twice, twice_async
+from tests.pipeline.support import run, slow_first, source, twice, twice_async, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class TestOrder:
@@ -46,6 +46,26 @@ class TestOrder:
     def test_generators_in_input_order(self, op: Callable[[int], Any]) -> None:
         expected = [y for x in range(20) for y in (x, x + 100)]
         assert run(source(range(20)).pipe(op, concurrency=3, output_order="input")) == expected
+
+    def test_generators_behind_a_slow_one_pause(self) -> None:
+        gate = threading.Event()
+        produced: list[int] = []
+
+        def op(x: int) -> Iterator[int]:
+            if x == 0:
+                assert gate.wait(20)
+            for y in range(20):
+                if x:
+                    produced.append(y)
+                yield y
+
+        builder = source(range(2)).pipe(op, concurrency=2, output_order="input").add_sink(3)
+        with builder.build(num_threads=2).auto_stop() as pipeline:
+            # As many results as slots, and two more.
+            assert wait_until(lambda: len(produced) >= 3)
+            assert not wait_until(lambda: len(produced) > 4, seconds=0.2)
+            gate.set()
+            assert list(pipeline.get_iterator(timeout=10)) == [*range(20), *range(20)]
 
     def test_a_slow_item_holds_back_no_more_than_said(self) -> None:
         gate = threading.Event()

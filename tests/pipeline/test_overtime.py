@@ -64,10 +64,20 @@ def test_a_straggler_is_written_off_and_the_others_go_on(order: Any) -> None:
 
 def test_a_late_result_is_discarded() -> None:
     op = Stuck(0)
-    pipeline = source(range(3)).pipe(op, timeout=0.02, on_timeout="drop").add_sink(5).build(num_threads=2)
+    more = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield from (0, 1)
+        assert more.wait(20)
+        yield 2
+
+    pipeline = source(items()).pipe(op, timeout=0.02, on_timeout="drop").add_sink(5).build(num_threads=2)
     with pipeline.auto_stop():
         assert pipeline.get_item(timeout=10) == 1
+        assert wait_until(lambda: pipeline._engine.written_off == 1)
         op.gate.set()
+        assert wait_until(lambda: pipeline._engine.written_off == 0)
+        more.set()
         assert list(pipeline.get_iterator(timeout=10)) == [2]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.pipeline.support import run, source, wait_until
+
+from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,3 +89,43 @@ def test_no_op_starts_whose_result_has_no_place(before: int) -> None:
         assert not wait_until(lambda: len(begun) > 4, seconds=0.2)
         held.set()
         assert list(pipeline.get_iterator(timeout=10)) == list(range(40))
+
+
+def test_a_failure_ends_what_is_upstream() -> None:
+    full = threading.Event()
+
+    def op(_: int) -> int:
+        assert full.wait(20)
+        raise SystemExit
+
+    builder = source(itertools.count())
+    for _ in range(4):
+        builder.pipe(lambda x: x)
+    pipeline = builder.pipe(op).add_sink(1).build(num_threads=2)
+    pipeline.start()
+    # More waits in the stages than one queue holds.
+    assert wait_until(lambda: pipeline.statistics().stages[1].queue_size == 2)
+    full.set()
+    with pytest.raises(PipelineFailure):
+        pipeline.get_item(timeout=10)
+    pipeline.stop()
+
+
+def test_the_wait_for_the_lock_is_no_time_of_the_ops() -> None:
+    begun, go = threading.Event(), threading.Event()
+    inside: list[float] = []
+
+    def op(x: int) -> int:
+        begin = time.perf_counter()
+        begun.set()
+        assert go.wait(10)
+        inside.append(time.perf_counter() - begin)
+        return x
+
+    with source([1]).pipe(op).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+        assert begun.wait(10)
+        with pipeline._engine.lock:
+            go.set()
+            time.sleep(0.5)
+        assert pipeline.get_item(timeout=10) == 1
+        assert pipeline.statistics().stages[1].busy_seconds - inside[0] < 0.4
