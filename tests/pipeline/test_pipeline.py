@@ -159,7 +159,7 @@ def test_stop_waits_for_running_ops_and_names_those_that_do_not_return() -> None
     pipeline = build([1], lambda _: gate.wait(30), name="stuck")
     pipeline.start()
     assert wait_until(lambda: pipeline.statistics().stages[1].running == 1)
-    with pytest.raises(TimeoutError, match=r"(?s)'stuck' \(1\).*gate\.wait"):
+    with pytest.raises(TimeoutError, match=r"(?s)'stuck', source item 0, .*gate\.wait"):
         pipeline.stop(timeout=0.05)
     gate.set()
     pipeline.stop()

@@ -15,8 +15,17 @@ from ._statistics import PipelineStatistics, StageStatistics
 
 if TYPE_CHECKING:
     from ._background._task import BackgroundTask, BackgroundTaskFactory
+    from ._hooks._task_hook import TaskHook
+    from ._priority._entrypoint import PriorityExecutorEntrypoint
+    from ._priority._interpreter_pool import PriorityInterpreterPoolExecutor
+    from ._priority._process_pool import PriorityProcessPoolExecutor
+    from ._priority._thread_pool import PriorityThreadPoolExecutor
+    from ._queues._async_queue import AsyncQueue
+    from ._subprocess._iterate import iterate_in_subprocess
+    from ._subprocess._run_pipeline import run_pipeline_in_subprocess
 
 __all__ = [
+    "AsyncQueue",
     "BackgroundTask",
     "BackgroundTaskFactory",
     "FailedItem",
@@ -25,18 +34,33 @@ __all__ = [
     "PipelineFailure",
     "PipelineIterator",
     "PipelineStatistics",
+    "PriorityExecutorEntrypoint",
+    "PriorityInterpreterPoolExecutor",
+    "PriorityProcessPoolExecutor",
+    "PriorityThreadPoolExecutor",
     "StageInfo",
     "StageStatistics",
+    "TaskHook",
     "build_pipeline",
     "cache_iterator",
     "is_eof",
     "is_epoch_end",
+    "iterate_in_subprocess",
+    "run_pipeline_in_subprocess",
 ]
 
 # What surrounds the engine is imported when it is first asked for: most pipelines use none of it.
 _LATER = {
+    "AsyncQueue": "_queues._async_queue",
+    "TaskHook": "_hooks._task_hook",
     "BackgroundTask": "_background._task",
     "BackgroundTaskFactory": "_background._task",
+    "PriorityExecutorEntrypoint": "_priority._entrypoint",
+    "PriorityInterpreterPoolExecutor": "_priority._interpreter_pool",
+    "PriorityProcessPoolExecutor": "_priority._process_pool",
+    "PriorityThreadPoolExecutor": "_priority._thread_pool",
+    "iterate_in_subprocess": "_subprocess._iterate",
+    "run_pipeline_in_subprocess": "_subprocess._run_pipeline",
 }
 
 

@@ -74,6 +74,14 @@ class AsyncNode(FunctionNode):
         """Whether a server would find something to do."""
         return bool(self.due) or self.can_start()
 
+    def wants_server(self) -> bool:
+        # A server that has no item takes one when its turn comes, so only the others' items count. Those that rest
+        # until a retry hold slots, but no server.
+        if self.servers - self.serving >= len(self.queue) + len(self.due) or not self.has_turn():
+            return False
+        self.servers += 1
+        return True
+
     async def serve(self) -> None:
         """The body of a server."""
         engine = self.engine
@@ -103,7 +111,7 @@ class AsyncNode(FunctionNode):
         lock.release()
 
     async def _serve_one(self, hand: list[Any]) -> None:
-        """Run the op on the item in hand, and leave there what is to be dropped. Called without the lock, returns with it."""
+        """Run the op on the item in hand, and leave what is to be dropped. Called without the lock, returns with it."""
         engine = self.engine
         begin = perf_counter()
         try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ._background._task import BackgroundTaskFactory
     from ._policy import MaxFailures
+    from ._surroundings import QueueClass, TaskHookFactory
 
 __all__ = ["build_pipeline"]
 
@@ -38,8 +39,8 @@ def build_pipeline(
     num_threads: int | None = None,
     max_failures: MaxFailures = -1,
     report_stats_interval: float = -1,
-    queue_class: None = None,
-    task_hook_factory: None = None,
+    queue_class: QueueClass | None = None,
+    task_hook_factory: TaskHookFactory | None = None,
     stage_id: int = 0,
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
@@ -75,6 +76,7 @@ def build_pipeline(
     # Declaring pipelines needs none of the modules that run them, which are half of the package.
     from ._plan import plan  # noqa: PLC0415
     from ._policy import check_max_failures  # noqa: PLC0415
+    from ._surroundings import Surroundings  # noqa: PLC0415
 
     if not isinstance(pipeline_cfg, PipelineConfig):
         remedy = "A builder's `get_config()` makes one." if hasattr(pipeline_cfg, "get_config") else ""
@@ -87,17 +89,21 @@ def build_pipeline(
     tasks = _config.get_default_background_tasks() or []
     if background_tasks is not None:
         tasks += _config.check_background_tasks("background_tasks", background_tasks)
-    if check_number("report_stats_interval", report_stats_interval) > 0:
+    interval = check_number("report_stats_interval", report_stats_interval)
+    if interval > 0:
         _not_served("report_stats_interval", report_stats_interval)
-    for name, value in (
-        ("queue_class", queue_class),
-        ("task_hook_factory", task_hook_factory),
-    ):
-        if value is not None:
-            _not_served(name, value)
+    for name, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
+        if value is not None and not callable(value):
+            refuse(TypeError, name, "callable or None", value)
     description = str(pipeline_cfg)
     try:
-        engine = plan(pipeline_cfg, num_threads=threads, max_failures=limit, stage_id=first_id)
+        engine = plan(
+            pipeline_cfg,
+            num_threads=threads,
+            max_failures=limit,
+            stage_id=first_id,
+            surroundings=Surroundings(task_hook_factory, queue_class, interval),
+        )
     except Exception as error:
         error.add_note(description)
         raise

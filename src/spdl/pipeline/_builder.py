@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._overtime import OnTimeout
     from ._pipeline import Pipeline
     from ._policy import MaxFailures, OnFailure
+    from ._surroundings import QueueClass, TaskHookFactory
 
 __all__ = ["PipelineBuilder"]
 
@@ -229,8 +230,8 @@ class PipelineBuilder(Generic[T, U]):
         num_threads: int | None = None,
         max_failures: MaxFailures = -1,
         report_stats_interval: float = -1,
-        queue_class: None = None,
-        task_hook_factory: None = None,
+        queue_class: QueueClass | None = None,
+        task_hook_factory: TaskHookFactory | None = None,
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
     ) -> Pipeline[Any]:
@@ -249,8 +250,13 @@ class PipelineBuilder(Generic[T, U]):
                 pipeline of which every item failed raises all the same.
             report_stats_interval: Part of the contract and not served yet: only values up to 0, which ask for no
                 reports, are accepted.
-            queue_class: Part of the contract and not served yet.
-            task_hook_factory: Part of the contract and not served yet.
+            queue_class: A class derived from `AsyncQueue`, or a function that makes one: called with a `StageInfo` and
+                ``buffer_size=`` for what each source and stage gives out, and for the sink. What it makes carries the
+                items, on the event-loop thread. None takes the process's default (see `spdl.pipeline.config`), which
+                costs nothing unless it was changed.
+            task_hook_factory: Called with the `StageInfo` of each stage; returns a list of `TaskHook`, which may be
+                empty. A stage with hooks is looked after by the event-loop thread. None takes the process's default,
+                as above.
             stage_id: The number of the first stage in messages, which name stages like ``0:1:decode[4]``: pipeline,
                 stage number, name and concurrency.
             use_thread_output_queue: Accepted for compatibility: the consumer always reads from its own thread.

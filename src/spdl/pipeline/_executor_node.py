@@ -49,10 +49,6 @@ class ExecutorNode(FunctionNode):
         # What was submitted and has not come back, and where its items came from if that is known.
         self.futures: dict[Future[Any], Sequence[Root]] = {}
 
-    def warm(self) -> None:
-        """Do what must be done before the engine has threads."""
-        return
-
     def hand_over(
         self,
         roots: Sequence[Root],
@@ -96,7 +92,7 @@ class ExecutorNode(FunctionNode):
             return False
         return True
 
-    def await_futures(self, seconds: float) -> int:
+    def await_calls(self, seconds: float) -> int:
         """Cancel what has not begun, wait for what has, and return how many calls still run after so many seconds."""
         futures = list(self.futures)
         for future in futures:

@@ -55,6 +55,8 @@ class Lane:
         # What ops returned and the loop has not seen yet, and whether it will look again.
         self._arrivals: list[tuple[FunctionNode, Attempt, Deferred]] = []
         self._ended = False
+        # What leaves the context managers around stages' lives. It is waited for, and not cancelled.
+        self._leaving: list[asyncio.Task[None]] = []
         self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
 
     def start(self) -> None:
@@ -65,11 +67,11 @@ class Lane:
         """Have the loop look at its queues. Called with the engine's lock held."""
         if not self._woken:
             self._woken = True
-            self._post(self._look)
+            self.post(self._look)
 
     def stop_or_wake(self) -> None:
         """Have the loop see that the engine is done or stopping. Needs no lock."""
-        self._post(self._end.set)
+        self.post(self._end.set)
 
     def adopt(self, node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
         """Run what an op returned. Called with the engine's lock held."""
@@ -85,7 +87,8 @@ class Lane:
         self._waiters.append(future)
         return future
 
-    def _post(self, function: Callable[[], object]) -> None:
+    def post(self, function: Callable[[], object]) -> None:
+        """Have the loop call a function. Needs no lock."""
         # A closed loop has nothing to learn.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
@@ -108,7 +111,7 @@ class Lane:
             self._engine.lock.release()
 
     def _look(self) -> None:
-        from ._async_node import AsyncNode, run_deferred  # noqa: PLC0415 - it knows the lane.
+        from ._async_node import run_deferred  # noqa: PLC0415 - it knows the lane.
 
         engine = self._engine
         with engine.lock:
@@ -120,14 +123,7 @@ class Lane:
                 # A thread of its own is not among those that look again now.
                 if source.on_loop:
                     source.wants_room = False
-            for node in reversed(engine.nodes):
-                node.wants_room = False
-                if isinstance(node, AsyncNode):
-                    # A server that has no item takes one when its turn comes, so only the others' items count.
-                    # Those that rest until a retry hold slots, but no server.
-                    while node.servers - node.serving < len(node.queue) + len(node.due) and node.has_turn():
-                        node.servers += 1
-                        self._spawn(node.serve())
+            self._serve()
         for arrival in arrivals:
             # A task that is cancelled before its first step drops the coroutine it was given.
             self._spawn(run_deferred(*arrival)).add_done_callback(_closer(arrival[2]))
@@ -135,6 +131,18 @@ class Lane:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _serve(self) -> None:
+        """Start what serves the stages, and what ends them. Called with the lock held."""
+        for node in reversed(self._engine.nodes):
+            node.wants_room = False
+            if node.on_loop:
+                while node.wants_server():
+                    self._spawn(node.serve())
+        for life in self._engine.lives:
+            if life.is_over():
+                life.leaving = True
+                self._leaving.append(self._loop.create_task(life.leave()))
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -150,6 +158,8 @@ class Lane:
 
     async def _main(self) -> None:
         engine = self._engine
+        if engine.lives and await self._enter_lives():
+            engine.start_workers()
         for source in engine.sources:
             if source.on_loop:
                 self._spawn(self._pull(source))
@@ -171,9 +181,24 @@ class Lane:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._leaving += [self._loop.create_task(life.leave()) for life in engine.lives if not life.leaving]
+        await asyncio.gather(*self._leaving)
         if self._background is not None:
             await self._background.end()
         await self._loop.shutdown_asyncgens()
+
+    async def _enter_lives(self) -> bool:
+        """Enter the context managers around the stages' lives. Returns whether the pipeline is still wanted."""
+        entering: asyncio.Future[list[None]] = asyncio.gather(*(life.enter() for life in self._engine.lives))
+        ended = self._loop.create_task(self._end.wait())
+        either: list[asyncio.Future[Any]] = [entering, ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not entering.done():
+            entering.cancel()
+            await asyncio.wait([entering])
+            return False
+        return not self._engine.stopping
 
     async def _pull(self, source: Source) -> None:
         """Serve an async source."""

@@ -75,6 +75,8 @@ class Node:
 
     # What messages call it; the plan says.
     info: StageInfo
+    # Whether it was declared; what carries items between stages was not.
+    is_stage = True
     # Whether the event loop's thread serves it, and no worker does.
     on_loop = False
     # Whether its free slots count as places in its queue. What waits is taken as soon as the loop or the executor runs:
@@ -125,6 +127,25 @@ class Node:
         """Learn that there may be room again where there was none. Called with the lock held."""
         if self.engine.lane is not None:
             self.engine.lane.wake()
+
+    def for_workers(self) -> Node | None:
+        """What workers serve of it, if anything."""
+        return None if self.on_loop else self
+
+    def warm(self) -> None:
+        """Do what must be done before the engine has threads."""
+
+    def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.
+        """Withdraw what waits in an executor; return how many calls still run there after so many seconds."""
+        return 0
+
+    def wants_server(self) -> bool:
+        """Whether the event loop is to start a `serve` now. Called with the lock held."""
+        return False
+
+    async def serve(self) -> None:
+        """Do work on the event loop, as long as there is some."""
+        raise NotImplementedError
 
     def inlet(self, index: int) -> deque[Entry]:  # noqa: ARG002 - stages that merge have several.
         """The queue that the feeder with this index puts its results into."""

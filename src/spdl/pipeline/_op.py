@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from inspect import isasyncgenfunction, iscoroutinefunction
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["is_async", "name_of", "place_of"]
+__all__ = ["called_function", "is_async", "name_of", "place_of"]
 
 
 def _unwrapped(op: object) -> Any:
@@ -47,6 +47,14 @@ def place_of(op: object) -> str:
 def _code_of(function: object) -> CodeType | None:
     found = (getattr(function, name, None) for name in ("__code__", "gi_code", "ag_code"))
     return next((code for code in found if isinstance(code, CodeType)), None)
+
+
+def called_function(op: object) -> Any:
+    """The function whose body runs when ``op`` is called, if it has one that can be looked at."""
+    function = _unwrapped(op)
+    if isinstance(function, FunctionType | MethodType):
+        return function
+    return getattr(type(function), "__call__", None)  # noqa: B004 - the method itself.
 
 
 def is_async(op: object) -> bool:

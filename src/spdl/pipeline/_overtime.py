@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._function_node import Attempt, FunctionNode
 
-__all__ = ["OnTimeout", "Overtime", "Watch", "WrittenOff"]
+__all__ = ["OnTimeout", "Overtime", "Watch", "WrittenOff", "stack_of"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
@@ -98,7 +98,7 @@ class Overtime:
         if drop:
             watch.written_off = True
         engine.lock.release()
-        stack = _stack_of(watch.thread)
+        stack = stack_of(watch.thread)
         try:
             _LOG.warning(
                 "Stage %r has worked on %s for more than %g seconds%s.%s",
@@ -117,12 +117,13 @@ class Overtime:
         if watch.cancel is not None:
             watch.cancel()
         elif node.on_workers:
-            engine.replace_worker(node, watch.attempt, stack)
+            engine.replace_worker(node, watch.attempt.root, stack)
         error = TimeoutError(f"The op took more than {self._seconds:g} seconds.{stack}")
         node.give_up(watch.attempt, error)
 
 
-def _stack_of(thread: int | None) -> str:
+def stack_of(thread: int | None) -> str:
+    """Where a thread is, as the end of a sentence; nothing if it is none."""
     frame = None if thread is None else sys._current_frames().get(thread)  # noqa: SLF001 - the documented way.
     if frame is None:
         return ""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._aggregate_node import AggregateNode, CollateNode
 from ._async_node import AsyncNode
@@ -13,30 +12,45 @@ from ._batched_routes import BatchMergeNode, make_batch_router
 from ._dedicated import DedicatedThread
 from ._defs import AggregateConfig, Collate, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig
 from ._engine import Engine
+from ._executor_kind import kind_of
 from ._function_node import DisaggregateNode, FunctionNode
 from ._locate import callers_line
 from ._merge_node import MergeNode
 from ._node import EDGE_CAPACITY, Node
 from ._op import is_async
 from ._order import Order
+from ._policy import BEAR_ALL
 from ._router_node import AsyncRouterNode, RouterNode, Routing
 from ._source import SOURCE, Source
 from ._stage_info import StageInfo
+from ._surroundings import enter_later
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
+    from contextlib import AbstractAsyncContextManager
 
     from ._defs import PipelineConfig, StageConfig
     from ._executor_node import ExecutorNode
+    from ._hooks._task_hook import TaskHook
     from ._policy import MaxFailures
+    from ._surroundings import Surroundings
+
+    _SimpleConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any]
 
 __all__ = ["plan"]
 
 _PIPELINE_IDS = itertools.count()
 
 
-def plan(config: PipelineConfig[Any], *, num_threads: int, max_failures: MaxFailures, stage_id: int) -> Engine:
+def plan(
+    config: PipelineConfig[Any],
+    *,
+    num_threads: int,
+    max_failures: MaxFailures,
+    stage_id: int,
+    surroundings: Surroundings,
+) -> Engine:
     """Make the engine that runs ``config``. Nothing is started.
 
     Args:
@@ -44,10 +58,11 @@ def plan(config: PipelineConfig[Any], *, num_threads: int, max_failures: MaxFail
         num_threads: How many synchronous ops may run at once.
         max_failures: How many failures the stages bear that have no limit of their own.
         stage_id: The number of the first stage.
+        surroundings: The hooks and queues.
     """
     engine = Engine(next(_PIPELINE_IDS), num_threads, config.sink.buffer_size, max_failures)
-    graph = _Graph(engine, _count_sources(config), stage_id)
-    end = graph.add(config)
+    graph = _Graph(engine, _count_sources(config), stage_id, surroundings)
+    end = graph.add_sink(graph.add(config), config.sink.buffer_size)
     if isinstance(end, Node):
         end.connect(None, engine.sink.entries, engine.sink.size)
     if len({source.continuous for source in graph.sources}) > 1:
@@ -68,8 +83,9 @@ def _count_sources(config: PipelineConfig[Any]) -> int:
 class _Graph:
     """The sources and nodes made so far, each node behind all that feed it."""
 
-    def __init__(self, engine: Engine, num_sources: int, stage_id: int) -> None:
+    def __init__(self, engine: Engine, num_sources: int, stage_id: int, surroundings: Surroundings) -> None:
         self.engine = engine
+        self.surroundings = surroundings
         self.num_sources = num_sources
         self.stage_ids = itertools.count(stage_id)
         self.sources: list[Source] = []
@@ -79,44 +95,85 @@ class _Graph:
         """Add a pipeline without its sink. Returns what its results come from."""
         return self._chain(self._begin(config), config.pipes)
 
-    def _identify(self, stage: Node | Source, concurrency: int = 1) -> None:
+    def add_sink(self, end: Node | Source, size: int) -> Node | Source:
+        """Add what carries the results to the consumer, if that is a queue of the user's."""
+        before = len(self.nodes)
+        info = self._info("sink")
+        end = self._carried(end, info, size)
+        if len(self.nodes) > before:
+            # The queue is the buffer.
+            self.engine.sink.size = 1
+        return end
+
+    def _info(self, name: str, concurrency: int = 1) -> StageInfo:
         number = str(next(self.stage_ids))
-        slots = concurrency if concurrency > 1 else None
-        stage.info = StageInfo(self.engine.pipeline_id, number, stage.name, slots)
+        return StageInfo(self.engine.pipeline_id, number, name, concurrency if concurrency > 1 else None)
+
+    def _live(self, stage: Node, hooks: Sequence[TaskHook]) -> None:
+        """Wrap the hooks around the stage's life."""
+        if hooks:
+            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks])
+
+    def _wrap(self, stage: Node | Source, contexts: Sequence[AbstractAsyncContextManager[None]]) -> None:
+        from ._hooks._stage_life import StageLife  # noqa: PLC0415 - most pipelines have none.
+
+        self.engine.lives.append(StageLife(stage, contexts))
+
+    def _carried(self, end: Node | Source, info: StageInfo, size: int = EDGE_CAPACITY) -> Node | Source:
+        """Have a queue of the user's carry what a source or stage gives out, if there is such a queue."""
+        queue = self.surroundings.queue(info, size)
+        if queue is None:
+            return end
+        from ._queues._queue_node import QueueNode  # noqa: PLC0415 - it imports asyncio.
+
+        node = QueueNode(self.engine, f"{info.stage_name}_queue", queue)
+        node.info = info
+        self._wrap(node, [enter_later(queue, "stage_hook")])
+        _join(end, node)
+        self.nodes.append(node)
+        return node
 
     def _begin(self, config: PipelineConfig[Any]) -> Node | Source:
         if isinstance(config.src, MergeConfig):
-            merge = MergeNode(self.engine, "merge", len(config.src.pipeline_configs))
-            self._identify(merge)
+            merge = _merge(self.engine, config.src)
+            merge.info = self._info(merge.name)
             return self._merge(merge, [self.add(branch) for branch in config.src.pipeline_configs])
         index = len(self.sources)
         name = SOURCE if self.num_sources == 1 else f"{SOURCE}[{index}]"
         source = Source(self.engine, index, name, config.src.source, continuous=config.src.continuous)
         if config.src.dedicated_thread and not source.on_loop:
             source.dedicated = DedicatedThread(self.engine, source)
-        self._identify(source)
+        source.info = self._info(name)
         self.sources.append(source)
-        return source
+        return self._carried(source, source.info)
 
-    def _merge(self, merge: MergeNode, ends: list[Node | Source]) -> Node:
+    def _merge(self, merge: Node, ends: list[Node | Source]) -> Node | Source:
         for index, end in enumerate(ends):
             _join(end, merge, index)
         self.nodes.append(merge)
-        return merge
+        self._live(merge, self.surroundings.hooks(merge.info))
+        return self._carried(merge, merge.info)
 
     def _chain(self, end: Node | Source, stages: Sequence[StageConfig]) -> Node | Source:
         for stage in stages:
             if isinstance(stage, PathVariantsConfig):
                 end = self._variants(end, stage)
             else:
-                node = _node(self.engine, stage)
-                self._identify(node, node.slots)
-                _join(end, node)
-                self.nodes.append(node)
-                end = node
+                node = self._stage(end, stage)
+                end = self._carried(node, node.info)
         return end
 
-    def _variants(self, end: Node | Source, stage: PathVariantsConfig[Any]) -> Node:
+    def _stage(self, end: Node | Source, stage: _SimpleConfig) -> Node:
+        info = self._info(stage.name, stage.concurrency if isinstance(stage, PipeConfig) else 1)
+        hooks = self.surroundings.hooks(info)
+        node = _hooked_node(self.engine, stage, hooks) if hooks else _node(self.engine, stage)
+        node.info = info
+        _join(end, node)
+        self.nodes.append(node)
+        self._live(node, hooks)
+        return node
+
+    def _variants(self, end: Node | Source, stage: PathVariantsConfig[Any]) -> Node | Source:
         engine, name, on_loop = self.engine, f"{stage.name}_merge", is_async(stage.router)
         if stage.batched:
             together = BatchMergeNode(engine, name, len(stage.paths))
@@ -125,16 +182,18 @@ class _Graph:
         else:
             merge = MergeNode(engine, name, len(stage.paths))
             router = (AsyncRouterNode if on_loop else RouterNode)(engine, stage.name, stage.router)
-        self._identify(router)
+        router.info = self._info(stage.name)
         _join(end, router)
         self.nodes.append(router)
-        ends = [self._path(router, path) for path in stage.paths]
-        self._identify(merge)
+        self._live(router, self.surroundings.hooks(router.info))
+        ends = [self._path(router, path, index) for index, path in enumerate(stage.paths)]
+        merge.info = self._info(name)
         return self._merge(merge, ends)
 
-    def _path(self, router: Routing, path: Sequence[StageConfig]) -> Node | Source:
+    def _path(self, router: Routing, path: Sequence[StageConfig], index: int) -> Node | Source:
         before = len(self.nodes)
-        end = self._chain(router, path)
+        info = replace(router.info, stage_name=f"{router.name}_path{index}")
+        end = self._chain(self._carried(router, info), path)
         router.paths.append(self.nodes[before])
         return end
 
@@ -149,7 +208,38 @@ def _join(end: Node | Source, node: Node, index: int = 0) -> None:
     node.feeders.append(end)
 
 
-def _node(engine: Engine, stage: PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any]) -> Node:
+def _merge(engine: Engine, config: MergeConfig) -> Node:
+    if config.op is None:
+        return MergeNode(engine, "merge", len(config.pipeline_configs))
+    from ._queues._merge_op_node import MergeOpNode  # noqa: PLC0415 - it imports asyncio.
+
+    return MergeOpNode(engine, "merge", len(config.pipeline_configs), config.op)
+
+
+def _hooked_node(engine: Engine, stage: _SimpleConfig, hooks: Sequence[TaskHook]) -> Node:
+    from ._hooks._hooked_aggregate_node import HookedAggregateNode  # noqa: PLC0415 - it imports asyncio.
+    from ._hooks._hooked_node import HookedNode  # noqa: PLC0415 - as above.
+
+    match stage:
+        case PipeConfig():
+            return HookedNode(
+                engine,
+                stage.name,
+                stage.op,
+                stage.concurrency,
+                order=Order() if stage.output_order == "input" else None,
+                policy=stage.policy,
+                hooks=hooks,
+                executor=stage.executor,
+                processes=stage.executor is not None and kind_of(stage.executor) == "processes",
+            )
+        case AggregateConfig():
+            return HookedAggregateNode(engine, stage.name, stage.op, drop_last=stage.drop_last, hooks=hooks)
+        case DisaggregateConfig():
+            return HookedNode(engine, stage.name, iter, 1, order=None, policy=BEAR_ALL, hooks=hooks, expand=True)
+
+
+def _node(engine: Engine, stage: _SimpleConfig) -> Node:
     match stage:
         case PipeConfig():
             return _pipe(engine, stage)
@@ -162,22 +252,19 @@ def _node(engine: Engine, stage: PipeConfig[Any, Any] | AggregateConfig[Any] | D
 
 
 def _executor_node_type(executor: Executor) -> type[ExecutorNode]:
-    # Whoever made a pool of processes or interpreters has imported its module, so the others need not load it.
-    interpreters = sys.modules.get("concurrent.futures.interpreter")
-    if isinstance(executor, ThreadPoolExecutor) and not (
-        interpreters is not None and isinstance(executor, interpreters.InterpreterPoolExecutor)
-    ):
-        from ._thread_pool_node import ThreadPoolNode  # noqa: PLC0415
+    match kind_of(executor):
+        case "threads":
+            from ._thread_pool_node import ThreadPoolNode  # noqa: PLC0415
 
-        return ThreadPoolNode
-    processes = sys.modules.get("concurrent.futures.process")
-    if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
-        from ._process_pool_node import ProcessPoolNode  # noqa: PLC0415
+            return ThreadPoolNode
+        case "processes":
+            from ._process_pool_node import ProcessPoolNode  # noqa: PLC0415
 
-        return ProcessPoolNode
-    from ._any_executor_node import AnyExecutorNode  # noqa: PLC0415
+            return ProcessPoolNode
+        case _:
+            from ._any_executor_node import AnyExecutorNode  # noqa: PLC0415
 
-    return AnyExecutorNode
+            return AnyExecutorNode
 
 
 def _pipe(engine: Engine, stage: PipeConfig[Any, Any]) -> Node:

@@ -13,13 +13,14 @@ from ._executor_node import ExecutorNode
 from ._process_work import Done, pack, work
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from collections.abc import Callable
+    from concurrent.futures import Executor, Future
 
     from ._function_node import Attempt
     from ._overtime import Watch
     from ._process_work import Raised, Report
 
-__all__ = ["ProcessPoolNode"]
+__all__ = ["ProcessPoolNode", "warm"]
 
 # Hand-overs for each process that may be under way: one that it works on, and one that waits next to it.
 _LANES_PER_PROCESS = 2
@@ -58,24 +59,7 @@ class ProcessPoolNode(ExecutorNode):
         self.item_seconds = _HAND_OVER_SECONDS
 
     def warm(self) -> None:
-        """Start the pool's processes from the thread that starts the pipeline.
-
-        A pool that forks would do so at the first item otherwise, from a process that has threads by then; their locks
-        would be copied as they stand.
-
-        Raises:
-            TypeError: If the op cannot be sent to another process: no item could succeed.
-        """
-        try:
-            pack(self.op)
-        except Exception as error:
-            raise TypeError(
-                f"Stage {self.name!r}: the op cannot be sent to the processes of its executor: {error}. Use a function "
-                "that is defined at the top level of a module, or a functools.partial of one."
-            ) from error
-        # A pool that is broken or closed says so at the first item.
-        with contextlib.suppress(Exception):
-            self.executor.submit(_nothing).result()
+        warm(self.name, self.op, self.executor)
 
     def ready(self) -> bool:
         if self.returned or (self.due and self.handed_over < self.lanes) or (self.parked and self._can_advance()):
@@ -185,6 +169,27 @@ class ProcessPoolNode(ExecutorNode):
         self.running -= sum(len(returned.attempts) for returned in self.returned)
         self.returned.clear()
         return rubbish
+
+
+def warm(stage: str, op: Callable[[Any], Any], executor: Executor) -> None:
+    """Start a pool's processes from the thread that starts the pipeline.
+
+    A pool that forks would do so at the first item otherwise, from a process that has threads by then; their locks
+    would be copied as they stand.
+
+    Raises:
+        TypeError: If the op cannot be sent to another process: no item could succeed.
+    """
+    try:
+        pack(op)
+    except Exception as error:
+        raise TypeError(
+            f"Stage {stage!r}: the op cannot be sent to the processes of its executor: {error}. Use a function "
+            "that is defined at the top level of a module, or a functools.partial of one."
+        ) from error
+    # A pool that is broken or closed says so at the first item.
+    with contextlib.suppress(Exception):
+        executor.submit(_nothing).result()
 
 
 def _unpack(outcome: Done | Raised) -> tuple[Any, bool, BaseException | None]:

@@ -105,7 +105,7 @@ def collect(engine: Engine) -> PipelineStatistics:
     else:
         now = engine.stopped_at or perf_counter()
         elapsed = now - engine.started_at
-    inner = [_stage(node, elapsed, now) for node in engine.nodes]
+    inner = [_stage(node, elapsed, now) for node in engine.nodes if node.is_stage]
     sources = [_source(source, elapsed, now) for source in sorted(engine.sources, key=lambda source: source.index)]
     sink = _sink(engine, elapsed)
     verdict = bottleneck(sources, inner, sink, elapsed=elapsed, num_threads=engine.num_threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["describe_stragglers"]
 
 _FRAMES_SHOWN = 3
+
+_MODULE = re.compile(r"spdl\.pipeline\._")
 
 
 def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
@@ -48,10 +51,11 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
     """The stage whose op this stack is in, and the item's root."""
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("spdl.pipeline."):
+        # What a worker's loop has looked at last is no longer at work.
+        if _MODULE.match(str(frame.f_globals.get("__name__"))) and frame.f_code.co_name != "serve":
             names = frame.f_locals
             node = names.get("node", names.get("self"))
-            if isinstance(node, Node) and node.engine is engine and node.running:
+            if isinstance(node, Node) and node.engine is engine:
                 # A worker's loop has the root at hand, others an attempt or a generator that belongs to one.
                 holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
                 roots = (getattr(holder, "root", None) for holder in holders)

@@ -1,0 +1,102 @@
+"""Aggregators with hooks: the event loop looks after each call, a worker makes it."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._aggregate_node import AggregateNode
+from spdl.pipeline._failure import report_failed_item
+
+from ._errands import Errands
+from ._round import run_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._aggregate_node import Call
+    from spdl.pipeline._defs import Aggregator
+    from spdl.pipeline._engine import Engine
+
+    from ._round import Outcome
+    from ._task_hook import TaskHook
+
+__all__ = ["HookedAggregateNode"]
+
+
+class HookedAggregateNode(AggregateNode):
+    """An aggregator whose calls are tasks of the event loop, one at a time."""
+
+    __slots__ = ("bench", "hooks", "serving")
+
+    on_loop = True
+
+    def __init__(
+        self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool, hooks: Sequence[TaskHook]
+    ) -> None:
+        super().__init__(engine, name, op, drop_last=drop_last)
+        self.hooks = hooks
+        self.bench = Errands(engine, self)
+        # A server runs, or is about to.
+        self.serving = False
+
+    def for_workers(self) -> Errands:
+        return self.bench
+
+    def wants_server(self) -> bool:
+        if self.serving or not self.ready():
+            self.wants_room = self.wants_room or bool(self.queue or self.flush_due)
+            return False
+        self.serving = True
+        return True
+
+    async def serve(self) -> None:
+        """Make calls as long as there is something to ask."""
+        engine = self.engine
+        lock = engine.lock
+        lock.acquire()
+        while not engine.stopping and self.ready():
+            call = self.next_call()
+            engine.progressed()
+            if call is None:
+                continue
+            lock.release()
+            begin = perf_counter()
+            try:
+                outcome = await run_inside(
+                    self.hooks, call.hand[0], partial(self.bench.call, call.function, call.hand[0])
+                )
+            finally:
+                lock.acquire()
+            self.busy_seconds += perf_counter() - begin
+            self._conclude(call, outcome)
+            del outcome
+            engine.concluded()
+            if engine.rubbish:
+                engine.drop_rubbish()
+        self.serving = False
+        lock.release()
+
+    def _conclude(self, call: Call, outcome: Outcome) -> None:
+        error = outcome.error
+        if outcome.blamed is None or not isinstance(error, Exception):
+            self.conclude(call, outcome.value, error)
+            return
+        # A hook failed and not the aggregator: what that made is no worse for it. An item that never reached it is
+        # given up; what is to be flushed is not, since that is many items.
+        engine = self.engine
+        self.failed += 1
+        root = self.roots[-1] if self.roots else None
+        engine.release_to_user()
+        origins = [] if root is None else engine.lineage.locate(root)
+        report_failed_item(engine.quarantine.add(self.name, origins, call.hand[0], error, 1), error, self.failed, None)
+        engine.lock.acquire()
+        engine.rubbish.append(outcome)
+        if outcome.done:
+            self.conclude(call, outcome.value, None)
+        elif call.accumulates:
+            self.slot_freed()
+            engine.lineage.release(self.roots.pop())
+        else:
+            self._make(call)

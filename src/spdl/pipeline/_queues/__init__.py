@@ -1,0 +1,1 @@
+"""Queues of the user's between stages, and merges that the user writes; both run on the event loop."""

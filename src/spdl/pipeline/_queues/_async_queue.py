@@ -1,0 +1,59 @@
+"""The queue that users derive theirs from."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from spdl.pipeline._stage_info import StageInfo
+
+__all__ = ["AsyncQueue"]
+
+T = TypeVar("T")
+
+
+class AsyncQueue(asyncio.Queue[T]):
+    """An `asyncio.Queue` between two stages.
+
+    Pipelines do without: items go from stage to stage in the hands of threads. Give a derived class as ``queue_class``
+    to `PipelineBuilder.build` where you must see or delay each item: one queue is then made for what each source and
+    stage gives out, and carries it on the event-loop thread. That costs some 100 microseconds per item and edge.
+
+    A queue must give out what was put in, once each; one that loses an item fails the pipeline. Between epochs it is
+    given something for which `is_epoch_end` is true, and last something for which `is_eof` is.
+
+    Args:
+        info: What fills the queue.
+        buffer_size: How many items may wait in it.
+
+    Attributes:
+        info: As given.
+
+    Example:
+        >>> from spdl.pipeline import AsyncQueue, PipelineBuilder, is_eof
+        >>> class Shout(AsyncQueue):
+        ...     async def put(self, item):
+        ...         if not is_eof(item):
+        ...             print(self.info.stage_name, item)
+        ...         await super().put(item)
+        >>> builder = PipelineBuilder().add_source([1, 2]).add_sink()
+        >>> with builder.build(num_threads=1, queue_class=Shout).auto_stop() as pipeline:
+        ...     items = list(pipeline)
+        src 1
+        src 2
+    """
+
+    def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
+        super().__init__(buffer_size)
+        self.info = info
+
+    @asynccontextmanager
+    async def stage_hook(self) -> AsyncIterator[None]:
+        """Wrap the life of the queue: entered before the pipeline works, left when all has passed."""
+        yield

@@ -1,0 +1,158 @@
+"""The part of a graph in which items pass through asyncio queues."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._node import Node
+from spdl.pipeline._sentinel import EOF, EPOCH_END, MARK
+
+from ._manifest import Manifest
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._node import Entry
+
+__all__ = ["ConveyorNode"]
+
+
+class ConveyorNode(Node):
+    """Moves items from its inlets through queues to the next stage; the user's code sees the items alone.
+
+    One task of the event loop does it all, from the start of the pipeline to the end of its input.
+    """
+
+    __slots__ = ("begun", "ending", "inlets", "manifest", "over")
+
+    on_loop = True
+
+    def __init__(self, engine: Engine, name: str, branches: int = 1) -> None:
+        super().__init__(engine, name, None, limit=1)
+        self.inlets: list[deque[Entry]] = [self.queue, *(deque() for _ in range(branches - 1))]
+        self.manifest = Manifest()
+        # The task was started; no more input will come; the task has ended.
+        self.begun = self.ending = self.over = False
+
+    @abstractmethod
+    async def carry(self) -> None:
+        """Move all items. Ends when the input has ended and all of it has come out."""
+
+    def connect(self, following: Node | None, out: deque[Entry], capacity: int) -> None:
+        super().connect(following, out, capacity)
+        # It has no slots that finished items could keep: they stay in its queue.
+        self.room = capacity
+
+    def inlet(self, index: int) -> deque[Entry]:
+        return self.inlets[index]
+
+    def queued(self) -> int:
+        return sum(map(len, self.inlets))
+
+    def drained(self) -> bool:
+        return not any(self.inlets)
+
+    def end_input(self) -> bool:
+        if not self.ending:
+            self.ending = True
+            self.room_made()
+        return self.over
+
+    def discard(self) -> list[Any]:
+        rubbish: list[Any] = [*self.manifest.clear(), *(entry for inlet in self.inlets for entry in inlet)]
+        for inlet in self.inlets:
+            inlet.clear()
+        return rubbish
+
+    def wants_server(self) -> bool:
+        wanted = not self.begun
+        self.begun = True
+        return wanted
+
+    async def serve(self) -> None:
+        """Do the work, and fail the pipeline if it cannot be done."""
+        engine = self.engine
+        failure: BaseException | None = None
+        try:
+            await self.carry()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            failure = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            with engine.lock:
+                self.over = True
+                if failure is not None:
+                    engine.fail(self, None, failure)
+                engine.concluded()
+
+    async def feed(self, index: int, queue: asyncio.Queue[Any]) -> None:
+        """Put what arrives at an inlet into a queue, and at last the end of the input."""
+        engine = self.engine
+        lane = engine.lane
+        assert lane is not None
+        inlet = self.inlets[index]
+        while not (self.cancelled or engine.stopping):
+            item = waiter = None
+            with engine.lock:
+                if inlet:
+                    item = self._take(index)
+                elif self.ending:
+                    item = EOF
+                else:
+                    waiter = lane.wait_for_room()
+            if waiter is not None:
+                await waiter
+                continue
+            await queue.put(item)
+            if item is EOF:
+                return
+
+    def _take(self, index: int) -> Any:
+        entry = self.inlets[index].popleft()
+        self.engine.made_room(self.feeders[index])
+        self.engine.progressed()
+        if entry is MARK:
+            return EPOCH_END
+        root, item = entry
+        self.manifest.add(root, item)
+        return item
+
+    async def drain(self, queue: asyncio.Queue[Any]) -> None:
+        """Pass on what comes out of a queue, until the end of the input does."""
+        while not self.cancelled:
+            item = await queue.get()
+            if item is EOF:
+                return
+            await self._pass_on(item)
+
+    async def _pass_on(self, item: Any) -> None:
+        engine = self.engine
+        lane = engine.lane
+        assert lane is not None
+        while True:
+            with engine.lock:
+                if self.cancelled or engine.stopping:
+                    return
+                if self.has_room(0):
+                    self._emit(item)
+                    engine.progressed()
+                    return
+                self.wants_room = True
+                waiter = lane.wait_for_room()
+            await waiter
+
+    def _emit(self, item: Any) -> None:
+        if item is EPOCH_END:
+            self.engine.emit_mark(self)
+            return
+        root = self.manifest.take(item)
+        if root is None:
+            raise RuntimeError(f"{self.name!r} gave out something though nothing is inside: {type(item).__name__}.")
+        self.completed += 1
+        self.emitted += 1
+        self.engine.emit(self, (root, item))

@@ -1,0 +1,58 @@
+"""A merge that the user writes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._node import EDGE_CAPACITY
+from spdl.pipeline._sentinel import EOF
+
+from ._async_queue import AsyncQueue
+from ._conveyor_node import ConveyorNode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._stage_info import StageInfo
+
+__all__ = ["MergeOpNode"]
+
+
+class MergeOpNode(ConveyorNode):
+    """Runs ``op(info, input_queues, output_queue)``, which takes from the branches' queues as it likes."""
+
+    __slots__ = ("merge",)
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        branches: int,
+        op: Callable[[StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Awaitable[None]],
+    ) -> None:
+        super().__init__(engine, name, branches)
+        self.merge = op
+
+    async def carry(self) -> None:
+        inputs = [AsyncQueue[Any](feeder.info, buffer_size=EDGE_CAPACITY) for feeder in self.feeders]
+        output = AsyncQueue[Any](self.info, buffer_size=EDGE_CAPACITY)
+        feeding = [asyncio.ensure_future(self.feed(index, queue)) for index, queue in enumerate(inputs)]
+        draining = asyncio.ensure_future(self.drain(output))
+        producing = asyncio.ensure_future(self._produce(inputs, output))
+        try:
+            await asyncio.gather(producing, draining)
+        finally:
+            for task in (*feeding, draining, producing):
+                task.cancel()
+        engine = self.engine
+        with engine.lock:
+            # It may have dropped items, or returned before its input ended: nobody waits for the rest.
+            for root, _ in self.manifest.clear():
+                engine.lineage.release(root)
+            engine.cut_off(self)
+
+    async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> None:
+        await self.merge(self.info, inputs, output)
+        await output.put(EOF)

@@ -1,0 +1,107 @@
+"""What surrounds the stages of one pipeline: the user's hooks and queues, if there are any."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import _config
+from ._check import refuse, show
+from ._locate import callers_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from ._hooks._task_hook import TaskHook
+    from ._queues._async_queue import AsyncQueue
+    from ._stage_info import StageInfo
+
+    TaskHookFactory: TypeAlias = Callable[[StageInfo], Sequence[TaskHook]]
+    QueueClass: TypeAlias = Callable[..., AsyncQueue[Any]]
+
+__all__ = ["QueueClass", "Surroundings", "TaskHookFactory", "enter_later"]
+
+
+class Surroundings:
+    """Makes the hooks and queues that a pipeline was given, or that the process has as defaults.
+
+    The library's own hook and queue only measure, which the engine does by itself: no object is made of them.
+    """
+
+    def __init__(self, hook_factory: TaskHookFactory | None, queue_class: QueueClass | None, interval: float) -> None:
+        self._interval = interval
+        self._hook_factory = hook_factory or self._default_hooks()
+        # Only the process's default takes the interval, as a class given to `build` can bring its own.
+        self._queue_class, self._queue_options = queue_class, {}
+        if queue_class is None and _config.chosen_queue_class() is not _config.OURS:
+            self._queue_class, self._queue_options = _config.chosen_queue_class(), {"interval": interval}
+        if _is_own(self._queue_class, "_async_queue", "AsyncQueue") or _is_own(
+            self._queue_class, "_stats_queue", "StatsQueue"
+        ):
+            self._queue_class = None
+
+    def _default_hooks(self) -> TaskHookFactory | None:
+        chosen = _config.chosen_hook_class()
+        if chosen is None or chosen is _config.OURS:
+            return None
+        return lambda info: [chosen(info, interval=self._interval)]
+
+    def hooks(self, info: StageInfo) -> Sequence[TaskHook]:
+        """The hooks of a stage.
+
+        Raises:
+            TypeError: If the factory returned something else.
+            ValueError: If a hook's ``stage_hook`` or ``task_hook`` is no async context manager.
+        """
+        if self._hook_factory is None:
+            return ()
+        hooks: Any = self._hook_factory(info)
+        from ._hooks._task_hook import TaskHook  # noqa: PLC0415 - most pipelines have none.
+
+        if not isinstance(hooks, list | tuple) or not all(isinstance(hook, TaskHook) for hook in hooks):
+            refuse(TypeError, "task_hook_factory", f"a function that returns a list of TaskHook (for {info})", hooks)
+        return [hook for hook in hooks if not _is_own(type(hook), "_task_stats_hook", "TaskStatsHook")]
+
+    def queue(self, info: StageInfo, size: int) -> AsyncQueue[Any] | None:
+        """The queue behind a source, a stage or the sink; None if the engine's own is to be used.
+
+        Raises:
+            TypeError: If the class makes something else.
+        """
+        if self._queue_class is None:
+            return None
+        queue: Any = self._queue_class(info, buffer_size=size, **self._queue_options)
+        from ._queues._async_queue import AsyncQueue  # noqa: PLC0415 - it imports asyncio.
+
+        if not isinstance(queue, AsyncQueue):
+            refuse(TypeError, "queue_class", "a subclass of AsyncQueue", queue)
+        return queue
+
+
+def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]:
+    """The context manager that a hook's or queue's ``stage_hook`` returns, not yet entered.
+
+    Raises:
+        ValueError: If it is none, as where the decorator was forgotten.
+    """
+    context: Any = getattr(owner, method)()
+    if hasattr(context, "__aenter__") and hasattr(context, "__aexit__"):
+        manager: AbstractAsyncContextManager[None] = context
+        return manager
+    if hasattr(context, "close"):
+        # A coroutine that never ran would complain of it.
+        context.close()
+    raise ValueError(
+        f"`{type(owner).__qualname__}.{method}` must return an async context manager, got {show(context)} "
+        f"({callers_line()}). Decorate it with `contextlib.asynccontextmanager`."
+    )
+
+
+def _is_own(candidate: object, module: str, name: str) -> bool:
+    # Whoever has one of the library's own classes has imported its module.
+    for package in ("_hooks", "_queues"):
+        loaded = sys.modules.get(f"spdl.pipeline.{package}.{module}")
+        if loaded is not None and candidate is getattr(loaded, name):
+            return True
+    return False
