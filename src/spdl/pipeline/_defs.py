@@ -180,7 +180,8 @@ class PipeConfig(Generic[T, U]):
             refuse(ValueError, "output_order", f"one of {_ORDERS}", self.output_order)
         if self.executor is not None:
             if not isinstance(self.executor, Executor):
-                refuse(TypeError, "executor", "a concurrent.futures.Executor or None", self.executor)
+                remedy = "A pool's `get_executor()` makes one." if hasattr(self.executor, "get_executor") else ""
+                refuse(TypeError, "executor", "a concurrent.futures.Executor or None", self.executor, remedy)
             if is_async(op):
                 remedy = f"The op of stage {self.name!r} is async, so it runs on the event loop."
                 refuse(ValueError, "executor", "None for an async op", self.executor, remedy)

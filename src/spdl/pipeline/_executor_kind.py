@@ -20,10 +20,7 @@ def kind_of(executor: Executor) -> Literal["threads", "processes", "unknown"]:
     Whoever made a pool of processes or interpreters has imported its module, so the others need not load it.
     """
     priority = sys.modules.get("spdl.pipeline._priority._entrypoint")
-    if priority is not None and isinstance(executor, priority.PriorityExecutorEntrypoint):
-        kind = executor.executor_type
-    else:
-        kind = type(executor)
+    kind = type(executor) if priority is None else priority.executor_type_of(executor)
     interpreters = sys.modules.get("concurrent.futures.interpreter")
     if issubclass(kind, ThreadPoolExecutor) and not (
         interpreters is not None and issubclass(kind, interpreters.InterpreterPoolExecutor)

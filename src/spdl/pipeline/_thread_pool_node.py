@@ -58,6 +58,10 @@ class ThreadPoolNode(ExecutorNode):
                     FunctionNode.turn(self)
                 except WrittenOff:
                     continue
+                following = self.next
+                if isinstance(following, ThreadPoolNode) and following.ready():
+                    # Before this thread is free again, and looks for the most urgent call in a pool that ranks them.
+                    following.turn()
                 if engine.rubbish:
                     engine.drop_rubbish()
                 if perf_counter() - begin > _TURN_SECONDS:
