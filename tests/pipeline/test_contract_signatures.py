@@ -43,6 +43,10 @@ REFERENCE = {
     "StageInfo": "(pipeline_id, stage_id, stage_name, concurrency=None)",
     "cache_iterator": "(src, num_caches, *, return_caches_after=None, stop_after=None, delete_src=True)",
     "is_eof": "(item)",
+    "iterate_in_subprocess": "(fn, *, buffer_size=3, initializer=None, mp_context=None, timeout=None, daemon=False, "
+    "arena=None)",
+    "run_pipeline_in_subprocess": "(config_or_builder, /, *, num_threads, max_failures=-1, report_stats_interval=-1, "
+    "queue_class=None, task_hook_factory=None, background_tasks=None, use_thread_output_queue=False, **kwargs)",
     "is_epoch_end": "(item)",
     "defs.Pipe": "(op, /, *, concurrency=1, executor=None, name=None, output_order='completion', max_failures=None)",
     "defs.Aggregate": "(input, /, *, drop_last=False)",
@@ -69,6 +73,7 @@ OURS = {
     "PipelineBuilder.pipe": _PIPE,
     "PipelineBuilder.build": "(*, num_threads=None)",
     "build_pipeline": "(*, num_threads=None)",
+    "run_pipeline_in_subprocess": "(*, num_threads=None)",
     "defs.Pipe": _PIPE,
     "defs.SourceConfig": "(dedicated_thread=False)",
     "defs.DisaggregateConfig": "(name='disaggregate')",
@@ -80,8 +85,8 @@ LATER = {
         AsyncQueue PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor
         PriorityProcessPoolExecutor PriorityThreadPoolExecutor ProcessGroupResourceUsage ProcessGroupStatsMonitor
         ProfileHook ProfileResult QueuePerfStats SharedMemoryRingBuffer SharedMemorySegmentPool StatsQueue TaskHook
-        TaskPerfStats TaskStatsHook create_task iterate_in_subinterpreter iterate_in_subprocess profile_pipeline
-        run_pipeline_in_subinterpreter run_pipeline_in_subprocess
+        TaskPerfStats TaskStatsHook create_task iterate_in_subinterpreter profile_pipeline
+        run_pipeline_in_subinterpreter
     """,
     defs: """
         ExecutorConfig InterpreterPoolExecutorConfig MAIN_PROCESS PlacementConfig ProcessPoolExecutorConfig
