@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager

@@ -6,8 +6,6 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spdl.pipeline._lineage import Root
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
 __all__ = ["Manifest"]
 
 
