@@ -1,0 +1,204 @@
+"""What may happen between any two lines of the engine: finalizers, signal handlers, Ctrl-C.
+
+A tracer counts the lines of the engine that a thread runs, and acts at the n-th one, for many n. The actions are what
+a finalizer or a signal handler would do there, holding whatever locks that line holds.
+"""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source, twice
+
+import spdl.pipeline
+from spdl.pipeline.defs import Pipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from spdl.pipeline import Pipeline
+
+ENGINE = str(Path(spdl.pipeline.__file__).parent)
+COUNT = 12
+DEADLINE = 10
+
+
+class AtLine:
+    """A tracer that acts once, at the n-th line of the engine's."""
+
+    def __init__(self, number: int, act: Callable[[], object]) -> None:
+        self.left = number
+        self.act = act
+        self.where = ""
+        self.done = False
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        if self.done or not frame.f_code.co_filename.startswith(ENGINE):
+            return None
+        # A with statement counts again when its block ends; nothing comes between that and the release of its lock.
+        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(
+            "with "
+        ):
+            self.left -= 1
+            if self.left < 0 and not self.done:
+                self.done = True
+                self.where = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+                self.act()
+        return self
+
+
+def graph(count: int = COUNT) -> Pipeline[Any]:
+    """A bit of everything that has critical sections of its own."""
+    paths = [[Pipe(list, name="left")], [Pipe(list, output_order="input", concurrency=2, name="right")]]
+    return (
+        source(range(count))
+        .pipe(lambda x: x, concurrency=2, output_order="input")
+        .pipe(twice)
+        .aggregate(3)
+        .path_variants(lambda batch: [x % 2 for x in batch], paths, batched=True)
+        .disaggregate()
+        .pipe(awaits)
+        .add_sink(2)
+        .build(num_threads=2)
+    )
+
+
+async def awaits(x: int) -> int:
+    return x
+
+
+EXPECTED = sorted([*range(COUNT), *range(100, 100 + COUNT)])
+
+
+class InCycle:
+    """Only the collector finds it."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+        self.cycle = self
+
+    def __del__(self) -> None:
+        self.act()
+
+
+def collect_with(act: Callable[[], object]) -> Callable[[], object]:
+    def collect() -> None:
+        InCycle(act)
+        gc.collect()
+
+    return collect
+
+
+ACTIONS: dict[str, Callable[[Pipeline[Any]], Callable[[], object]]] = {
+    "stop": lambda pipeline: lambda: pipeline.stop(timeout=DEADLINE),
+    "statistics": lambda pipeline: pipeline.statistics,
+    "collect_and_stop": lambda pipeline: collect_with(lambda: pipeline.stop(timeout=DEADLINE)),
+    "collect_and_look": lambda pipeline: collect_with(lambda: (pipeline.statistics(), repr(pipeline))),
+    "forget_another": lambda _: collect_with(started),
+}
+
+
+def started() -> None:
+    """Start a pipeline and forget it: its own finalizer runs."""
+    graph().start()
+
+
+def read(pipeline: Pipeline[Any]) -> list[int]:
+    with pipeline.auto_stop(timeout=DEADLINE):
+        return list(pipeline.get_iterator(timeout=DEADLINE))
+
+
+def lines_of(trace: Callable[[Any], None]) -> int:
+    """How many lines of the engine a run takes in the traced threads."""
+    counter = AtLine(10**9, lambda: None)
+    trace(counter)
+    try:
+        read(graph())
+    finally:
+        trace(None)
+    return 10**9 - counter.left
+
+
+def spread(total: int, points: int) -> Iterator[int]:
+    """Points over the first half of a run, close to each other at first: the ways through the code repeat."""
+    yield from sorted({int(total / 2 * (index / points) ** 2) for index in range(points)})
+
+
+@pytest.mark.parametrize("thread", ["consumer", "worker"])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_between_any_two_lines(action: str, thread: str) -> None:
+    trace: Any = sys.settrace if thread == "consumer" else threading.settrace
+    before = sys.gettrace()
+    total = lines_of(trace)
+    acted = 0
+    try:
+        for number in spread(total, 60):
+            pipeline = graph()
+            tracer = AtLine(number, ACTIONS[action](pipeline))
+            begin = time.monotonic()
+            trace(tracer)
+            try:
+                got = read(pipeline)
+            except BaseException as error:
+                error.add_note(f"{action} at {tracer.where}")
+                raise
+            finally:
+                trace(None)
+            assert time.monotonic() - begin < DEADLINE, tracer.where
+            acted += tracer.done
+            assert len(got) == len(set(got)), tracer.where
+            if "stop" not in action:
+                assert sorted(got) == EXPECTED, tracer.where
+            assert not [alive for alive in pipeline._engine.all_threads() if alive.is_alive()], tracer.where
+    finally:
+        sys.settrace(before)
+    assert acted > 30
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("then", ["leave", "go on"])
+def test_an_interrupt_between_any_two_lines_of_the_consumers(then: str) -> None:
+    before = sys.gettrace()
+    total = lines_of(sys.settrace)
+    acted = 0
+    try:
+        for number in spread(2 * total, 150):
+            pipeline = graph()
+            pipeline.start()
+            tracer = AtLine(number, interrupt)
+            got: list[int] = []
+            sys.settrace(tracer)
+            try:
+                for item in pipeline.get_iterator(timeout=DEADLINE):
+                    got.append(item)  # noqa: PERF402 - what came before an interrupt counts.
+            except KeyboardInterrupt:
+                acted += 1
+            finally:
+                sys.settrace(None)
+            if then == "go on":
+                try:
+                    got += pipeline.get_iterator(timeout=DEADLINE)
+                except BaseException as error:
+                    error.add_note(tracer.where)
+                    raise
+                # It may have come when an item had left the sink and not yet reached the loop.
+                assert len(got) >= len(EXPECTED) - 1, tracer.where
+            assert len(got) == len(set(got)), tracer.where
+            begin = time.monotonic()
+            pipeline.stop(timeout=DEADLINE)
+            assert time.monotonic() - begin < DEADLINE / 2, tracer.where
+            assert not [alive for alive in pipeline._engine.all_threads() if alive.is_alive()], tracer.where
+    finally:
+        sys.settrace(before)
+    assert acted > 60
