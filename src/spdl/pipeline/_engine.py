@@ -210,10 +210,11 @@ class Engine:
 
     def wake_worker(self) -> None:
         """Open the gate of the worker that became idle last."""
-        self.waking = True
         # A request to stop may have taken or opened it meanwhile.
         with contextlib.suppress(IndexError, RuntimeError):
             self.idle.pop().release()
+        # The worker takes the lock before it clears this. A Ctrl-C in between costs no more than a worker too many.
+        self.waking = True
 
     def release_to_user(self) -> None:
         """Release the lock before code of the user's runs, seeing to what is left behind."""

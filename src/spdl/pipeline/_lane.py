@@ -66,8 +66,9 @@ class Lane:
     def wake(self) -> None:
         """Have the loop look at its queues. Called with the engine's lock held."""
         if not self._woken:
-            self._woken = True
+            # In this order, which a Ctrl-C may come between. The loop looks under the lock, so not before both.
             self.post(self._look)
+            self._woken = True
 
     def stop_or_wake(self) -> None:
         """Have the loop see that the engine is done or stopping. Needs no lock."""
