@@ -133,19 +133,8 @@ def test_collate_on_its_own() -> None:
     assert repr(op) == "collate(2)"
 
 
-@pytest.mark.parametrize(
-    "argument",
-    [
-        {"report_stats_interval": 5},
-        {"queue_class": object},
-        {"task_hook_factory": lambda _: []},
-    ],
-)
-def test_what_is_not_served_yet_is_said(argument: dict[str, Any]) -> None:
+def test_unknown_arguments() -> None:
     builder = PipelineBuilder[Any, Any]().add_source([]).add_sink(1)
-    (name,) = argument
-    with pytest.raises(NotImplementedError, match=f"`{name}` is not served yet"):
-        builder.build(num_threads=1, **argument)
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
         builder.build(num_threads=1, nonsense=1)  # type: ignore[call-arg]
     assert builder.build(num_threads=1, use_thread_output_queue=True, stage_id=0) is not None

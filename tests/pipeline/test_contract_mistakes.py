@@ -166,6 +166,14 @@ CASES: list[tuple[str, Call, list[Any], list[Any]]] = [
         NO_NUMBERS,
         [nan],
     ),
+    ("queue_class", lambda value: BUILDER.build(num_threads=1, queue_class=value), [3, "queue", []], []),
+    ("task_hook_factory", lambda value: BUILDER.build(num_threads=1, task_hook_factory=value), [3, "hook", []], []),
+    (
+        "background_tasks",
+        lambda value: build_pipeline(CONFIG, num_threads=1, background_tasks=value),
+        [3, "task", object, len, [3], {len}],
+        [],
+    ),
     ("stage_id", lambda value: BUILDER.build(num_threads=1, stage_id=value), NO_INTS, [-1]),
     (
         "use_thread_output_queue",
@@ -243,15 +251,6 @@ def test_results_given_as_ops_come_with_a_remedy() -> None:
         message = check("op", lambda op: source([]).pipe(op), value, TypeError)
         assert message.endswith("Pass the function itself, not what it returned.")
     started.close()
-
-
-@pytest.mark.parametrize("argument", ["queue_class", "task_hook_factory"])
-@pytest.mark.parametrize("value", [3, object, [], lambda _: []])
-def test_what_is_not_served_yet(argument: str, value: Any) -> None:
-    message = rf"`{argument}` is not served yet, got .*:\d+\)\. Leave it out"
-    with pytest.raises(NotImplementedError, match=message) as caught:
-        build_pipeline(CONFIG, num_threads=1, **{argument: value})
-    assert f"{__file__}:{lines_here(caught.value)[-1]}" in str(caught.value)
 
 
 def test_reports_and_merge_ops_are_not_served_yet() -> None:

@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 REFERENCE = {
     "PipelineBuilder": "()",
     "PipelineBuilder.add_source": "(self, source, *, continuous=False)",
-    "PipelineBuilder.pipe": "(self, op, /, *, concurrency=1, executor=None, name=None, output_order='completion', "
-    "max_failures=None)",
+    "PipelineBuilder.pipe": (
+        "(self, op, /, *, concurrency=1, executor=None, name=None, output_order='completion', max_failures=None)"
+    ),
     "PipelineBuilder.aggregate": "(self, input, /, *, drop_last=False)",
     "PipelineBuilder.disaggregate": "(self)",
     "PipelineBuilder.path_variants": "(self, router, paths, name=None, batched=False)",
     "PipelineBuilder.add_sink": "(self, buffer_size=3)",
     "PipelineBuilder.get_config": "(self)",
-    "PipelineBuilder.build": "(self, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
-    "task_hook_factory=None, stage_id=0, use_thread_output_queue=False)",
-    "build_pipeline": "(pipeline_cfg, /, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
-    "task_hook_factory=None, stage_id=0, background_tasks=None, use_thread_output_queue=False)",
+    "PipelineBuilder.build": (
+        "(self, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
+        "task_hook_factory=None, stage_id=0, use_thread_output_queue=False)"
+    ),
+    "build_pipeline": (
+        "(pipeline_cfg, /, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
+        "task_hook_factory=None, stage_id=0, background_tasks=None, use_thread_output_queue=False)"
+    ),
     "BackgroundTask": "()",
     "BackgroundTask.run": "(self)",
     "Pipeline.start": "(self, *, timeout=None, **kwargs)",
@@ -43,11 +48,64 @@ REFERENCE = {
     "StageInfo": "(pipeline_id, stage_id, stage_name, concurrency=None)",
     "cache_iterator": "(src, num_caches, *, return_caches_after=None, stop_after=None, delete_src=True)",
     "is_eof": "(item)",
-    "iterate_in_subprocess": "(fn, *, buffer_size=3, initializer=None, mp_context=None, timeout=None, daemon=False, "
-    "arena=None)",
-    "run_pipeline_in_subprocess": "(config_or_builder, /, *, num_threads, max_failures=-1, report_stats_interval=-1, "
-    "queue_class=None, task_hook_factory=None, background_tasks=None, use_thread_output_queue=False, **kwargs)",
+    "iterate_in_subprocess": (
+        "(fn, *, buffer_size=3, initializer=None, mp_context=None, timeout=None, daemon=False, arena=None)"
+    ),
+    "run_pipeline_in_subprocess": (
+        "(config_or_builder, /, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
+        "task_hook_factory=None, background_tasks=None, use_thread_output_queue=False, **kwargs)"
+    ),
     "is_epoch_end": "(item)",
+    "AsyncQueue": "(info, *, buffer_size=1)",
+    "AsyncQueue.stage_hook": "(self)",
+    "PriorityExecutorEntrypoint": "(owner, priority)",
+    "PriorityExecutorEntrypoint.submit": "(self, fn, /, *args, **kwargs)",
+    "PriorityInterpreterPoolExecutor.get_executor": "(self, *, priority=None)",
+    "PriorityProcessPoolExecutor": "(max_workers=None, **kwargs)",
+    "PriorityProcessPoolExecutor.shutdown": "(self, wait=True, cancel_futures=False)",
+    "PriorityProcessPoolExecutor.get_executor": "(self, *, priority=None)",
+    "PriorityThreadPoolExecutor": "(max_workers=None, thread_name_prefix='', initializer=None, initargs=())",
+    "PriorityThreadPoolExecutor.shutdown": "(self, wait=True, cancel_futures=False)",
+    "PriorityThreadPoolExecutor.get_executor": "(self, *, priority=None)",
+    "ProcessGroupResourceUsage": (
+        "(pid, pgid, cpu_percent=None, rss_bytes=None, pss_bytes=None, private_bytes=None, "
+        "disk_read_bytes=None, disk_write_bytes=None, num_procs=None, net_rx_bytes=None, net_tx_bytes=None)"
+    ),
+    "ProcessGroupStatsMonitor": "(callback, interval=60.0, mp_context=None)",
+    "ProcessGroupStatsMonitor.run": "(self)",
+    "ProfileHook": "()",
+    "ProfileHook.stage_profile_hook": "(self, stage, concurrency)",
+    "ProfileHook.pipeline_profile_hook": "(self)",
+    "ProfileResult": "(name, stats)",
+    "QueuePerfStats": (
+        "(elapsed, num_items, ave_put_time, ave_get_time, p90_put_time, p99_put_time, p90_get_time, "
+        "p99_get_time, occupancy_rate)"
+    ),
+    "SharedMemoryRingBuffer": "(capacity, *, acquire_timeout=60.0)",
+    "SharedMemorySegmentPool": "(segment_size, count, *, acquire_timeout=60.0)",
+    "StatsQueue": "(info, *, buffer_size=1, interval=-1)",
+    "StatsQueue.get": "(self)",
+    "StatsQueue.put": "(self, item)",
+    "StatsQueue.stage_hook": "(self)",
+    "StatsQueue.interval_stats_callback": "(self, stats)",
+    "TaskHook": "()",
+    "TaskHook.stage_hook": "(self)",
+    "TaskHook.task_hook": "(self, input_item=None)",
+    "TaskPerfStats": "(num_tasks, num_failures, ave_time, p90_time, p99_time)",
+    "TaskStatsHook": "(info, interval=-1)",
+    "TaskStatsHook.stage_hook": "(self)",
+    "TaskStatsHook.task_hook": "(self, input_item=None)",
+    "TaskStatsHook.interval_stats_callback": "(self, stats)",
+    "create_task": (
+        "(coro, name=None, log_cancelled=False, suppress_repeated_logs=False, suppression_threshold=5, "
+        "suppression_warning_interval=100)"
+    ),
+    "iterate_in_subinterpreter": "(fn, *, buffer_size=3, initializer=None, timeout=None)",
+    "profile_pipeline": "(cfg, num_inputs=1000, *, callback=None, hook=None)",
+    "run_pipeline_in_subinterpreter": (
+        "(config, /, *, num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, "
+        "task_hook_factory=None, background_tasks=None, use_thread_output_queue=False, **kwargs)"
+    ),
     "defs.Pipe": "(op, /, *, concurrency=1, executor=None, name=None, output_order='completion', max_failures=None)",
     "defs.Aggregate": "(input, /, *, drop_last=False)",
     "defs.Aggregator.accumulate": "(self, item)",
@@ -79,29 +137,35 @@ OURS = {
     "defs.DisaggregateConfig": "(name='disaggregate')",
 }
 
-# Public names of the reference that are not served yet.
-LATER = {
+# What the reference has and ours do not yet. Whoever serves one takes it out of here.
+NOT_YET = {
     pipeline: """
-        AsyncQueue PriorityExecutorEntrypoint PriorityInterpreterPoolExecutor
-        PriorityProcessPoolExecutor PriorityThreadPoolExecutor ProcessGroupResourceUsage ProcessGroupStatsMonitor
-        ProfileHook ProfileResult QueuePerfStats SharedMemoryRingBuffer SharedMemorySegmentPool StatsQueue TaskHook
-        TaskPerfStats TaskStatsHook create_task iterate_in_subinterpreter profile_pipeline
-        run_pipeline_in_subinterpreter
+        ProcessGroupResourceUsage ProcessGroupStatsMonitor ProfileHook ProfileResult QueuePerfStats
+        SharedMemoryRingBuffer SharedMemorySegmentPool StatsQueue TaskPerfStats TaskStatsHook create_task
+        iterate_in_subinterpreter profile_pipeline run_pipeline_in_subinterpreter
     """,
     defs: """
         ExecutorConfig InterpreterPoolExecutorConfig MAIN_PROCESS PlacementConfig ProcessPoolExecutorConfig
     """,
 }
-NOW = {
-    pipeline: """
-        BackgroundTask BackgroundTaskFactory Pipeline PipelineBuilder PipelineFailure StageInfo build_pipeline
-        cache_iterator is_eof is_epoch_end
-    """,
-    defs: """
-        Aggregate AggregateConfig Aggregator Collate Disaggregate DisaggregateConfig Merge MergeConfig PathVariants
-        PathVariantsConfig Pipe PipeConfig PipelineConfig SinkConfig SourceConfig
-    """,
+# Names without a signature, or whose signature is no part of the contract: PipeConfig is made by Pipe.
+# PriorityInterpreterPoolExecutor is a mere placeholder before Python 3.14.
+OTHERS = {
+    pipeline: ["Pipeline", "BackgroundTaskFactory", "PriorityInterpreterPoolExecutor"],
+    defs: ["Aggregator", "PipeConfig"],
 }
+
+
+def names_in(module: ModuleType) -> set[str]:
+    """The reference's names: those in its table, and the others."""
+    prefix = "defs." if module is defs else ""
+    listed = {
+        name.removeprefix(prefix).partition(".")[0] for name in REFERENCE if name.startswith("defs.") == bool(prefix)
+    }
+    return listed | set(OTHERS[module]) | set(NOT_YET[module].split())
+
+
+SERVED = [name for name in REFERENCE if name.partition(".")[0] not in NOT_YET[pipeline].split()]
 
 
 def parse(signature: str) -> list[inspect.Parameter]:
@@ -122,24 +186,25 @@ def find(name: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.parametrize("name", SERVED)
 def test_signature(name: str) -> None:
     expected = {parameter.name: parameter for parameter in parse(REFERENCE[name])}
     added = {parameter.name: parameter for parameter in parse(OURS.get(name, "()"))}
     assert {parameter.name: parameter for parameter in parameters_of(find(name))} == {**expected, **added}
 
 
-@pytest.mark.parametrize("name", [name for name in REFERENCE if name in OURS])
+@pytest.mark.parametrize("name", [name for name in SERVED if name in OURS])
 def test_what_ours_have_besides_comes_last(name: str) -> None:
     """So that positional arguments mean the same."""
     reference = [parameter.name for parameter in parse(REFERENCE[name])]
     assert [parameter.name for parameter in parameters_of(find(name))][: len(reference)] == reference
 
 
-@pytest.mark.parametrize("module", NOW)
+@pytest.mark.parametrize("module", NOT_YET)
 def test_public_names(module: ModuleType) -> None:
-    assert set(NOW[module].split()) <= set(module.__all__)
-    assert not set(LATER[module].split()) & set(dir(module)), "They are served now: test their signatures."
+    later = set(NOT_YET[module].split())
+    assert names_in(module) - later <= set(module.__all__)
+    assert not later & set(dir(module)), "They are served now: take them out of NOT_YET."
 
 
 @pytest.mark.parametrize("module", [pipeline, defs])
