@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,17 @@ from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+
+
+# Where threads run in parallel, an object whose last reference another thread drops lives on until its own thread gets
+# round to it, which may be asleep, or the collector does. With a GIL it dies at once, and the collector must not help.
+FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def let_go() -> None:
+    """See to it that everything is dead that nobody references any more, but for cycles."""
+    if FREE_THREADED:
+        gc.collect()
 
 
 def source(items: Any, **kwargs: Any) -> PipelineBuilder[Any, Any]:

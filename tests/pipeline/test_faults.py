@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import FREE_THREADED, source
 
 from spdl.pipeline import Pipeline, PipelineFailure
+from spdl.pipeline.defs import Aggregator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -242,6 +243,26 @@ class TestWhatLibrariesDo:
         assert len(caught.value.exceptions) == 1
 
 
+class Item:
+    """Tries to take the engine's lock when it dies."""
+
+    engine: Engine
+    stuck: list[int]
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.thread = threading.get_ident()
+
+    def __del__(self) -> None:
+        if FREE_THREADED and threading.get_ident() == self.thread:
+            # Another thread may have dropped it: its own lets go of it at any moment, as the collector does.
+            return
+        if self.engine.lock.acquire(timeout=3):
+            self.engine.lock.release()
+        else:
+            self.stuck.append(self.number)
+
+
 class TestFinalisers:
     def test_an_item_that_was_replaced_is_gone_at_the_next_stage(self) -> None:
         class Item:
@@ -261,18 +282,9 @@ class TestFinalisers:
     @pytest.mark.parametrize(
         "arguments", [{}, {"output_order": "input"}, {"retries": 1, "retry_delay": 0}, {"timeout": 20}]
     )
-    def test_none_runs_under_the_lock(self, arguments: dict[str, Any]) -> None:
-        stuck: list[int] = []
-
-        class Item:
-            def __init__(self, number: int) -> None:
-                self.number = number
-
-            def __del__(self) -> None:
-                if engine.lock.acquire(timeout=3):
-                    engine.lock.release()
-                else:
-                    stuck.append(self.number)
+    @pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator", "executor"])
+    def test_none_runs_under_the_lock(self, kind: str, arguments: dict[str, Any]) -> None:
+        Item.stuck = []
 
         def op(item: Item) -> int:
             kept_by_the_frame = Item(100 + item.number)
@@ -280,19 +292,49 @@ class TestFinalisers:
                 raise ValueError(kept_by_the_frame.number)
             return item.number
 
+        async def coroutine(item: Item) -> int:
+            await asyncio.sleep(0)
+            return op(item)
+
+        def generator(item: Item) -> Iterator[int]:
+            yield op(item)
+
+        async def async_generator(item: Item) -> AsyncIterator[int]:
+            yield op(item)
+
+        ops = {"coroutine": coroutine, "generator": generator, "async generator": async_generator}
         # A log record of pytest's would keep the frames.
         logger = logging.getLogger("spdl.pipeline")
         level = logger.level
         logger.setLevel(logging.CRITICAL)
         try:
-            pipeline = source(map(Item, range(12))).pipe(op, **arguments).add_sink(30).build(num_threads=1)
-            engine = engine_of(pipeline)
-            with pipeline.auto_stop():
-                assert sorted(pipeline.get_iterator(timeout=10)) == list(range(0, 12, 2))
+            with ThreadPoolExecutor(1) as executor:
+                builder = source(map(Item, range(12)))
+                builder.pipe(ops.get(kind, op), executor=executor if kind == "executor" else None, **arguments)
+                pipeline = builder.add_sink(30).build(num_threads=1)
+                Item.engine = engine_of(pipeline)
+                with pipeline.auto_stop():
+                    assert sorted(pipeline.get_iterator(timeout=10)) == list(range(0, 12, 2))
             gc.collect()
         finally:
             logger.setLevel(level)
-        assert stuck == []
+        assert Item.stuck == []
+
+    def test_none_of_an_aggregators_runs_under_the_lock(self) -> None:
+        Item.stuck = []
+
+        class Numbers(Aggregator[Item, int]):
+            def accumulate(self, item: Item, /) -> int:
+                return item.number
+
+            def flush(self) -> None:
+                return
+
+        pipeline = source(map(Item, range(12))).aggregate(Numbers()).add_sink(30).build(num_threads=1)
+        Item.engine = engine_of(pipeline)
+        with pipeline.auto_stop():
+            assert list(pipeline.get_iterator(timeout=10)) == list(range(12))
+        assert Item.stuck == []
 
 
 class TestTheRest:

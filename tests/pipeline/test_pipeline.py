@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipeline.support import build, wait_until
+from tests.pipeline.support import build, let_go, wait_until
 
 from spdl.pipeline import Pipeline, PipelineFailure
 
@@ -319,7 +319,12 @@ def test_the_engine_keeps_no_item_that_was_read() -> None:
     with pipeline.auto_stop():
         for _ in range(50):
             pipeline.get_item(timeout=10)
-        assert wait_until(lambda: not alive), f"{len(alive)} items are still referenced"
+
+        def are_gone() -> bool:
+            let_go()
+            return not alive
+
+        assert wait_until(are_gone), f"{len(alive)} items are still referenced"
         gate.set()
 
 
