@@ -64,7 +64,7 @@ class AsyncNode(FunctionNode):
         return False
 
     def finish(self, attempt: Attempt, value: Any) -> None:
-        if value.__class__ is GeneratorType and not self.cancelled:
+        if type(value) is GeneratorType and not self.cancelled:
             # Its steps would block the loop, so it is passed on as it is.
             self.deliver(attempt.root, attempt.ticket, value)
         else:
@@ -116,7 +116,7 @@ class AsyncNode(FunctionNode):
         begin = perf_counter()
         try:
             deferred = self.op(hand[0].item)
-            if deferred.__class__ is CoroutineType and self.overtime is None:
+            if type(deferred) is CoroutineType and self.overtime is None:
                 hand.append(await deferred)
             else:
                 await run_deferred(self, hand.pop(), deferred)

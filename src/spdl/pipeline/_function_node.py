@@ -196,7 +196,7 @@ class FunctionNode(Node):
             seconds = perf_counter() - start
             engine.lock.acquire()
             self.busy_seconds += seconds
-        if value is None or self.expand or value.__class__ in DEFERRED or self.cancelled:
+        if value is None or self.expand or type(value) in DEFERRED or self.cancelled:
             self.finish(Attempt(root, value, ticket, 1), value)
         else:
             self.deliver(root, ticket, value)
@@ -285,7 +285,7 @@ class FunctionNode(Node):
         if self.cancelled:
             self.engine.rubbish.append(value)
             self.slot_freed()
-        elif self.expand or value.__class__ in DEFERRED:
+        elif self.expand or type(value) in DEFERRED:
             self.defer(attempt, value)
         elif value is None:
             self.completed += 1
@@ -298,7 +298,7 @@ class FunctionNode(Node):
         """Arrange for the results that ``value`` stands for."""
         # From now on its ops take the way that knows generators.
         self.plain = False
-        if value.__class__ is CoroutineType or value.__class__ is AsyncGeneratorType:
+        if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
             self.engine.start_lane().adopt(self, attempt, value)
         else:
             self.parked.append(Parked(Group([attempt.root], 1), value, attempt.ticket))

@@ -109,6 +109,8 @@ class Lane:
         # Once the pipeline ends, it is no news what an op makes of its cancellation.
         if not (self._engine.stopping or self._engine.done):
             self._engine.crash(error)
+        # Between two tasks the thread holds it only if one died with it.
+        while self._engine.holds_lock():
             self._engine.lock.release()
 
     def _look(self) -> None:

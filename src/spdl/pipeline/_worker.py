@@ -103,7 +103,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
             node.busy_seconds += end - begin
             if sampled:
                 node.add_cpu(end - begin, cpu)
-            if value is None or value.__class__ in DEFERRED or node.cancelled:
+            if value is None or type(value) in DEFERRED or node.cancelled:
                 node.finish(Attempt(root, value, ticket, 1), value)
                 break
             node.running -= 1
