@@ -1,0 +1,163 @@
+"""Items that answer nothing, are as long as a file, or do something when they go.
+
+The rule of every cell is that of `test_fault_errors`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.kinds import KINDS, Item, Items, Kind
+from tests.pipeline.support import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline import Pipeline
+
+COUNT = 12
+BAD = 5
+DEADLINE = 10
+HUGE = 200_000_000
+
+AT_HOME = [kind for kind in KINDS if kind.name != "processes"]
+
+
+class Hostile(Item):
+    """Refuses all that the language asks of an object."""
+
+    def refuse(self, *_: object) -> Any:
+        raise RuntimeError("not for the engine")
+
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __ge__ = refuse
+    __hash__ = __bool__ = __len__ = __repr__ = __str__ = __iter__ = __contains__ = refuse
+    __await__ = __aiter__ = __next__ = __call__ = __index__ = __format__ = refuse
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("not for the engine")
+
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        raise RuntimeError("not for the engine")
+
+
+def same(x: Item) -> Item:
+    return x
+
+
+def fails(x: Item) -> Item:
+    if x.number == BAD:
+        raise ValueError("this one")
+    return x
+
+
+def read(pipeline: Pipeline[Any]) -> list[int]:
+    with pipeline.auto_stop(timeout=DEADLINE):
+        got = []
+        for item in pipeline.get_iterator(timeout=DEADLINE):
+            got.append(item.number)
+            del item
+        return got
+
+
+@pytest.mark.parametrize("kind", AT_HOME, ids=str)
+def test_items_that_refuse_everything(kind: Kind) -> None:
+    items = Items(COUNT, Hostile)
+    with kind.pipeline(same, items) as pipeline:
+        assert sorted(read(pipeline)) == list(range(COUNT))
+    del pipeline
+    assert wait_until(lambda: not items.alive())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in AT_HOME if kind.on_error == "drop"], ids=str)
+def test_failing_items_that_refuse_everything(kind: Kind) -> None:
+    with kind.pipeline(fails, Items(COUNT, Hostile)) as pipeline:
+        assert sorted(read(pipeline)) == [number for number in range(COUNT) if number != BAD]
+        for failed in pipeline.failures():
+            assert "ValueError" in failed.error
+
+
+class Large(Item):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        # The system gives pages of zeros when they are touched, which nothing here does.
+        self.data = bytes(HUGE)
+
+    def __repr__(self) -> str:
+        return "x" * 10_000_000
+
+
+@pytest.mark.parametrize("kind", AT_HOME, ids=str)
+def test_items_as_long_as_a_file(kind: Kind) -> None:
+    items = Items(COUNT, Large)
+    op = same if kind.on_error == "fail" else fails
+    with kind.pipeline(op, items) as pipeline:
+        hit = [BAD] if op is fails and kind.on_error == "drop" else []
+        assert sorted([*read(pipeline), *hit]) == list(range(COUNT))
+        assert all(len(failed.item) < 1000 for failed in pipeline.failures())
+        # With the pipeline at hand, nothing of what went through it is; but the next epoch had begun.
+        assert kind.name == "continuous_source" or wait_until(lambda: not items.alive())
+
+
+def test_an_item_as_long_as_a_file_from_another_process() -> None:
+    (kind,) = (kind for kind in KINDS if kind.name == "processes")
+    with kind.pipeline(grow, Items(3)) as pipeline, pipeline.auto_stop(timeout=DEADLINE):
+        assert [len(data) for data in pipeline.get_iterator(timeout=30)] == [HUGE // 4] * 3
+
+
+def grow(_: Item) -> bytes:
+    return bytes(HUGE // 4)
+
+
+class Goes(Item):
+    """Does something when it goes."""
+
+    act: Callable[[], object]
+
+    def __del__(self) -> None:
+        type(self).act()
+
+
+ENDS: dict[str, Callable[[Pipeline[Any]], object]] = {
+    "stops": lambda pipeline: pipeline.stop(),
+    "looks": lambda pipeline: (pipeline.statistics(), pipeline.failures(), repr(pipeline)),
+    "waits_for_a_lock": lambda pipeline: None,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("kind", AT_HOME, ids=str)
+def test_items_that_do_something_when_they_go(kind: Kind, end: str) -> None:
+    lock = threading.Lock()
+    gone: list[float] = []
+    reader = threading.get_ident()
+
+    class Item(Goes):
+        @staticmethod
+        def act() -> None:
+            ENDS[end](pipeline)
+            # As another thread of the program's would hold it while it asks the pipeline for something.
+            if threading.get_ident() != reader:
+                with lock:
+                    gone.append(1)
+
+    items = Items(COUNT, Item)
+    with kind.pipeline(fails if kind.on_error == "drop" else same, items, sink=1) as pipeline:
+        pipeline.start()
+        got = []
+        for item in pipeline.get_iterator(timeout=DEADLINE):
+            with lock:
+                got.append(item.number)
+                pipeline.statistics()
+            del item
+        pipeline.stop(timeout=DEADLINE)
+        assert not [thread for thread in pipeline._engine.all_threads() if thread.is_alive()]
+        assert max(Counter(got).values(), default=1) == 1
+        if end != "stops":
+            hit = [BAD] if kind.on_error == "drop" else []
+            assert sorted([*got, *hit]) == list(range(COUNT))
+            assert kind.name == "continuous_source" or wait_until(lambda: not items.alive())
