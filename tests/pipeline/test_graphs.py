@@ -10,8 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline
 from spdl.pipeline.defs import (
@@ -379,88 +377,3 @@ class TestPipelineAsSource:
 
 def by_parities(batch: list[int]) -> list[int]:
     return [x % 2 for x in batch]
-
-
-# ---- random graphs ----
-
-
-def plus_one(x: int) -> int:
-    if x % 5 == 0:
-        time.sleep(0.0002)
-    return x + 1
-
-
-async def plus_one_async(x: int) -> int:
-    await asyncio.sleep(0.0001 * (x % 2))
-    return x + 1
-
-
-def twice(x: int) -> Iterator[int]:
-    yield x
-    yield x + 1000
-
-
-def by_parity(x: int) -> int:
-    return x % 2
-
-
-STAGES: dict[str, tuple[Any, Any]] = {
-    "function": (lambda c: [Pipe(plus_one, concurrency=c)], lambda items: [x + 1 for x in items]),
-    "ordered": (lambda c: [Pipe(plus_one, concurrency=c, output_order="input")], lambda items: [x + 1 for x in items]),
-    "async": (lambda c: [Pipe(plus_one_async, concurrency=c)], lambda items: [x + 1 for x in items]),
-    "generator": (lambda c: [Pipe(twice, concurrency=c)], lambda items: [y for x in items for y in (x, x + 1000)]),
-    "batch": (lambda c: [Aggregate(c), Disaggregate()], list),
-    "drop": (
-        lambda c: [Pipe(lambda x: x if x % 3 else None, concurrency=c)],
-        lambda items: [x for x in items if x % 3],
-    ),
-}
-
-simple = st.tuples(st.sampled_from(sorted(STAGES)), st.integers(1, 4))
-stages = st.recursive(
-    simple,
-    lambda inner: st.tuples(st.lists(inner, min_size=1, max_size=2), st.lists(inner, min_size=1, max_size=2)),
-    max_leaves=4,
-)
-branches = st.tuples(st.integers(0, 25), st.lists(stages, max_size=2))
-graphs = st.tuples(st.lists(branches, min_size=1, max_size=3), st.lists(stages, max_size=3))
-
-
-def declare(stage: Any) -> list[Any]:
-    if isinstance(stage[0], str):
-        return list(STAGES[stage[0]][0](stage[1]))
-    return [PathVariants(by_parity, [[s for part in path for s in declare(part)] for path in stage])]
-
-
-def expect(stage: Any, items: list[int]) -> list[int]:
-    if isinstance(stage[0], str):
-        return list(STAGES[stage[0]][1](items))
-    out = []
-    for parity, path in enumerate(stage):
-        part = [x for x in items if x % 2 == parity]
-        for inner in path:
-            part = expect(inner, part)
-        out += part
-    return out
-
-
-@pytest.mark.timeout(300)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(graph=graphs, num_threads=st.integers(1, 5), sink=st.integers(1, 5))
-def test_nothing_is_lost_or_duplicated(graph: Any, num_threads: int, sink: int) -> None:
-    expected: list[int] = []
-    configs = []
-    for size, inner in graph[0]:
-        items = list(range(size))
-        for stage in inner:
-            items = expect(stage, items)
-        expected += items
-        configs.append(chain(range(size), *(s for stage in inner for s in declare(stage))))
-    for stage in graph[1]:
-        expected = expect(stage, expected)
-    config = merged(*configs, stages=[s for stage in graph[1] for s in declare(stage)], sink=sink)
-    pipeline = build_pipeline(config, num_threads=num_threads)
-    with pipeline.auto_stop():
-        got = list(pipeline.get_iterator(timeout=20))
-    assert Counter(got) == Counter(expected)
-    assert pipeline.statistics().in_flight == 0
