@@ -257,9 +257,8 @@ class Item:
         if FREE_THREADED and threading.get_ident() == self.thread:
             # Another thread may have dropped it: its own lets go of it at any moment, as the collector does.
             return
-        if self.engine.lock.acquire(timeout=3):
-            self.engine.lock.release()
-        else:
+        # The thread that holds it could take it once more.
+        if self.engine.holds_lock():
             self.stuck.append(self.number)
 
 

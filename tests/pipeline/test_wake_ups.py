@@ -51,8 +51,9 @@ class TestWorkers:
         pause = threading.Event()
 
         def items() -> Iterator[int]:
+            # One worker waits here from the beginning, the other one has nothing to do.
+            assert pause.wait(20)
             yield 0
-            pause.wait(20)
 
         class Idle(list[Any]):
             def append(self, gate: Any) -> None:
