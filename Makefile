@@ -1,6 +1,6 @@
 # Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint typecheck bench docs wheel clean
+.PHONY: help demo test mutation lint typecheck bench docs wheel clean
 
 export PYTHON
 ARGS ?=
@@ -17,6 +17,10 @@ demo: ## Load 512 real photos, show where the time goes, compare with other load
 test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	$(setup) test
 	@$(bin)/python -m pytest $(ARGS)
+
+mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS="merge" to choose)
+	$(setup) test
+	@$(bin)/python -m tests.mutation $(ARGS)
 
 lint: ## Check style and formatting of Python and C++
 	$(setup) lint

@@ -1,0 +1,93 @@
+"""Plants bugs in the engine, one at a time, and shows that each turns a test red. See `make mutation`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spdl._cores import available_cores
+from tests.mutation.mutants import MUTANTS, Mutant
+from tests.mutation.runner import ENGINE, ROOT, copy_project, fits, imported_file, judge, run_tests
+
+# A copy without a bug must pass within this many seconds; with one, the tests have as long.
+_SECONDS = 600
+
+
+def _chosen(words: list[str]) -> list[Mutant]:
+    return [mutant for mutant in MUTANTS if all(word in f"{mutant.name} {mutant.file}" for word in words)]
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - what this program is for.
+
+
+def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
+    """Copy the project, and see that the bugs fit and that the tests pass without them."""
+    original = copy_project(folder / "original")
+    stale = {mutant.name: fits(mutant, (original / ENGINE / mutant.file).read_text()) for mutant in mutants}
+    for name, why in stale.items():
+        if why is not None:
+            _say(f"The mutant {name!r} must be renewed in tests/mutation/mutants.py: {why}")
+    if any(stale.values()):
+        sys.exit(2)
+    imported = imported_file(original)
+    if not imported.is_relative_to(original):
+        sys.exit(f"The tests would import {imported}, not the copy in {original}.")
+    verdict = run_tests(original, (), _logs("original") / "all.log", _SECONDS)
+    if verdict.found or not verdict.valid:
+        sys.exit(f"Without any bug the tests are red: {verdict.how} (build/mutation/original/all.log)")
+    _say(f"The engine as it is: all tests pass ({verdict.seconds:.0f} s).")
+    return original
+
+
+def _logs(name: str) -> Path:
+    folder = ROOT / "build" / "mutation" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def main() -> int:
+    """Run and report. Returns the exit status: 1 if a bug was found by no test."""
+    parser = argparse.ArgumentParser(prog="make mutation", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only the mutants whose name or file has all of these in it")
+    parser.add_argument("--jobs", type=int, default=max(1, int(available_cores())), help="copies tested at a time")
+    arguments = parser.parse_args()
+    mutants = _chosen(arguments.words)
+    if not mutants:
+        parser.error(f"no mutant has {arguments.words} in its name or file")
+    begin = time.monotonic()
+    rows: dict[int, str] = {}
+    survivors = 0
+    with TemporaryDirectory(prefix="spdl-mutation-") as folder, ThreadPoolExecutor(arguments.jobs) as pool:
+        original = _prepare(Path(folder), mutants)
+        futures = {}
+        for number, mutant in enumerate(mutants, 1):
+            futures[
+                pool.submit(judge, mutant, original, Path(folder) / str(number), _logs(f"{number:02}"), _SECONDS)
+            ] = number
+        for done, future in enumerate(as_completed(futures), 1):
+            number = futures[future]
+            verdict = future.result()
+            if not verdict.valid:
+                pool.shutdown(cancel_futures=True)
+                sys.exit(f"The mutant {mutants[number - 1].name!r} must be renewed: {verdict.how}")
+            survivors += not verdict.found
+            state = "found by" if verdict.found else "SURVIVES"
+            rows[number] = f"{number:2}  {mutants[number - 1].name:72}  {state} {verdict.how}"
+            _say(f"[{done}/{len(mutants)}] {verdict.seconds:3.0f} s  {rows[number]}")
+    _say("")
+    for number in sorted(rows):
+        _say(rows[number])
+    _say(
+        f"\n{len(rows) - survivors} of {len(rows)} bugs turn a test red, {survivors} survive "
+        f"({time.monotonic() - begin:.0f} s; what the tests printed is in build/mutation)."
+    )
+    return int(survivors > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Runs the engine's tests on copies of the package, one bug planted in each."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.mutation.mutants import Mutant
+
+__all__ = ["ENGINE", "ROOT", "TESTS", "Verdict", "copy_project", "fits", "imported_file", "judge", "run_tests"]
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE = "src/spdl/pipeline"
+TESTS = "tests/pipeline"
+
+# Beside the package on the interpreter's path.
+_ON_PATH = Path(__file__).resolve().parent / "on_path"
+_COPIED = ("pyproject.toml", "src/spdl", "tests/__init__.py", "tests/conftest.py", "tests/leaks.py", TESTS)
+
+# Seconds that one test may take, unless it asks for more. Tests give up waiting for an item after 20 at most.
+_TEST_SECONDS = 30
+
+_TEST_NAME = re.compile(rf"{TESTS}/\S+?\.py::.*?(?= (?:PASSED|FAILED|ERROR|SKIPPED|- |\+{{3}})|\s*$)")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tests said of a copy.
+
+    Attributes:
+        found: Whether they found a fault.
+        how: By which test, or that the time limit passed, or why nothing can be said.
+        seconds: How long it took.
+        test: The test that failed or ran last.
+        valid: False if no test could be run.
+    """
+
+    found: bool
+    how: str
+    seconds: float
+    test: str = ""
+    valid: bool = True
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy the package and the engine's tests, so that edits made meanwhile change nothing."""
+    skipped = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi")
+    for name in _COPIED:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target, ignore=skipped)
+        else:
+            shutil.copy2(ROOT / name, target)
+    return folder
+
+
+def fits(mutant: Mutant, source: str) -> str | None:
+    """Why a mutant cannot be planted in this source, or None if it can."""
+    count = source.count(mutant.find)
+    if count != 1:
+        return f"{mutant.file} has {count} places like this one, which must be 1:\n{mutant.find}"
+    if mutant.find == mutant.replace:
+        return f"it changes nothing in {mutant.file}"
+    try:
+        compile(source.replace(mutant.find, mutant.replace), mutant.file, "exec")
+    except SyntaxError as error:
+        return f"what it makes of {mutant.file} is no Python: {error}"
+    return None
+
+
+def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: float) -> Verdict:
+    """Plant a bug in a copy of a copy and run the tests: those most likely to find it first.
+
+    Args:
+        mutant: The bug.
+        original: A copy of the project.
+        project: Where to make the new copy.
+        logs: The folder that keeps what the tests print.
+        seconds: The time limit.
+    """
+    shutil.copytree(original, project, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
+    path = project / ENGINE / mutant.file
+    source = path.read_text()
+    path.write_text(source.replace(mutant.find, mutant.replace))
+    verdict = Verdict(found=False, how="", seconds=0.0)
+    if mutant.tests:
+        verdict = run_tests(project, mutant.tests, logs / "first.log", seconds)
+    if verdict.valid and not verdict.found:
+        verdict = run_tests(project, (), logs / "all.log", seconds)
+        if verdict.found:
+            # A test that nobody had in mind may have failed for another reason.
+            again = run_tests(project, (verdict.test,), logs / "again.log", seconds)
+            how = f"nothing: {verdict.how} failed once, and not again"
+            verdict = again if again.found else Verdict(found=False, how=how, seconds=verdict.seconds)
+    shutil.rmtree(project)
+    return verdict
+
+
+def run_tests(project: Path, tests: Sequence[str], log: Path, seconds: float) -> Verdict:
+    """Run tests (``module.py::name``, or all that the engine has) on a copy until one fails."""
+    command = [sys.executable, "-m", "pytest", "-p", "tamed", "-p", "no:cacheprovider", "-v", "-x", "--tb=short"]
+    command += [f"--timeout={_TEST_SECONDS}", *([f"{TESTS}/{test}" for test in tests] or [TESTS])]
+    begin = time.monotonic()
+    late = False
+    with log.open("w") as output:
+        # A session of its own: what a test has started is ended with it.
+        process = subprocess.Popen(
+            command,
+            cwd=project,
+            env=_environment(project),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            late, code = True, -signal.SIGKILL
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return _read(log.read_text(errors="replace"), code, time.monotonic() - begin, late=late)
+
+
+def imported_file(project: Path) -> Path:
+    """The engine that an interpreter of the tests imports."""
+    program = "import spdl.pipeline._engine as engine; print(engine.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=project,
+        env=_environment(project),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(done.stdout.strip())
+
+
+def _environment(project: Path) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": f"{project / 'src'}{os.pathsep}{_ON_PATH}", "PYTHONUNBUFFERED": "1"}
+
+
+def _read(output: str, code: int, seconds: float, *, late: bool) -> Verdict:
+    lines = output.splitlines()
+    begun = [match[0] for line in lines if (match := _TEST_NAME.match(line))]
+    failed = [match[0] for line in lines if line.startswith(("FAILED", "ERROR")) and (match := _TEST_NAME.search(line))]
+    if not begun:
+        return Verdict(found=False, how=f"no test could be run: {lines[-1:]}", seconds=seconds, valid=False)
+    test = (failed or begun[-1:])[0].removeprefix(f"{TESTS}/")
+    if code == 0:
+        return Verdict(found=False, how="nothing", seconds=seconds)
+    if late:
+        return Verdict(found=True, how=f"the time limit, in {test}", seconds=seconds, test=test)
+    if failed:
+        return Verdict(found=True, how=test, seconds=seconds, test=test)
+    # pytest-timeout ends the process; so may a fault that runs wild.
+    return Verdict(found=True, how=f"the end of the process ({code}), in {test}", seconds=seconds, test=test)

@@ -1,0 +1,47 @@
+"""The bugs that `make mutation` plants fit the engine as it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.mutation.mutants import MUTANTS, Mutant
+from tests.mutation.runner import ENGINE, ROOT, TESTS, fits
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_it_can_be_planted(mutant: Mutant) -> None:
+    why = fits(mutant, (ROOT / ENGINE / mutant.file).read_text())
+    assert why is None, f"renew it in tests/mutation/mutants.py: {why}"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_tests_that_should_find_it_exist(mutant: Mutant) -> None:
+    for test in mutant.tests:
+        module, *names = test.split("[")[0].split("::")
+        source = (ROOT / TESTS / module).read_text()
+        for name in names:
+            assert f"class {name}" in source or f"def {name}(" in source, f"{test} is gone"
+
+
+def test_each_is_another_bug() -> None:
+    names = Counter(mutant.name for mutant in MUTANTS)
+    assert [name for name, count in names.items() if count > 1] == []
+    changes = Counter((mutant.file, mutant.find, mutant.replace) for mutant in MUTANTS)
+    assert max(changes.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("if y: x = 1", None),
+        ("if y: x = 2", "has 0 places"),
+        ("if y: x = 1; x = 1", "has 2 places"),
+        ("if y: (x = 1", "is no Python"),
+    ],
+)
+def test_what_does_not_fit_is_told(source: str, why: str | None) -> None:
+    mutant = Mutant("nothing is assigned", "some.py", "x = 1", "x")
+    found = fits(mutant, source)
+    assert found is None if why is None else why in str(found)
