@@ -115,7 +115,7 @@ class ConveyorNode(Node):
     def _take(self, index: int) -> Any:
         entry = self.inlets[index].popleft()
         self.engine.made_room(self.feeders[index])
-        self.engine.progressed()
+        self.engine.concluded()
         if entry is MARK:
             return EPOCH_END
         root, item = entry
@@ -140,7 +140,7 @@ class ConveyorNode(Node):
                     return
                 if self.has_room(0):
                     self._emit(item)
-                    engine.progressed()
+                    engine.concluded()
                     return
                 self.wants_room = True
                 waiter = lane.wait_for_room()
