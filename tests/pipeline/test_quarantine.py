@@ -105,3 +105,19 @@ class TestQuarantine:
             assert list(pipeline) == [1, 2]
             assert len(pipeline.failures()) == 1
         assert dead.wait(5)
+
+
+def test_it_can_be_read_while_items_fail() -> None:
+    # Without a GIL a record may be added in the middle of a look.
+    def op(x: int) -> int:
+        if x:
+            raise ValueError(x)
+        return x
+
+    pipeline = source(range(1000)).pipe(op, concurrency=4).add_sink(1).build(num_threads=4)
+    with pipeline.auto_stop():
+        seen = 0
+        while len(pipeline.failures()) < 100 or seen < 999:
+            assert len(pipeline.failures()) <= 100
+            seen = pipeline.statistics().stages[1].num_failed
+        assert pipeline.get_item(timeout=10) == 0

@@ -193,6 +193,12 @@ class Engine:
             self.sink.full = True
             raise
 
+    def found_nothing(self) -> None:
+        """Learn that a consumer is about to wait."""
+        # Without a GIL it may have taken the last entry and looked at the flag before it saw it set.
+        if self.sink.full:
+            self.room_in_sink()
+
     def select(self) -> Node | None:
         """The ready stage nearest the sink."""
         if self.permits:

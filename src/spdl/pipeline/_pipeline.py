@@ -276,6 +276,7 @@ class Pipeline(Generic[T]):
         with engine.lock:
             if engine.sink.entries:
                 return
+            engine.found_nothing()
             ended = engine.done or engine.stopping
             if not ended:
                 engine.sink.readers.append(gate)

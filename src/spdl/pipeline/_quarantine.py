@@ -97,4 +97,8 @@ class Quarantine:
 
     def items(self) -> list[FailedItem]:
         """The failed items, oldest first."""
-        return list(self._items)
+        while True:
+            try:
+                return list(self._items)
+            except RuntimeError:  # Without a GIL another thread may add one meanwhile.
+                continue
