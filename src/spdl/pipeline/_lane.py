@@ -199,7 +199,8 @@ class Lane:
         ended.cancel()
         if not entering.done():
             entering.cancel()
-            await asyncio.wait([entering])
+            with contextlib.suppress(asyncio.CancelledError):
+                await entering
             return False
         return not self._engine.stopping
 

@@ -22,11 +22,13 @@ __all__ = ["Caller", "hooked_async_generator", "hooked_coroutine", "hooked_funct
 def hooked_function(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
     """A coroutine function that has ``op`` called inside its hooks."""
 
+    async def run(item: Any) -> Any:
+        value = await call(op, item)
+        # What a lambda returned, say.
+        return await value if isinstance(value, CoroutineType) else value
+
     async def task(item: Any) -> Any:
-        value = await _run(hooks, item, lambda: call(op, item))
-        if isinstance(value, CoroutineType):
-            # What a lambda returned: its op was over for all that the hooks can tell.
-            value = await value
+        value = await _run(hooks, item, lambda: run(item))
         if isinstance(value, GeneratorType):
             return _steps(value, item, hooks, call)
         if isinstance(value, AsyncGeneratorType):

@@ -38,7 +38,9 @@ class StageLife:
                 await context.__aenter__()
                 self._entered.append(context)
         except BaseException as error:
-            self._fail(error)
+            # Once the pipeline stops, it is no news that this was cancelled.
+            if not self.stage.engine.stopping:
+                self._fail(error)
             if not isinstance(error, Exception):
                 raise
 
