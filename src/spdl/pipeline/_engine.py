@@ -181,8 +181,8 @@ class Engine:
 
     def room_in_sink(self) -> None:
         """Learn that the consumer made room where somebody had found none."""
-        self.sink.full = False
         try:
+            self.sink.full = False
             self.progressed()
             if self.lane is not None:
                 self.lane.wake()
