@@ -119,6 +119,9 @@ def read_from_several_threads(pipeline: Pipeline[Any]) -> None:
             assert wait_until(lambda: len(got) >= COUNT)
     for reader in readers:
         reader.join(DEADLINE)
+    if "continuous" in repr(pipeline):
+        # The others go on with the next epoch.
+        got = sorted(set(got))
     assert sorted(got) == list(range(COUNT))
 
 
