@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar
 from ._inbox import WorkerGone
 from ._trouble import Trouble, WorkerTimeoutError
 from ._wire import Kind, Order, step
+from ._worker_process import GRACE
 
 if TYPE_CHECKING:
     from ._wire import Header
@@ -18,8 +19,8 @@ __all__ = ["SubprocessIterable", "SubprocessIterator"]
 
 T = TypeVar("T")
 
-# How long a worker may take to end when something went wrong.
-_GRACE = 0.5
+# How long a worker that was silent for too long may still take to end.
+_GRACE_AFTER_SILENCE = 0.5
 
 
 class SubprocessIterable(Generic[T]):
@@ -38,6 +39,8 @@ class SubprocessIterable(Generic[T]):
         self._lock = Lock()
         # How many passes were begun. Messages bear the number of theirs.
         self._number = 0
+        # The latest one that came to its end.
+        self._complete = 0
         # What was taken and the worker does not know of.
         self._taken = 0
         # Why there is no worker any more.
@@ -53,6 +56,7 @@ class SubprocessIterable(Generic[T]):
             self._worker.inbox.skip(header)
 
     def __iter__(self) -> SubprocessIterator[T]:
+        self._check_owner()
         with self._lock:
             self._check()
             self._number += 1
@@ -68,19 +72,26 @@ class SubprocessIterable(Generic[T]):
         with self._lock:
             self._worker.close()
 
-    def _check(self) -> None:
+    def _check_owner(self) -> None:
+        # Before the lock is asked for, which may have been held by another thread at the fork.
         if not self._worker.is_ours():
             raise RuntimeError(
                 "The worker process belongs to the process that this one was forked from. Start one here, or do not "
                 "share it."
             )
+
+    def _check(self) -> None:
         if self._over:
             raise RuntimeError(f"The worker process is shutdown. Cannot iterate again: {self._over}.")
 
     def next_of(self, number: int) -> T:
         """Return the next item of the pass, or raise StopIteration."""
         inbox = self._worker.inbox
+        self._check_owner()
         with self._lock:
+            # Another thread may have taken the last item.
+            if number == self._complete:
+                raise StopIteration
             self._check()
             if number != self._number:
                 raise RuntimeError(
@@ -97,6 +108,7 @@ class SubprocessIterable(Generic[T]):
                     return self._load(header)
                 if header.kind == Kind.END:
                     inbox.skip(header)
+                    self._complete = number
                     raise StopIteration
                 self._raise_trouble(header)
 
@@ -108,18 +120,23 @@ class SubprocessIterable(Generic[T]):
             self._end(f"an item could not be unpickled: {error}")
             raise
         finally:
-            self._taken += 1
-            if self._taken == self._step:
-                self._taken = 0
-                self._worker.order(Order.TAKEN)
+            if not self._over:
+                self._took()
         return item
+
+    def _took(self) -> None:
+        self._taken += 1
+        if self._taken == self._step:
+            self._taken = 0
+            self._worker.order(Order.TAKEN)
 
     def stop(self, number: int) -> None:
         """End the pass if it is still under way: whoever iterated has left the loop."""
         # From a finaliser, which may run inside anything: it must not wait. A new pass ends this one in any case.
         if self._lock.acquire(blocking=False):
             try:
-                if number == self._number and not self._over and self._worker.is_ours():
+                under_way = number == self._number != self._complete
+                if under_way and not self._over and self._worker.is_ours():
                     self._worker.order(Order.STOP)
             finally:
                 self._lock.release()
@@ -129,7 +146,7 @@ class SubprocessIterable(Generic[T]):
             return self._worker.inbox.receive(self._timeout)
         except TimeoutError:
             message = f"The worker subprocess did not produce any data for {self._timeout:g} seconds."
-            self._end(message[:-1])
+            self._end(message[:-1], _GRACE_AFTER_SILENCE)
             raise WorkerTimeoutError(
                 f"{message} It was ended. Give a longer `timeout` if it needs that long to {what}."
             ) from None
@@ -150,9 +167,9 @@ class SubprocessIterable(Generic[T]):
         self._end(f"{trouble.what}: {trouble.raised.description}")
         raise trouble.unpack()
 
-    def _end(self, why: str) -> None:
+    def _end(self, why: str, grace: float = GRACE) -> None:
         self._over = self._over or why
-        self._worker.close(_GRACE)
+        self._worker.close(grace)
 
 
 class SubprocessIterator(Generic[T]):

@@ -42,11 +42,13 @@ def iterate_in_subprocess(
     Args:
         fn: Makes the iterable, in the worker process. It is called once. If it returns what can be iterated only once,
             as a generator can, iterating again raises.
-        buffer_size: How many items may be on their way to you; one more may be ready in the worker.
+        buffer_size: How many items may be on their way to you (of very many, some 30,000); one more may be ready in
+            the worker.
         initializer: Called in the worker process before ``fn``, without arguments; or several, called in order.
         mp_context: How the process is started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. The default is that of
             `multiprocessing`. With ``fork``, ``fn`` and the initializers may be anything, but locks that other threads
-            hold are copied as they stand. With the others they are pickled.
+            hold are copied as they stand, and torch, if it is loaded, computes with one thread there, since its pool
+            of threads is not forked. With the others they are pickled.
         timeout: Seconds that the worker may be silent: while it starts, while ``fn`` and initializers run, and before
             each item that you wait for. None waits as long as it takes.
         daemon: Whether the process is one in the sense of `multiprocessing`, which may not have children. It ends with
@@ -62,7 +64,7 @@ def iterate_in_subprocess(
         NotImplementedError: If an arena is given.
         RuntimeError: If this process is a daemonic one, which may not have children; if the worker process exits. The
             latter is raised here, or where you iterate: by ``next`` within a moment, after the items that were sent.
-        WorkerTimeoutError: A RuntimeError and a TimeoutError, if the worker was silent for too long.
+        TimeoutError: If the worker was silent for too long; it is a RuntimeError, too.
         Exception: What an initializer, ``fn`` or the iterable raises there is raised here, of the same type if it can
             be pickled (a RuntimeError otherwise), with the traceback of the worker as its cause and a note on what
             it was doing. So is what an item raises when it is pickled there or unpickled here.

@@ -57,6 +57,7 @@ class _TensorReducer:
         self._general = general
 
     def __call__(self, tensor: Any) -> tuple[Any, ...]:
+        import numpy as np  # noqa: PLC0415 - only whoever sends tensors needs it.
         import torch  # noqa: PLC0415 - it is loaded: this is one of its tensors.
 
         plain = (
@@ -71,7 +72,11 @@ class _TensorReducer:
         strides = tensor.stride()
         order = sorted(range(tensor.dim()), key=lambda dimension: -strides[dimension])
         lying = tensor.permute(order)
-        content = lying.reshape(-1).view(torch.uint8).numpy()
+        if not (tensor.dtype.is_complex or tensor.dtype is torch.bool):
+            # As integers: numpy does not know all kinds of floats.
+            lying = lying.view(getattr(torch, f"int{8 * tensor.element_size()}"))
+        # What has gaps is gathered by numpy: torch would use its threads, which a forked process does not have.
+        content: Any = np.ascontiguousarray(lying.numpy())
         return _make_tensor, (PickleBuffer(content), tensor.dtype, tuple(lying.shape), order)
 
 

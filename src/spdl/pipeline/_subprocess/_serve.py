@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
@@ -60,6 +61,9 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     # Ctrl-C is sent to all processes at a terminal. The parent's ends this one in order. A handler that does nothing
     # is not handed on to programs that are started here, as SIG_IGN would be.
     signal.signal(signal.SIGINT, lambda *_: None)
+    if foreign and (torch := sys.modules.get("torch")):
+        # The threads that torch computes with were not forked, and whatever it gives them to do would never be done.
+        torch.set_num_threads(1)
     parent = parent_process()
     assert parent is not None
     assert parent.pid is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import multiprocessing.util  # noqa: F401 - registered for the exit before this module: ours comes first then.
 import os
 from multiprocessing.connection import wait
@@ -16,17 +17,21 @@ from ._inbox import Inbox
 from ._serve import Ends, serve
 from ._shared_file import SharedFile
 from ._watch import open_process
-from ._wire import Order
+from ._wire import HEADER, Order
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
     from ._payload import Payload
 
-__all__ = ["WorkerProcess"]
+__all__ = ["GRACE", "WorkerProcess"]
 
 # How long a worker may take to end when it is asked to, before it is killed.
-_GRACE = 3.0
+GRACE = 3.0
+
+# What a pipe holds on Linux, and what one may be asked to hold without privileges.
+_USUAL_ROOM = 1 << 16
+_MOST_ROOM = 1 << 20
 
 
 class WorkerProcess:
@@ -48,6 +53,7 @@ class WorkerProcess:
         self._file = SharedFile()
         order_reader, self._orders = context.Pipe(duplex=False)
         self._messages, message_writer = context.Pipe(duplex=False)
+        _make_room(self._messages.fileno(), buffer_size)
         self._pidfd: int | None = None
         ends = Ends(order_reader, message_writer, self._file)
         foreign = (self._orders, self._messages) if context.get_start_method() == "fork" else ()
@@ -77,7 +83,7 @@ class WorkerProcess:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders.fileno(), order)
 
-    def end(self, grace: float = _GRACE) -> None:
+    def end(self, grace: float = GRACE) -> None:
         """Ask it to end, and kill it if it has not after ``grace`` seconds. May be called twice, and by any thread."""
         if not self.is_ours():
             return
@@ -93,7 +99,7 @@ class WorkerProcess:
             self.ended_how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
         _LIVE.discard(self)
 
-    def close(self, grace: float = _GRACE) -> None:
+    def close(self, grace: float = GRACE) -> None:
         """End it, and let go of what connected us with it. No other thread may be receiving from it."""
         if not self.is_ours() or self._closed:
             return
@@ -121,6 +127,14 @@ class WorkerProcess:
         self._file.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
+
+
+def _make_room(pipe: int, buffer_size: int) -> None:
+    """Have a pipe hold a message for each item that may be under way, as far as the system lets us."""
+    needed = min(buffer_size * HEADER.size, _MOST_ROOM)
+    if needed > _USUAL_ROOM and hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, needed)
 
 
 _LIVE: WeakSet[WorkerProcess] = WeakSet()

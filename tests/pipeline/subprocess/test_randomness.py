@@ -1,0 +1,51 @@
+"""The random generators of a pipeline's process go on where those of this one stand."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from tests.pipeline.subprocess.work import METHODS
+
+from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+
+if TYPE_CHECKING:
+    from spdl.pipeline.defs import PipelineConfig
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def config_of(op: Any) -> PipelineConfig[Any]:
+    return PipelineBuilder[Any, Any]().add_source(range(5)).pipe(op).add_sink(2).get_config()
+
+
+def draw(_: Any) -> tuple[float, float, float]:
+    return random.random(), float(np.random.random()), float(torch.rand(()))  # noqa: S311, NPY002 - they are tested.
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_goes_on_there_as_it_would_here(method: str) -> None:
+    random.seed(7)
+    np.random.seed(7)  # noqa: NPY002
+    torch.manual_seed(7)
+    # Somewhere in the middle: a seed alone would not do.
+    draw(None)
+    first = list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=method))
+    again = list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=method))
+    here = [draw(None) for _ in range(5)]
+    assert first == again == here
+
+
+def test_an_initializer_may_seed() -> None:
+    random.seed(1)
+    items = run_pipeline_in_subprocess(config_of(draw), num_threads=1, initializer=seed)
+    drawn = [python for python, _, _ in items]
+    seed()
+    assert drawn == [random.random() for _ in range(5)]  # noqa: S311
+
+
+def seed() -> None:
+    random.seed(99)
