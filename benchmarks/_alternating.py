@@ -1,0 +1,139 @@
+"""Rows of a benchmark: the contenders work in turns, each in a process of its own, and medians are judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from _engine_rows import OURS, REFERENCE
+from spdl._cores import available_cores
+from spdl.cli._console import Console
+from spdl.cli._peers import PeerUnavailable, reference_environment
+from spdl.cli._provenance import provenance
+
+if TYPE_CHECKING:
+    from _engine_rows import Claim, Row, Work
+
+Figures = dict[str, float]
+
+
+def run(command: tuple[str, ...], folder: Path, work: Work) -> dict[str, Any]:
+    """Do one piece of work in a process of its own."""
+    done = subprocess.run([*command, folder, json.dumps(work)], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{work} failed (exit status {done.returncode}):\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def measure(row: Row, rounds: int, folder: Path, reference: tuple[str, ...] | None) -> dict[str, Figures]:
+    """Let the contenders work in turns, and return the median of each figure of theirs."""
+    commands = {name: (sys.executable,) if name != REFERENCE else reference for name in row.works}
+    found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
+    for _ in range(rounds * row.times):
+        calibration = run((sys.executable,), folder, {"work": "training.calibrate"}) if row.calibrated else {}
+        for name, each in found.items():
+            each.append(run(commands[name] or (), folder, row.works[name] | calibration))
+    return {name: {key: median(it[key] for it in each) for key in each[0]} for name, each in found.items()}
+
+
+def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict[str, Any] | None:
+    """Compare our figure with the mark; None where the contender beside it did not run."""
+    if claim.beside is not None and claim.beside not in contenders:
+        return None
+    value = contenders[OURS][claim.figure]
+    if claim.beside is not None:
+        value /= contenders[claim.beside][claim.figure]
+    met = None
+    if judged and claim.mark is not None:
+        met = value >= claim.mark if claim.relation == "at least" else value <= claim.mark
+    return {
+        "figure": claim.figure,
+        "beside": claim.beside,
+        "value": value,
+        "relation": claim.relation,
+        "mark": claim.mark,
+        "met": met,
+    }
+
+
+def describe(row: dict[str, Any]) -> str:
+    """Some lines for a row: what each contender did, and what became of the claims."""
+    lines = [row["title"]]
+    for name, figures in row["contenders"].items():
+        shown = ", ".join(
+            f"{key} {value:,.4g}" if value < 1 else f"{key} {value:,.1f}" for key, value in figures.items()
+        )
+        lines.append(f"  {name}: {shown}")
+    for claim in row["claims"]:
+        what = claim["figure"] + (f" / {claim['beside']}" if claim["beside"] else "")
+        mark = "no mark" if claim["mark"] is None else f"mark {claim['relation']} {claim['mark']:.4g}"
+        verdict = {True: "met", False: "MISSED", None: "not judged"}[claim["met"]]
+        lines.append(f"  {what} = {claim['value']:.4g}, {mark}: {verdict}")
+    return "\n".join(lines)
+
+
+def run_table(description: str, table: dict[str, Row], folder: Path) -> int:
+    """Run the rounds that the command line asks for, print and write the outcome.
+
+    Args:
+        description: What is measured, for ``--help``.
+        table: The rows.
+        folder: The program that does a row's works.
+
+    Returns:
+        The exit status, which says whether the claims hold.
+    """
+    cores = available_cores()
+    default = [key for key, row in table.items() if row.cores <= cores]
+    parser = argparse.ArgumentParser(
+        description=description,
+        epilog="rows:\n" + "\n".join(f"  {key:<16} {row.title}" for key, row in table.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        choices=table,
+        default=default,
+        metavar="ROW",
+        help="which rows (default: all that the number of cores is enough for)",
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per row (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write the result to this file")
+    options = parser.parse_args()
+
+    reference = absent = None
+    try:
+        reference = reference_environment(Console()).command
+    except PeerUnavailable as reason:
+        absent = str(reason)
+        print(f"{REFERENCE} is left out: {absent}")
+
+    rows: dict[str, dict[str, Any]] = {}
+    for key in options.rows:
+        row = table[key]
+        contenders = measure(row, options.rounds, folder, reference)
+        claims = [judge(claim, contenders, judged=row.cores <= cores) for claim in row.claims]
+        rows[key] = {
+            "title": row.title,
+            "beside": row.beside,
+            "shown": row.figures,
+            "works": row.works,
+            "contenders": contenders,
+            "claims": [claim for claim in claims if claim],
+        }
+        print(describe(rows[key]), flush=True)
+    if options.json:
+        result = {"provenance": provenance(), "rounds": options.rounds, "absent": absent, "rows": rows}
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    missed = [row["title"] for row in rows.values() if any(claim["met"] is False for claim in row["claims"])]
+    for title in missed:
+        print(f"MISSED {title}")
+    return 1 if missed else 0
