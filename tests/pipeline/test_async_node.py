@@ -151,3 +151,15 @@ def test_a_generator_from_a_coroutine_is_passed_on_as_it_is() -> None:
 
     results = run(source(range(4)).pipe(op, output_order="input"))
     assert [list(result) for result in results] == [[], [0], [0, 1], [0, 1, 2]]
+
+
+def test_what_waits_behind_a_generator_from_a_coroutine_is_served() -> None:
+    async def op(x: int) -> AsyncIterator[int]:
+        async def later() -> AsyncIterator[int]:
+            await asyncio.sleep(0.001)
+            yield x
+
+        return later()
+
+    builder = source(range(50)).pipe(lambda x: x).pipe(op)
+    assert sorted(run(builder)) == list(range(50))

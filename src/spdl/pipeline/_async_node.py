@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._overtime import Watch
     from ._policy import FailurePolicy
 
-__all__ = ["AsyncNode", "run_deferred"]
+__all__ = ["AsyncNode", "not_cancelled", "run_deferred"]
 
 
 class AsyncNode(FunctionNode):
@@ -127,7 +127,7 @@ class AsyncNode(FunctionNode):
                 raise
             engine.lock.acquire()
             self.busy_seconds += perf_counter() - begin
-            self.fail(hand[0], _not_cancelled(error))
+            self.fail(hand[0], not_cancelled(error))
             engine.concluded()
             return
         engine.lock.acquire()
@@ -158,10 +158,13 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
         error = raised
     with engine.lock:
         node.busy_seconds += perf_counter() - begin
+        if node.on_loop and node.queue and engine.lane is not None:
+            # The server that took the item may have ended long ago, and nobody else knows of the slot.
+            engine.lane.wake()
         if watch is not None and node.overtime is not None and not node.overtime.end(watch):
             return
         if error is not None:
-            node.fail(attempt, _not_cancelled(error))
+            node.fail(attempt, not_cancelled(error))
         elif isinstance(deferred, AsyncGeneratorType):
             node.completed += 1
             node.end(attempt.root, attempt.ticket)
@@ -172,7 +175,8 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
             engine.drop_rubbish()
 
 
-def _not_cancelled(error: BaseException) -> BaseException:
+def not_cancelled(error: BaseException) -> BaseException:
+    """What an op failed with, if the pipeline goes on."""
     from asyncio import CancelledError  # noqa: PLC0415 - as above.
 
     # Only the engine cancels tasks from outside. A cancellation from within an op, such as that of a library's scope,

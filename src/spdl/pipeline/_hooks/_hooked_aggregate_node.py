@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._aggregate_node import AggregateNode
+from spdl.pipeline._async_node import not_cancelled
 from spdl.pipeline._failure import report_failed_item
 
 from ._errands import Errands
@@ -69,6 +71,9 @@ class HookedAggregateNode(AggregateNode):
                 )
             finally:
                 lock.acquire()
+            if engine.stopping and isinstance(outcome.error, asyncio.CancelledError):
+                lock.release()
+                raise outcome.error
             self.busy_seconds += perf_counter() - begin
             self._conclude(call, outcome)
             del outcome
@@ -79,7 +84,7 @@ class HookedAggregateNode(AggregateNode):
         lock.release()
 
     def _conclude(self, call: Call, outcome: Outcome) -> None:
-        error = outcome.error
+        error = None if outcome.error is None else not_cancelled(outcome.error)
         if outcome.blamed is None or not isinstance(error, Exception):
             self.conclude(call, outcome.value, error)
             return
