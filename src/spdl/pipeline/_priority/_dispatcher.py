@@ -6,11 +6,12 @@ import contextlib
 import heapq
 import itertools
 import os
+import sys
 import threading
+import weakref
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
@@ -48,9 +49,10 @@ class Dispatcher:
         self.closed = False
         self._numbers = itertools.count()
         self._reset()
-        # Wrong arguments show here, and not at the first call.
-        self._executor: Executor | None = make_executor()
         _DISPATCHERS.add(self)
+        self._executor: Executor | None = None
+        # Wrong arguments show here, and not at the first call.
+        self._open()
 
     def _reset(self) -> None:
         # A finalizer or a signal handler may submit a call while its thread is in here.
@@ -61,6 +63,12 @@ class Dispatcher:
         # Who waits in `shutdown`.
         self._joining = 0
         self.broken: BrokenExecutor | None = None
+
+    def _open(self) -> Executor:
+        self._executor = executor = self._make_executor()
+        self._finalizer = weakref.finalize(self, _end, executor)
+        self._finalizer.atexit = False
+        return executor
 
     def submit(
         self, priority: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -88,10 +96,9 @@ class Dispatcher:
             if not call.future.set_running_or_notify_cancel():
                 self._release()
                 continue
+            _finish_before_multiprocessing()
             try:
-                if self._executor is None:
-                    self._executor = self._make_executor()
-                result = self._executor.submit(call.function, *call.args, **call.kwargs)
+                result = (self._executor or self._open()).submit(call.function, *call.args, **call.kwargs)
             except BaseException as error:  # noqa: BLE001 - it is broken, or the interpreter exits: the caller is told.
                 if isinstance(error, BrokenExecutor):
                     self._break(error)
@@ -170,7 +177,8 @@ class Dispatcher:
 
     def abandon(self) -> None:
         """Begin anew in a forked child: the workers stayed in the parent, and so do the results of what they do."""
-        # Its finalizer would take a lock that a thread of the parent's may have held.
+        # Ending it would take a lock that a thread of the parent's may have held.
+        self._finalizer.detach()
         _LEFT_BEHIND.append(self._executor)
         self._executor = None
         self._reset()
@@ -181,9 +189,20 @@ def _copy(error: BrokenExecutor) -> BrokenExecutor:
     return type(error)(*error.args)
 
 
-_DISPATCHERS: WeakSet[Dispatcher] = WeakSet()
+_DISPATCHERS: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
+# Threads that end the processes of pools which nobody holds any more.
+_ENDING: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _LEFT_BEHIND: list[Executor | None] = []
 _exiting = False
+_hooked_process = 0
+
+
+def _end(executor: Executor) -> None:
+    """End the workers of a pool that nobody holds any more."""
+    thread = getattr(executor, "_executor_manager_thread", None)
+    if thread is not None:
+        _ENDING.add(thread)
+    executor.shutdown(wait=False)
 
 
 def _finish_all() -> None:
@@ -192,6 +211,26 @@ def _finish_all() -> None:
     _exiting = True
     for dispatcher in list(_DISPATCHERS):
         dispatcher.wait_until_idle()
+
+
+def _shut_down_all() -> None:
+    for dispatcher in list(_DISPATCHERS):
+        dispatcher.shutdown(wait=True, cancel_futures=False)
+    for thread in list(_ENDING):
+        thread.join()
+
+
+def _finish_before_multiprocessing() -> None:
+    """See to the exit of a process that multiprocessing started, which has an order of its own.
+
+    It closes the queues to a pool's processes and then waits for these, before it runs any other hook; they wait for
+    the word to end, for ever. Its list of hooks is emptied when such a process begins, so they are set up late.
+    """
+    global _hooked_process  # noqa: PLW0603 - it is the process's own.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and _hooked_process != os.getpid():
+        _hooked_process = os.getpid()
+        util.Finalize(None, _shut_down_all, exitpriority=100)
 
 
 def _abandon_all() -> None:

@@ -26,11 +26,13 @@ class PriorityPool:
     """Hands out entrypoints, ends the workers, and finds its like in other processes."""
 
     def __init__(self, kind: type[Executor], max_workers: int, arguments: dict[str, Any]) -> None:
+        # What it has in common with those that stand for it in other processes.
+        self._identity = os.urandom(16)
+        _CONNECTED[self._identity] = self
         # Which executor of the standard library has the workers.
         self._kind = kind
         # Another process makes a pool of its own of these.
         self._arguments = arguments
-        self._identity: str | None = None
         self._ranks = itertools.count(1)
         self._dispatcher = Dispatcher(partial(kind, **{**arguments, "max_workers": max_workers}), max_workers)
 
@@ -71,10 +73,6 @@ class PriorityPool:
         self.shutdown(wait=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with _connecting:
-            if self._identity is None:
-                self._identity = os.urandom(16).hex()
-                _CONNECTED[self._identity] = self
         return _connect, (type(self), self._identity, self._arguments)
 
     def __repr__(self) -> str:
@@ -93,11 +91,11 @@ def check_workers(max_workers: int | None, default: int) -> int:
     return default if max_workers is None else positive("max_workers", max_workers)
 
 
-_CONNECTED: WeakValueDictionary[str, PriorityPool] = WeakValueDictionary()
+_CONNECTED: WeakValueDictionary[bytes, PriorityPool] = WeakValueDictionary()
 _connecting = threading.Lock()
 
 
-def _connect(kind: type[PriorityPool], identity: str, arguments: dict[str, Any]) -> PriorityPool:
+def _connect(kind: type[PriorityPool], identity: bytes, arguments: dict[str, Any]) -> PriorityPool:
     """The pool of this process that stands for one that was pickled, here or elsewhere."""
     with _connecting:
         pool = _CONNECTED.get(identity)

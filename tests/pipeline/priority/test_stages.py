@@ -1,0 +1,221 @@
+"""Stages of a pipeline that share a priority pool."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+import time
+from concurrent.futures import BrokenExecutor
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from tests.pipeline.support import run, source, twice
+
+from spdl.pipeline import (
+    PipelineBuilder,
+    PipelineFailure,
+    PriorityProcessPoolExecutor,
+    PriorityThreadPoolExecutor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Pool = PriorityThreadPoolExecutor | PriorityProcessPoolExecutor
+Trace = list[tuple[float, str, int]]
+
+BOTH = pytest.mark.parametrize("kind", [PriorityThreadPoolExecutor, PriorityProcessPoolExecutor])
+
+
+def early(item: int) -> Trace:
+    time.sleep(0.003)
+    return [(time.monotonic(), "early", item)]
+
+
+def late(trace: Trace) -> Trace:
+    time.sleep(0.003)
+    return [*trace, (time.monotonic(), "late", trace[0][2])]
+
+
+def trace_two_stages(pool: Pool, first: float | None, second: float | None) -> list[str]:
+    """The stages of all ops in the order in which they ended."""
+    stages = source(range(60)).pipe(early, executor=pool.get_executor(priority=first), concurrency=8)
+    stages.pipe(late, executor=pool.get_executor(priority=second), concurrency=8)
+    entries = sorted(itertools.chain.from_iterable(run(stages, num_threads=2, sink=100)))
+    assert len(entries) == 120
+    return [stage for _, stage, _ in entries]
+
+
+def most_ahead(stages: list[str]) -> int:
+    """How many items were at most between the two stages."""
+    return max(itertools.accumulate(1 if stage == "early" else -1 for stage in stages))
+
+
+@BOTH
+def test_finished_work_leaves_before_new_work_is_begun(kind: type[Pool]) -> None:
+    with kind(1) as pool:
+        downstream_first = most_ahead(trace_two_stages(pool, None, None))
+        upstream_first = most_ahead(trace_two_stages(pool, 2, 1))
+    # In threads whoever ends an op has the next stage ask for its thread first. A process has begun the next op of the
+    # first stage by the time its last result has reached the second.
+    assert downstream_first <= (1 if kind is PriorityThreadPoolExecutor else 3)
+    # The other way round all room between the stages is filled first.
+    assert upstream_first >= 8
+
+
+def test_a_pool_of_threads_is_shared_by_pipelines() -> None:
+    """What is more urgent in one of them goes before what is less so in the other."""
+    with PriorityThreadPoolExecutor(2) as pool:
+        patient, urgent = pool.get_executor(), pool.get_executor()
+        ended: list[str] = []
+
+        def op(name: str) -> str:
+            time.sleep(0.002)
+            ended.append(name)
+            return name
+
+        names = [("patient", patient), ("urgent", urgent)]
+        pipelines = [
+            source([name] * 100).pipe(op, executor=executor, concurrency=4).add_sink(100).build(num_threads=1)
+            for name, executor in names
+        ]
+        with pipelines[0].auto_stop(), pipelines[1].auto_stop():
+            assert [len(list(pipeline)) for pipeline in pipelines] == [100, 100]
+    middle = sum(index for index, name in enumerate(ended) if name == "patient") / 100
+    assert middle > 110
+
+
+@BOTH
+@pytest.mark.parametrize("output_order", ["input", "completion"])
+def test_generators_and_orders(kind: type[Pool], output_order: Any) -> None:
+    with kind(2) as pool:
+        stages = source(range(30)).pipe(twice, executor=pool.get_executor(), concurrency=3, output_order=output_order)
+        stages.pipe(str, executor=pool.get_executor(), concurrency=3, output_order=output_order)
+        results = run(stages)
+    expected = [str(x + step) for x in range(30) for step in (0, 100)]
+    assert (results if output_order == "input" else sorted(results)) == (
+        expected if output_order == "input" else sorted(expected)
+    )
+
+
+def test_generators_step_in_the_pools_threads() -> None:
+    def steps(_: int) -> Iterator[str]:
+        for _ in range(3):
+            yield threading.current_thread().name
+
+    with PriorityThreadPoolExecutor(2, "mine") as pool:
+        names = run(source(range(10)).pipe(steps, executor=pool.get_executor(), concurrency=3))
+    assert len(names) == 30
+    assert {name.split("_")[0] for name in names} == {"mine"}
+
+
+def test_short_ops_share_a_call() -> None:
+    """As in a pool of the standard library: a call for each of them would be most of the work."""
+    with PriorityThreadPoolExecutor(2) as pool:
+        executor = pool.get_executor()
+        calls = 0
+        submit = executor.submit
+
+        def counting(*args: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return submit(*args)
+
+        executor.submit = counting  # type: ignore[method-assign, assignment]
+        assert len(run(source(range(2000)).pipe(str, executor=executor, concurrency=4))) == 2000
+    assert 0 < calls < 1500
+
+
+def test_processes_are_started_before_threads() -> None:
+    """Their locks would be copied as they stand."""
+    with PriorityProcessPoolExecutor(2) as pool:
+        pipeline = source(range(3)).pipe(abs, executor=pool.get_executor()).add_sink().build(num_threads=1)
+        before = threading.active_count()
+        seen: list[tuple[int, int]] = []
+        start = threading.Thread.start
+
+        def watching(thread: threading.Thread) -> None:
+            if thread.name.startswith("spdl"):
+                seen.append((len(psutil.Process().children()), threading.active_count()))
+            start(thread)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threading.Thread, "start", watching)
+            pipeline.start()
+        assert before <= seen[0][1]
+        assert all(children >= 1 for children, _ in seen)
+        assert sorted(pipeline) == [0, 1, 2]
+        pipeline.stop()
+
+
+def test_an_op_that_cannot_be_sent_is_refused_at_the_start() -> None:
+    with PriorityProcessPoolExecutor(1) as pool:
+        pipeline = source([1]).pipe(lambda x: x, executor=pool.get_executor()).add_sink().build(num_threads=1)
+        with pytest.raises(TypeError, match="cannot be sent to the processes"):
+            pipeline.start()
+        pipeline.stop()
+
+
+def die(x: int) -> int:
+    if x == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def test_a_process_that_dies_fails_the_pipeline() -> None:
+    with PriorityProcessPoolExecutor(1) as pool:
+        stages = source(range(100)).pipe(die, executor=pool.get_executor()).pipe(abs, executor=pool.get_executor())
+        with pytest.raises(PipelineFailure) as caught, stages.add_sink().build(num_threads=1).auto_stop() as pipeline:
+            list(pipeline.get_iterator(timeout=20))
+    assert any(isinstance(error, BrokenExecutor) for error in caught.value.exceptions)
+
+
+@BOTH
+def test_a_pool_that_was_shut_down_fails_the_pipeline(kind: type[Pool]) -> None:
+    pool = kind(1)
+    executor = pool.get_executor()
+    pool.shutdown()
+    with (
+        pytest.raises(PipelineFailure, match="pipeline stages failed") as caught,
+        source([1]).pipe(abs, executor=executor).add_sink().build(num_threads=1).auto_stop() as pipeline,
+    ):
+        list(pipeline.get_iterator(timeout=20))
+    assert "after shutdown" in str(caught.value.exceptions[0])
+
+
+def test_a_pipeline_leaves_the_pool_open() -> None:
+    with PriorityThreadPoolExecutor(1) as pool:
+        executor = pool.get_executor()
+        for _ in range(2):
+            assert run(source(range(3)).pipe(abs, executor=executor)) == [0, 1, 2]
+
+
+def test_stopping_cancels_what_has_not_begun() -> None:
+    release = threading.Event()
+    began = threading.Event()
+
+    def block(x: int) -> int:
+        began.set()
+        release.wait(20)
+        return x
+
+    with PriorityThreadPoolExecutor(1) as pool:
+        pipeline = (
+            source(range(9)).pipe(block, executor=pool.get_executor(), concurrency=3).add_sink().build(num_threads=1)
+        )
+        pipeline.start()
+        assert began.wait(20)
+        with pytest.raises(TimeoutError):
+            pipeline.stop(timeout=0.05)
+        release.set()
+        pipeline.stop()
+
+
+@BOTH
+def test_a_pool_is_no_executor_and_says_what_is(kind: type[Pool]) -> None:
+    pool: Any = kind(1)
+    with pool, pytest.raises(TypeError, match=r"`executor` must be .* A pool's `get_executor\(\)` makes one"):
+        PipelineBuilder[Any, Any]().add_source([1]).pipe(abs, executor=pool)
