@@ -11,12 +11,15 @@ import textwrap
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 from tests.pipeline.subprocess.work import (
     METHODS,
+    Buffers,
     Given,
     Logged,
     Noted,
@@ -31,8 +34,7 @@ from tests.pipeline.support import wait_until
 from spdl.pipeline import PipelineBuilder, iterate_in_subprocess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -74,6 +76,18 @@ class TestPasses:
                 break
         assert wait_until(lambda: log.read_text().endswith("closed\n"))
         assert len(log.read_text().splitlines()) <= 2 + 1 + 3 + 1 + 1
+
+    def test_started_and_read_in_different_threads(self, method: str) -> None:
+        def call(function: Callable[[], Any]) -> Any:
+            with ThreadPoolExecutor(1) as executor:
+                return executor.submit(function).result()
+
+        items = call(lambda: iterate_in_subprocess(Numbers(5), mp_context=method))
+        begun = call(lambda: iter(items))
+        assert call(lambda: next(begun))[1] == 0
+        # The thread that started it has ended long ago.
+        time.sleep(0.1)
+        assert [i for _, i, _ in begun] == [1, 2, 3, 4]
 
     def test_many_begun_and_never_read(self) -> None:
         items = iterate_in_subprocess(Numbers(100))
@@ -258,23 +272,31 @@ class TestEnd:
             assert wait_until(lambda pid=pid: not psutil.pid_exists(int(pid)))  # type: ignore[misc]
 
     def test_forked_process_does_not_touch_it(self) -> None:
-        items = iterate_in_subprocess(Numbers(3))
+        items = iterate_in_subprocess(Buffers([10_000] * 3))
+        list(items)
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
             try:
-                list(items)
-            except RuntimeError as error:
-                os.write(writer, str(error).encode())
-            del items
-            gc.collect()
-            os._exit(0)
+                os.write(writer, _use_inherited(items).encode())
+            finally:
+                os._exit(0)
         os.waitpid(child, 0)
         told = os.read(reader, 1000).decode()
         os.close(reader)
         os.close(writer)
         assert "belongs to the process that this one was forked from" in told
         assert len(list(items)) == 3
+
+
+def _use_inherited(items: Any) -> str:
+    # What the two processes share would live as long as this one, if it kept it.
+    if "memfd:spdl" in Path("/proc/self/maps").read_text():
+        return "the file was kept"
+    try:
+        return str(list(items))
+    except RuntimeError as error:
+        return str(error)
 
 
 def _blocking(log: Path) -> Iterator[int]:

@@ -8,7 +8,7 @@ import fcntl
 import multiprocessing.util  # noqa: F401 - registered for the exit before this module: ours comes first then.
 import os
 from multiprocessing.connection import wait
-from threading import Lock
+from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -46,7 +46,8 @@ class WorkerProcess:
 
     def __init__(self, context: BaseContext, payload: Payload, buffer_size: int, *, daemon: bool) -> None:
         self._owner = os.getpid()
-        self._ending = Lock()
+        self._ending = RLock()
+        self._under_way = False
         # In words; None before it has.
         self.ended_how: str | None = None
         self._closed = False
@@ -88,15 +89,20 @@ class WorkerProcess:
         if not self.is_ours():
             return
         with self._ending:
-            if self.ended_how is not None:
+            # The garbage collector may run in here, and with it whatever ends this one.
+            if self.ended_how is not None or self._under_way:
                 return
-            self.order(Order.QUIT)
-            self._await_end(grace)
-            if self.process.is_alive():
-                self.process.kill()
-            self.process.join()
-            code = self.process.exitcode
-            self.ended_how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+            self._under_way = True
+            try:
+                self.order(Order.QUIT)
+                self._await_end(grace)
+                if self.process.is_alive():
+                    self.process.kill()
+                self.process.join()
+                code = self.process.exitcode
+                self.ended_how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+            finally:
+                self._under_way = False
         _LIVE.discard(self)
 
     def close(self, grace: float = GRACE) -> None:
@@ -104,9 +110,17 @@ class WorkerProcess:
         if not self.is_ours() or self._closed:
             return
         self.end(grace)
+        if self.ended_how is None:
+            return
         self._closed = True
         self._close_ends()
         self.process.close()
+
+    def forget(self) -> None:
+        """Close what a forked process has inherited of a worker that is not its own."""
+        # Another thread may have been about to read from the file; it does not exist here.
+        with contextlib.suppress(BufferError):
+            self._close_ends()
 
     def _await_end(self, grace: float) -> None:
         deadline = monotonic() + grace
@@ -127,6 +141,7 @@ class WorkerProcess:
         self._file.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
+            self._pidfd = None
 
 
 def _make_room(pipe: int, buffer_size: int) -> None:
@@ -140,6 +155,11 @@ def _make_room(pipe: int, buffer_size: int) -> None:
 _LIVE: WeakSet[WorkerProcess] = WeakSet()
 
 
+def _forget_all() -> None:
+    for worker in list(_LIVE):
+        worker.forget()
+
+
 def _end_all() -> None:
     workers = [worker for worker in _LIVE if worker.is_ours()]
     for worker in workers:
@@ -149,3 +169,4 @@ def _end_all() -> None:
 
 
 atexit.register(_end_all)
+os.register_at_fork(after_in_child=_forget_all)
