@@ -1,0 +1,36 @@
+"""What the benchmark of the engine's surroundings measures: each row's work, who does it, and what is claimed."""
+
+from __future__ import annotations
+
+from _engine_rows import OURS, REFERENCE, Claim, Row
+
+RATES = ("items_per_second", "megabytes_per_second")
+
+
+def _in_subprocess(title: str, items: tuple[int, int], mark: float, work: str, **arguments: object) -> Row:
+    works = {
+        OURS: arguments | {"work": work, "items": items[0]},
+        REFERENCE: arguments | {"work": work, "items": items[1]},
+    }
+    return Row(title, RATES, works, (Claim("items_per_second", "at least", mark, REFERENCE),))
+
+
+def _piped(title: str, items: tuple[int, int], mark: float, kind: str, size: int) -> Row:
+    return _in_subprocess(title, items, mark, "in_subprocess.pipeline", kind=kind, size=size, stages=3, threads=4)
+
+
+def _iterated(title: str, items: tuple[int, int], mark: float, kind: str, size: int) -> Row:
+    return _in_subprocess(title, items, mark, "in_subprocess.iterable", kind=kind, size=size)
+
+
+KB32, MB8 = 32 << 10, 8 << 20
+
+# A second of work a round, or half of one.
+ROWS: dict[str, Row] = {
+    "subprocess-bytes": _piped("subprocess pipeline of 3 stages, 32 kB of bytes", (20_000, 2_000), 3, "bytes", KB32),
+    "subprocess-arrays": _piped("the same, arrays of 32 kB", (20_000, 2_000), 3, "array", KB32),
+    "subprocess-large": _piped("the same, arrays of 8 MB", (200, 80), 2, "array", MB8),
+    "iterate-bytes": _iterated("an iterable in a subprocess, 32 kB of bytes", (20_000, 8_000), 2, "bytes", KB32),
+    "iterate-arrays": _iterated("the same, arrays of 32 kB", (20_000, 8_000), 2, "array", KB32),
+    "iterate-large": _iterated("the same, arrays of 8 MB", (200, 80), 2, "array", MB8),
+}

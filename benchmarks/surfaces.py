@@ -1,0 +1,21 @@
+"""What surrounds the engine costs: processes that pipelines run in.
+
+Claims, each measured beside the released reference (spdl 0.8.0) in one alternating run, each round in a process of its
+own, medians of the rounds; `_surface_rows.py` has the marks:
+
+* a pipeline in a subprocess passes a multiple of the reference's items per second, for small items and for large ones.
+
+Run it as `python benchmarks/surfaces.py [--rows ROW...] [--rounds N] [--json FILE]`. The reference is installed into an
+environment of its own in the user's cache; where that fails the benchmark says so and measures ours alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from _alternating import run_table
+from _surface_rows import ROWS
+
+if __name__ == "__main__":
+    work = Path(__file__).with_name("_engine_work")
+    raise SystemExit(run_table("Measure what surrounds the engine.", ROWS, work))
