@@ -14,6 +14,9 @@ from ._stage_info import StageInfo
 from ._statistics import PipelineStatistics, StageStatistics
 
 if TYPE_CHECKING:
+    from ._background._create_task import create_task
+    from ._background._process_group_monitor import ProcessGroupStatsMonitor
+    from ._background._resource_usage import ProcessGroupResourceUsage
     from ._background._task import BackgroundTask, BackgroundTaskFactory
     from ._hooks._task_hook import TaskHook
     from ._priority._entrypoint import PriorityExecutorEntrypoint
@@ -38,11 +41,14 @@ __all__ = [
     "PriorityInterpreterPoolExecutor",
     "PriorityProcessPoolExecutor",
     "PriorityThreadPoolExecutor",
+    "ProcessGroupResourceUsage",
+    "ProcessGroupStatsMonitor",
     "StageInfo",
     "StageStatistics",
     "TaskHook",
     "build_pipeline",
     "cache_iterator",
+    "create_task",
     "is_eof",
     "is_epoch_end",
     "iterate_in_subprocess",
@@ -59,6 +65,9 @@ _LATER = {
     "PriorityInterpreterPoolExecutor": "_priority._interpreter_pool",
     "PriorityProcessPoolExecutor": "_priority._process_pool",
     "PriorityThreadPoolExecutor": "_priority._thread_pool",
+    "ProcessGroupResourceUsage": "_background._resource_usage",
+    "ProcessGroupStatsMonitor": "_background._process_group_monitor",
+    "create_task": "_background._create_task",
     "iterate_in_subprocess": "_subprocess._iterate",
     "run_pipeline_in_subprocess": "_subprocess._run_pipeline",
 }

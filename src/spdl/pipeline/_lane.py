@@ -158,6 +158,8 @@ class Lane:
             except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
                 self._crash(error)
         self._loop.close()
+        if self._background is not None:
+            self._background.drop()
 
     async def _main(self) -> None:
         engine = self._engine

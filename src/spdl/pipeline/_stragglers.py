@@ -31,21 +31,25 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
     Which op a thread runs is read from its stack, so that it need not be written down for every op.
     """
     lines = []
+    others = []
     named = {thread.ident: thread.name for thread in threads}
     for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to see what a thread does.
         work = _work_of(engine, frame)
+        stack = "".join(traceback.format_stack(frame)[-_FRAMES_SHOWN:]).rstrip()
         if work is not None:
             stage, root = work
             thread = f", in {named[ident]}" if ident in named else ""
-            stack = "".join(traceback.format_stack(frame)[-_FRAMES_SHOWN:])
-            lines.append(f"Stage {stage!r}{_item(engine, root)}{thread}:\n{stack.rstrip()}")
+            lines.append(f"Stage {stage!r}{_item(engine, root)}{thread}:\n{stack}")
+        elif ident in named:
+            # It runs what is no stage's: a background task, say.
+            others.append(f"{named[ident]}:\n{stack}")
     for node in engine.nodes:
         if isinstance(node, ExecutorNode):
             calls = [roots for roots in list(node.futures.values()) if roots]
             lines += [f"Stage {node.name!r}{_item(engine, *roots)}, in its executor." for roots in calls]
     count = len(lines)
     lines.insert(0, f"{count} op(s) of the pipeline still run; an op that does not return cannot be interrupted.")
-    return "\n".join(lines)
+    return "\n".join(lines + others)
 
 
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:

@@ -185,7 +185,8 @@ def test_entrypoints_of_a_pool_share_one_in_another_process(kind: Any, method: s
 def test_a_process_ends_the_pool_that_was_made_there(use: Any, method: str) -> None:
     """Whether somebody holds it or not: multiprocessing waits for the pool's processes, and they wait for work."""
     with PriorityProcessPoolExecutor(1) as pool:
-        process = multiprocessing.get_context(method).Process(target=use, args=([pool.get_executor()],))
+        context: Any = multiprocessing.get_context(method)
+        process = context.Process(target=use, args=([pool.get_executor()],))
         process.start()
         process.join(30)
         assert process.exitcode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,9 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 # How long a cancelled task may take to put its things in order.
 _GRACE = 1.0
+
+# Tasks that go on whatever they are told.
+_LEFT_BEHIND: list[asyncio.Task[None]] = []
 
 
 class RunningTasks:
@@ -56,17 +58,14 @@ class RunningTasks:
         """Leave behind those that went on. Called once the loop is closed, when nothing runs them any more."""
         for task in self._tasks:
             if not task.done():
-                coroutine = task.get_coro()
-                assert asyncio.iscoroutine(coroutine)
-                # It may go on even now, or raise whatever it likes.
-                with contextlib.suppress(BaseException):
-                    coroutine.close()
                 # It has been said in better words.
                 task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+                # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
+                _LEFT_BEHIND.append(task)
 
 
 async def _run(factory: BackgroundTaskFactory) -> None:
-    """Run a task and see to what it raises, be it a SystemExit: that would end the loop, and all that waits for it."""
+    """Run a task and see to what it raises, be it a SystemExit: that would end the loop and what waits for it."""
     try:
         task = factory()
     except BaseException as error:  # noqa: BLE001 - see above.

@@ -1,0 +1,293 @@
+"""What the processes of a group use, compared with what psutil finds."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from tests.pipeline.support import wait_until
+
+from spdl.pipeline import ProcessGroupResourceUsage, ProcessGroupStatsMonitor, build_pipeline
+from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+MEBIBYTE = 1 << 20
+
+
+def run_in_a_group(code: str, *arguments: str) -> list[dict[str, Any]]:
+    """Run a program in a process group of its own; it prints one JSON object for each line of output."""
+    preamble = """if True:
+        import asyncio, dataclasses, json, os, subprocess, sys, threading, time
+        from spdl.pipeline import ProcessGroupStatsMonitor, build_pipeline
+        from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
+        sampled = threading.Event()
+        async def report(usage):
+            print(json.dumps(dataclasses.asdict(usage)), flush=True)
+            sampled.set()
+        def sample():
+            sampled.clear()
+            assert sampled.wait(20)
+            # A sample may have been under way.
+            sampled.clear()
+            assert sampled.wait(20)
+        def run(work, interval):
+            def source():
+                yield work()
+            config = PipelineConfig(SourceConfig(source()), [], SinkConfig(1))
+            monitor = lambda: ProcessGroupStatsMonitor(report, interval=interval)
+            with build_pipeline(config, num_threads=1, background_tasks=[monitor]).auto_stop() as pipeline:
+                list(pipeline)
+    """
+    command = [sys.executable, "-c", f"{preamble}{code}", *arguments]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, process_group=0)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def test_samples_of_an_idle_group() -> None:
+    first, *others = run_in_a_group("""
+        run(lambda: time.sleep(0.7), 0.2)
+    """)
+    assert len(others) >= 2
+    assert first["pid"] == first["pgid"] != os.getpid()
+    assert first["num_procs"] == 1
+    assert {name for name, value in first.items() if value is None} == {"cpu_percent", "net_rx_bytes", "net_tx_bytes"}
+    for usage in others:
+        assert None not in usage.values()
+        assert usage["pid"] == first["pid"]
+        assert 0 <= usage["cpu_percent"] < 60
+
+
+def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
+    """Two children that are busy all the time, the second from between two samples."""
+    samples = run_in_a_group("""
+        burn = [sys.executable, "-c", "while True: pass"]
+        def work():
+            first = subprocess.Popen(burn)
+            sample()
+            print(json.dumps({"mark": time.time()}), flush=True)
+            second = subprocess.Popen(burn)
+            time.sleep(0.8)
+            before = [sum(os.times()[:2])]
+            begin = time.monotonic()
+            for child in (first, second):
+                child.kill()
+                child.wait()
+            times = os.times()
+            print(json.dumps({"children": times.children_user + times.children_system}), flush=True)
+        run(work, 0.25)
+    """)
+    counted = sum(0.25 * usage["cpu_percent"] / 100 for usage in samples if usage.get("cpu_percent") is not None)
+    (children,) = [line["children"] for line in samples if "children" in line]
+    # What a child used after the last sample before its end is known to nobody; samples may come late.
+    assert counted == pytest.approx(children, rel=0.6, abs=0.3)
+    assert max(usage.get("num_procs", 0) for usage in samples) == 3
+    assert max(usage.get("cpu_percent") or 0 for usage in samples) > 60
+
+
+def test_memory_disk_and_processes_agree_with_psutil(tmp_path: Path) -> None:
+    lines = run_in_a_group(
+        """
+        import psutil
+        child = 'import os, sys; data = os.urandom(32 << 20); print(flush=True); sys.stdin.read()'
+        def work():
+            children = [
+                subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                for _ in range(2)
+            ]
+            for process in children:
+                process.stdout.readline()
+            with open(sys.argv[1], "wb") as file:
+                file.write(os.urandom(8 << 20))
+                file.flush()
+                os.fsync(file.fileno())
+            sample()
+            group = [psutil.Process(process.pid) for process in children] + [psutil.Process()]
+            memory = [process.memory_full_info() for process in group]
+            print(json.dumps({
+                "rss": sum(one.rss for one in memory),
+                "pss": sum(one.pss for one in memory),
+                "uss": sum(one.uss for one in memory),
+                "read": sum(process.io_counters().read_bytes for process in group),
+                "written": sum(process.io_counters().write_bytes for process in group),
+            }), flush=True)
+            for process in children:
+                process.communicate()
+            sample()
+        run(work, 0.1)
+        """,
+        str(tmp_path / "file"),
+    )
+    index = next(index for index, line in enumerate(lines) if "uss" in line)
+    oracle, usage, last = lines[index], lines[index - 1], lines[-1]
+    assert usage["num_procs"] == 3
+    assert usage["rss_bytes"] == pytest.approx(oracle["rss"], abs=8 * MEBIBYTE)
+    assert usage["pss_bytes"] == pytest.approx(oracle["pss"], abs=8 * MEBIBYTE)
+    assert usage["private_bytes"] == pytest.approx(oracle["uss"], abs=8 * MEBIBYTE)
+    assert usage["private_bytes"] <= usage["pss_bytes"] <= usage["rss_bytes"]
+    assert usage["private_bytes"] > 64 * MEBIBYTE
+    assert usage["disk_read_bytes"] == pytest.approx(oracle["read"], abs=MEBIBYTE)
+    assert usage["disk_write_bytes"] == pytest.approx(oracle["written"], abs=MEBIBYTE)
+    # The children are gone, but not what they have read and written.
+    assert last["num_procs"] == 1
+    assert last["private_bytes"] < usage["private_bytes"] - 60 * MEBIBYTE
+    assert last["disk_write_bytes"] >= usage["disk_write_bytes"]
+    assert last["disk_read_bytes"] >= usage["disk_read_bytes"]
+
+
+def monitored(callback: Any, source: Any, interval: float = 0.05, **options: Any) -> Any:
+    declaration = PipelineConfig(SourceConfig(source), [], SinkConfig(1))
+    monitor = functools.partial(ProcessGroupStatsMonitor, callback, interval=interval, **options)
+    return build_pipeline(declaration, num_threads=1, background_tasks=[monitor])
+
+
+def until(condition: Callable[[], object]) -> Iterator[int]:
+    assert wait_until(condition, 20)
+    yield 0
+
+
+def test_the_network_is_that_of_the_host_without_the_loopback() -> None:
+    samples: list[ProcessGroupResourceUsage] = []
+
+    async def callback(usage: ProcessGroupResourceUsage) -> None:
+        samples.append(usage)
+
+    def outside() -> int:
+        counters = psutil.net_io_counters(pernic=True, nowrap=False)
+        return sum(counter.bytes_recv for name, counter in counters.items() if name != "lo")
+
+    before = outside()
+    with monitored(callback, until(lambda: len(samples) > 4)).auto_stop() as pipeline:
+        list(pipeline)
+    received = [usage.net_rx_bytes for usage in samples if usage.net_rx_bytes is not None]
+    assert len(received) == len(samples) - 1
+    assert 0 <= sum(received) <= outside() - before
+
+
+def test_the_callback_runs_in_this_process_and_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    threads: list[str] = []
+    release = threading.Event()
+
+    async def blocking(_: ProcessGroupResourceUsage) -> None:
+        threads.append(threading.current_thread().name)
+        # A callback should not, and many will.
+        release.wait(20)
+
+    async def source() -> Any:
+        assert await asyncio.to_thread(wait_until, lambda: threads, 20)
+        for item in range(100):
+            await asyncio.sleep(0)
+            yield item
+
+    begin = time.monotonic()
+    with monitored(blocking, source()).auto_stop() as pipeline:
+        assert list(pipeline) == list(range(100))
+    assert time.monotonic() - begin < 15
+    assert threads == ["spdl_process_group_monitor"]
+    (record,) = caplog.records
+    assert "blocking" in record.getMessage()
+    assert "left behind" in record.getMessage()
+    release.set()
+
+
+def test_a_callback_that_raises_is_logged_and_called_again(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[int] = []
+
+    async def callback(_: ProcessGroupResourceUsage) -> None:
+        calls.append(1)
+        raise OSError("no such host")
+
+    with monitored(callback, until(lambda: len(calls) >= 3), interval=0.01).auto_stop() as pipeline:
+        assert list(pipeline) == [0]
+    assert len(caplog.records) == len(calls)
+    for record in caplog.records:
+        assert record.levelno == logging.ERROR
+        assert "callback" in record.getMessage()
+        assert "OSError: no such host" in record.getMessage()
+
+
+def test_a_callback_that_leaves_ends_its_monitor_only(caplog: pytest.LogCaptureFixture) -> None:
+    async def callback(_: ProcessGroupResourceUsage) -> None:
+        raise SystemExit(3)
+
+    with monitored(callback, until(lambda: caplog.records)).auto_stop() as pipeline:
+        assert list(pipeline) == [0]
+    assert "ProcessGroupStatsMonitor has ended: SystemExit: 3" in caplog.text
+
+
+def report_from(results: Any) -> None:
+    samples: list[ProcessGroupResourceUsage] = []
+
+    async def callback(usage: ProcessGroupResourceUsage) -> None:
+        samples.append(usage)
+
+    with monitored(callback, until(lambda: samples)).auto_stop() as pipeline:
+        list(pipeline)
+    results.put((os.getpid(), samples[0].pid, samples[0].num_procs))
+
+
+def test_daemonic_processes_may_monitor() -> None:
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    process = context.Process(target=report_from, args=(results,), daemon=True)
+    process.start()
+    own, reported, number = results.get()
+    process.join(30)
+    results.close()
+    assert own == reported == process.pid
+    assert number >= 2
+
+
+def test_elsewhere_than_on_linux_it_says_so(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+
+    async def callback(_: ProcessGroupResourceUsage) -> None:
+        raise AssertionError
+
+    with monitored(callback, [1]).auto_stop() as pipeline:
+        assert list(pipeline) == [1]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "/proc" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"callback": 3}, TypeError),
+        ({"interval": 0}, ValueError),
+        ({"interval": -1}, ValueError),
+        ({"interval": float("inf")}, ValueError),
+        ({"interval": "1"}, TypeError),
+        ({"mp_context": "spawn"}, TypeError),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(arguments))):
+        ProcessGroupStatsMonitor(**{"callback": print, **arguments})
+
+
+def test_a_context_is_accepted() -> None:
+    samples: list[ProcessGroupResourceUsage] = []
+
+    async def callback(usage: ProcessGroupResourceUsage) -> None:
+        samples.append(usage)
+
+    context = multiprocessing.get_context("spawn")
+    with monitored(callback, until(lambda: samples), mp_context=context).auto_stop() as pipeline:
+        list(pipeline)
+    assert samples[0].pid == os.getpid()
+    assert samples[0].pgid == os.getpgrp()
