@@ -253,14 +253,12 @@ def test_results_given_as_ops_come_with_a_remedy() -> None:
     started.close()
 
 
-def test_reports_and_merge_ops_are_not_served_yet() -> None:
+def test_reports_are_not_served_yet() -> None:
     for interval in (0.1, 5):
         with pytest.raises(NotImplementedError, match="`report_stats_interval` is not served yet"):
             BUILDER.build(num_threads=1, report_stats_interval=interval)
     for interval in (0, -1, -0.5):
         assert BUILDER.build(num_threads=1, report_stats_interval=interval) is not None
-    with pytest.raises(NotImplementedError, match="`op` is not served yet"):
-        Merge([CONFIG], op=len)  # type: ignore[arg-type]
 
 
 class Flavour(Enum):

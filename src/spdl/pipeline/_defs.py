@@ -7,17 +7,25 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
 from ._check import check_flag, check_int, check_str, positive, refuse
-from ._locate import callers_line
-from ._op import is_async, name_of, place_of
+from ._op import called_function, is_async, name_of, place_of
 from ._policy import BEAR_ALL, FailurePolicy, MaxFailures, OnFailure, check_policy
 from ._type_vars import T, U
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Coroutine
+
     from ._overtime import OnTimeout
+    from ._stage_info import StageInfo
+
+    MergeOp: TypeAlias = Callable[
+        [StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Coroutine[Any, Any, None]
+    ]
 
 __all__ = [
     "Aggregate",
@@ -338,11 +346,11 @@ class MergeConfig:
     Raises:
         TypeError: If it is no sequence of `PipelineConfig`.
         ValueError: If there is none.
-        NotImplementedError: If ``op`` is given.
+        TypeError: If ``op`` is no coroutine function.
     """
 
     pipeline_configs: tuple[PipelineConfig[Any], ...]
-    op: None = None
+    op: MergeOp | None = None
 
     def __post_init__(self) -> None:
         configs = _as_tuple("pipeline_configs", "a sequence of PipelineConfig", self.pipeline_configs)
@@ -352,12 +360,13 @@ class MergeConfig:
             if not isinstance(config, PipelineConfig):
                 remedy = "A builder's `get_config()` makes one." if hasattr(config, "get_config") else ""
                 refuse(TypeError, f"pipeline_configs[{index}]", "a PipelineConfig", config, remedy)
-        if self.op is not None:
-            raise NotImplementedError(f"`op` is not served yet, got {self.op!r} ({callers_line()}). Leave it out.")
+        if self.op is not None and not iscoroutinefunction(called_function(self.op)):
+            refuse(TypeError, "op", "a coroutine function of (info, input_queues, output_queue), or None", self.op)
         _set(self, pipeline_configs=configs)
 
     def __repr__(self) -> str:
-        return "\n".join(["merge", *(_indented(config, 2) for config in self.pipeline_configs)])
+        name = "merge" if self.op is None else f"merge(op={place_of(self.op)})"
+        return "\n".join([name, *(_indented(config, 2) for config in self.pipeline_configs)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -444,18 +453,37 @@ def PathVariants(  # noqa: N802 - as Pipe.
     return PathVariantsConfig(_named(name, "path_variants"), router, paths, batched)  # type: ignore[arg-type]
 
 
-def Merge(pipeline_configs: Sequence[PipelineConfig[Any]], op: None = None) -> MergeConfig:  # noqa: N802 - as Pipe.
+def Merge(  # noqa: N802 - as Pipe.
+    pipeline_configs: Sequence[PipelineConfig[Any]], op: MergeOp | None = None
+) -> MergeConfig:
     """Declare that several pipelines take the place of a source.
 
     Their items are passed on as they come, one from each in turn. Their sinks are ignored.
 
     Args:
         pipeline_configs: The pipelines, at least one.
-        op: Part of the contract and not served yet.
+        op: How to merge them otherwise: a coroutine function that is called once, with the stage's `StageInfo`, a list
+            of `asyncio.Queue` to take from, one for each pipeline, and one to put into. It runs on the event-loop
+            thread. At its end a pipeline's queue gives something for which `is_eof` is true; with continuous sources,
+            at the end of each epoch something for which `is_epoch_end` is, which is to be put out once for all of
+            them. When the op returns, the merge has ended, and what is still to come of the pipelines is given up;
+            what it raises fails the pipeline.
 
     Raises:
-        TypeError, ValueError: If there is no pipeline, or one is something else.
-        NotImplementedError: If ``op`` is given.
+        TypeError, ValueError: If there is no pipeline, or one is something else, or the op is no coroutine function.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline, is_eof
+        >>> from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
+        >>> async def one_after_the_other(info, input_queues, output_queue):
+        ...     for queue in input_queues:
+        ...         while not is_eof(item := await queue.get()):
+        ...             await output_queue.put(item)
+        >>> configs = [PipelineConfig(SourceConfig(word), [], SinkConfig(1)) for word in ("ab", "cd")]
+        >>> config = PipelineConfig(Merge(configs, one_after_the_other), [], SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        ...     print(*pipeline)
+        a b c d
     """
     # The record makes a tuple of them.
     return MergeConfig(pipeline_configs, op)  # type: ignore[arg-type]

@@ -234,6 +234,9 @@ class Engine:
         for node in self.nodes:
             if not node.finished and self._is_finished(node):
                 node.finished = True
+                if self.lane is not None:
+                    # Merges of the user's tell each branch's end.
+                    self.lane.wake()
                 if node.waiting_since:
                     node.waits[node.waiting_for] += perf_counter() - node.waiting_since
                     node.waiting_since = 0.0
@@ -326,7 +329,12 @@ class Engine:
         pending = [where]
         while pending:
             node = pending.pop()
-            if isinstance(node, Source) or node.cancelled:
+            if isinstance(node, Source):
+                node.unwanted = True
+                node.end()
+                node.interrupt()
+                continue
+            if node.cancelled:
                 continue
             node.cancelled = True
             node.limit = 0

@@ -59,6 +59,7 @@ class Source:
         "position",
         "pulling",
         "pulling_since",
+        "unwanted",
         "wants_room",
     )
 
@@ -96,6 +97,8 @@ class Source:
         self.dedicated: DedicatedThread | None = None
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
+        # What it feeds was given up.
+        self.unwanted = False
         self.ended_at = 0.0
         # It ran out by itself or was closed, so there is nothing to close.
         self.exhausted = False
@@ -188,13 +191,16 @@ class Source:
 
     def finished(self) -> bool:
         """Whether nothing more will come."""
-        # After a failure nobody waits for a source, which may block for ever: what it yields is discarded.
-        return self.ended and (not self.pulling or bool(self.engine.failures))
+        # After a failure, or where it was given up, nobody waits for a source, which may block for ever: what it
+        # yields is discarded.
+        return self.ended and (not self.pulling or self.unwanted or bool(self.engine.failures))
 
     def end(self) -> None:
         """Pull no more. Called with the lock held."""
         if not self.ended:
             self.ended = self.engine.ending = True
+            if self.engine.lane is not None:
+                self.engine.lane.wake()
             self.ended_at = perf_counter()
 
     def close(self) -> None:

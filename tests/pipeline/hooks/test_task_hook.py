@@ -313,9 +313,8 @@ class TestFaults:
 
         builder = source(range(3)).pipe(str).add_sink(9)
         pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Raising("", OSError)])
-        got = []
         with pytest.raises(PipelineFailure) as caught:
-            got.extend(pipeline.get_iterator(timeout=20))
+            list(pipeline.get_iterator(timeout=20))
         (error,) = caught.value.exceptions
         assert isinstance(error, OSError)
         assert any(note.endswith(":1:str") for note in error.__notes__)

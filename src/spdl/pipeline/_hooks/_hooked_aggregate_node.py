@@ -43,6 +43,12 @@ class HookedAggregateNode(AggregateNode):
         # A server runs, or is about to.
         self.serving = False
 
+    def end_input(self) -> bool:
+        finished = super().end_input()
+        if not finished and self.engine.lane is not None:
+            self.engine.lane.wake()
+        return finished
+
     def for_workers(self) -> Errands:
         return self.bench
 

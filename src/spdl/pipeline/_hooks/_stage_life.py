@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._source import Source
@@ -37,12 +38,11 @@ class StageLife:
             for context in self._contexts:
                 await context.__aenter__()
                 self._entered.append(context)
-        except BaseException as error:
-            # Once the pipeline stops, it is no news that this was cancelled.
-            if not self.stage.engine.stopping:
-                self._fail(error)
-            if not isinstance(error, Exception):
-                raise
+        except asyncio.CancelledError:
+            # The pipeline stops.
+            raise
+        except BaseException as error:  # noqa: BLE001 - the consumer is told.
+            self._fail(error)
 
     def is_over(self) -> bool:
         """Whether it is to be left now. Called with the lock held."""
@@ -56,7 +56,7 @@ class StageLife:
             context = self._entered.pop()
             try:
                 await context.__aexit__(None, None, None)
-            except Exception as error:  # noqa: BLE001 - it fails the pipeline; the others are left all the same.
+            except BaseException as error:  # noqa: BLE001 - it fails the pipeline; the others are left all the same.
                 self._fail(error)
         with engine.lock:
             self.ended = True

@@ -35,16 +35,19 @@ class AsyncQueue(asyncio.Queue[T]):
 
     Example:
         >>> from spdl.pipeline import AsyncQueue, PipelineBuilder, is_eof
-        >>> class Shout(AsyncQueue):
+        >>> class Ledger(AsyncQueue):
+        ...     passed = {}
+        ...
         ...     async def put(self, item):
         ...         if not is_eof(item):
-        ...             print(self.info.stage_name, item)
+        ...             self.passed.setdefault(self.info.stage_name, []).append(item)
         ...         await super().put(item)
-        >>> builder = PipelineBuilder().add_source([1, 2]).add_sink()
-        >>> with builder.build(num_threads=1, queue_class=Shout).auto_stop() as pipeline:
-        ...     items = list(pipeline)
-        src 1
-        src 2
+        >>> builder = PipelineBuilder().add_source([1, 2]).pipe(lambda x: 10 * x, name="tens").add_sink()
+        >>> with builder.build(num_threads=1, queue_class=Ledger).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [10, 20]
+        >>> Ledger.passed
+        {'src': [1, 2], 'tens': [10, 20], 'sink': [10, 20]}
     """
 
     def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._node import Node
 from spdl.pipeline._sentinel import EOF, EPOCH_END, MARK
+from spdl.pipeline._source import Source
 
 from ._manifest import Manifest
 
@@ -25,7 +26,7 @@ class ConveyorNode(Node):
     One task of the event loop does it all, from the start of the pipeline to the end of its input.
     """
 
-    __slots__ = ("begun", "ending", "inlets", "manifest", "over")
+    __slots__ = ("begun", "inlets", "manifest", "over")
 
     on_loop = True
 
@@ -33,8 +34,8 @@ class ConveyorNode(Node):
         super().__init__(engine, name, None, limit=1)
         self.inlets: list[deque[Entry]] = [self.queue, *(deque() for _ in range(branches - 1))]
         self.manifest = Manifest()
-        # The task was started; no more input will come; the task has ended.
-        self.begun = self.ending = self.over = False
+        # The task was started; it has ended.
+        self.begun = self.over = False
 
     @abstractmethod
     async def carry(self) -> None:
@@ -55,9 +56,6 @@ class ConveyorNode(Node):
         return not any(self.inlets)
 
     def end_input(self) -> bool:
-        if not self.ending:
-            self.ending = True
-            self.room_made()
         return self.over
 
     def discard(self) -> list[Any]:
@@ -79,10 +77,8 @@ class ConveyorNode(Node):
             await self.carry()
         except asyncio.CancelledError:
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the consumer is told.
             failure = error
-            if not isinstance(error, Exception):
-                raise
         finally:
             with engine.lock:
                 self.over = True
@@ -101,7 +97,7 @@ class ConveyorNode(Node):
             with engine.lock:
                 if inlet:
                     item = self._take(index)
-                elif self.ending:
+                elif self._has_ended(index):
                     item = EOF
                 else:
                     waiter = lane.wait_for_room()
@@ -111,6 +107,10 @@ class ConveyorNode(Node):
             await queue.put(item)
             if item is EOF:
                 return
+
+    def _has_ended(self, index: int) -> bool:
+        feeder = self.feeders[index]
+        return feeder.finished() if isinstance(feeder, Source) else feeder.finished
 
     def _take(self, index: int) -> Any:
         entry = self.inlets[index].popleft()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._async_node import not_cancelled
 from spdl.pipeline._node import EDGE_CAPACITY
 from spdl.pipeline._sentinel import EOF
 
@@ -42,10 +43,15 @@ class MergeOpNode(ConveyorNode):
         draining = asyncio.ensure_future(self.drain(output))
         producing = asyncio.ensure_future(self._produce(inputs, output))
         try:
-            await asyncio.gather(producing, draining)
+            # What cannot be passed on must not leave the op waiting for room.
+            await asyncio.wait([producing, draining], return_when=asyncio.FIRST_COMPLETED)
+            await draining
+            error = await producing
         finally:
             for task in (*feeding, draining, producing):
                 task.cancel()
+        if error is not None:
+            raise error
         engine = self.engine
         with engine.lock:
             # It may have dropped items, or returned before its input ended: nobody waits for the rest.
@@ -53,6 +59,15 @@ class MergeOpNode(ConveyorNode):
                 engine.lineage.release(root)
             engine.cut_off(self)
 
-    async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> None:
-        await self.merge(self.info, inputs, output)
+    async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> BaseException | None:
+        """Run the op, and have what it put out before it raised passed on first."""
+        failure: BaseException | None = None
+        try:
+            await self.merge(self.info, inputs, output)
+        except BaseException as error:
+            if self.engine.stopping or self.engine.done:
+                raise
+            # An interrupt must not leave the event loop through here.
+            failure = not_cancelled(error)
         await output.put(EOF)
+        return failure

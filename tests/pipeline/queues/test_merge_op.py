@@ -1,0 +1,162 @@
+"""Merges that the user writes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import wait_until
+
+from spdl.pipeline import AsyncQueue, PipelineFailure, build_pipeline, is_eof, is_epoch_end
+from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from spdl.pipeline import Pipeline, StageInfo
+
+    Queues = Sequence[asyncio.Queue[Any]]
+
+
+def merged(op: Any, *sources: Iterable[Any], continuous: bool = False, pipes: Sequence[Any] = ()) -> Pipeline[Any]:
+    branches = [PipelineConfig(SourceConfig(each, continuous), list(pipes), SinkConfig(1)) for each in sources]
+    return build_pipeline(PipelineConfig(Merge(branches, op), [], SinkConfig(3)), num_threads=2)
+
+
+async def in_turn(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+    """One from each, until the first has ended."""
+    while True:
+        for queue in inputs:
+            item = await queue.get()
+            if is_eof(item):
+                return
+            await output.put(item)
+
+
+async def in_epochs(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+    while True:
+        end = None
+        for queue in inputs:
+            while not is_epoch_end(end := await queue.get()):
+                if is_eof(end):
+                    return
+                await output.put(end)
+        # Once for all of them.
+        await output.put(end)
+
+
+async def pairs(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+    """Join items of the branches into new ones."""
+    while True:
+        items = [await queue.get() for queue in inputs]
+        if any(map(is_eof, items)):
+            return
+        await output.put(tuple(items))
+
+
+def test_it_gets_asyncio_queues_and_decides_the_order() -> None:
+    seen: list[Any] = []
+
+    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        seen.extend([str(info).partition(":")[2], *inputs, output, threading.current_thread().name])
+        await in_turn(info, inputs, output)
+
+    with merged(op, "abc", "xyz").auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=20)) == list("axbycz")
+    info, first, second, output, thread = seen
+    assert info == "0:merge"
+    assert thread.startswith("spdl_event_loop_thread")
+    assert all(isinstance(queue, asyncio.Queue) for queue in (first, second, output))
+    assert isinstance(first, AsyncQueue)
+    assert first.info.stage_name == "src[0]"
+
+
+def test_it_may_return_early_while_branches_go_on_for_ever() -> None:
+    closed = threading.Event()
+
+    def endless() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    with merged(in_turn, [7, 8], endless()).auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=20)) == [7, 1, 8, 1]
+    assert closed.wait(20)
+
+
+def test_it_may_make_new_items_and_drop_some() -> None:
+    with merged(pairs, range(5), "abc").auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=20)) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+def test_epochs() -> None:
+    with merged(in_epochs, [1, 2], [3], continuous=True).auto_stop() as pipeline:
+        for _ in range(3):
+            assert list(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
+
+
+def test_failures_name_their_source_items() -> None:
+    def odd_only(x: int) -> int:
+        if x % 2 == 0:
+            raise ValueError(f"{x} is even")
+        return x
+
+    branches = [PipelineConfig(SourceConfig(range(n, n + 3)), [], SinkConfig(1)) for n in (0, 10)]
+    config = PipelineConfig(Merge(branches, in_turn), [Pipe(odd_only)], SinkConfig(3))
+    with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        assert sorted(pipeline.get_iterator(timeout=20)) == [1, 11]
+    origins = {(item.sources, item.positions) for item in pipeline.failures()}
+    assert origins == {((0,), (0,)), ((0,), (2,)), ((1,), (0,)), ((1,), (2,))}
+
+
+@pytest.mark.parametrize("error", [OSError("no network"), KeyboardInterrupt()])
+def test_what_it_raises_fails_the_pipeline(error: BaseException) -> None:
+    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        await output.put(await inputs[0].get())
+        raise error
+
+    pipeline = merged(op, [1, 2, 3], [4])
+    assert pipeline.get_item(timeout=20) == 1
+    with pytest.raises(PipelineFailure) as caught:
+        pipeline.get_item(timeout=20)
+    (failure,) = caught.value.exceptions
+    assert error in (failure, failure.__cause__)
+    assert any(note.endswith(":0:merge") for note in failure.__notes__)
+    pipeline.stop()
+
+
+def test_giving_out_what_was_never_put_in_fails_the_pipeline() -> None:
+    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        for _ in range(5):
+            await output.put("made up")
+
+    pipeline = merged(op, [], [])
+    with pytest.raises(PipelineFailure) as caught:
+        list(pipeline.get_iterator(timeout=20))
+    assert "'merge' gave out something though nothing is inside: str" in str(caught.value.exceptions[0])
+    pipeline.stop()
+
+
+def test_stop_while_it_waits() -> None:
+    waiting = threading.Event()
+
+    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        waiting.set()
+        await asyncio.sleep(60)
+
+    pipeline = merged(op, range(100), range(100))
+    pipeline.start()
+    assert waiting.wait(20)
+    assert wait_until(lambda: pipeline.statistics().stages[0].num_completed >= 2)
+    pipeline.stop(timeout=5)
+
+
+@pytest.mark.parametrize("wrong", [len, 3, lambda info, inputs, output: None, "op"])
+def test_an_op_that_is_no_coroutine_function_is_refused(wrong: Any) -> None:
+    branch = PipelineConfig(SourceConfig([1]), [], SinkConfig(1))
+    with pytest.raises(TypeError, match=r"`op` must be a coroutine function of \(info, input_queues, output_queue\)"):
+        Merge([branch], wrong)
