@@ -36,7 +36,7 @@ def run(coroutine: Coroutine[Any, Any, Any], **options: Any) -> Any:
     """What becomes of a task: its result, or what it raised."""
 
     async def main() -> Any:
-        outcomes: list[Any] = await asyncio.gather(create_task(coroutine, **options), return_exceptions=True)
+        outcomes: Any = await asyncio.gather(create_task(coroutine, **options), return_exceptions=True)
         await asyncio.sleep(0)
         return outcomes[0]
 
