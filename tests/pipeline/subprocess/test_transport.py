@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import socket
@@ -14,8 +15,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
+from PIL import Image
 from tests.pipeline.subprocess.work import METHODS, Buffers, Given, Measured
 
+import spdl.io
 from spdl.pipeline import iterate_in_subprocess
 
 pytestmark = pytest.mark.timeout(120)
@@ -173,6 +176,22 @@ def test_what_multiprocessing_knows_to_share() -> None:
             arrived.sendall(b"through the other process")
             assert ours.recv(100) == b"through the other process"
         items.close()
+
+
+def test_decoded_images() -> None:
+    photo = io.BytesIO()
+    Image.fromarray(np.arange(64 * 48 * 3, dtype=np.uint8).reshape(48, 64, 3)).save(photo, "PNG")
+
+    def load() -> Any:
+        buffer = spdl.io.load_image_batch([photo.getvalue()], width=64, height=48, pix_fmt="rgb24")
+        yield spdl.io.to_numpy(buffer)
+        yield buffer
+
+    begun = iter(iterate_in_subprocess(load, mp_context="fork"))
+    np.testing.assert_array_equal(next(begun)[0], np.asarray(Image.open(photo)))
+    with pytest.raises(TypeError, match="cannot pickle 'CPUBuffer' object") as caught:
+        next(begun)
+    assert "send `spdl.io.to_numpy(buffer)`" in caught.value.__notes__[0]
 
 
 def test_100_megabytes_and_memory_is_given_back() -> None:
