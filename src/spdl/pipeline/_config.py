@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
     from ._background._task import BackgroundTaskFactory
     from ._defs import PipelineConfig
+    from ._hooks._task_hook import TaskHook
+    from ._profiling._profile_hook import ProfileHook
+    from ._profiling._profile_result import ProfileResult
+    from ._queues._async_queue import AsyncQueue
 
 __all__ = [
     "OURS",
     "check_background_tasks",
+    "check_profile_hook",
     "chosen_hook_class",
     "chosen_queue_class",
     "diagnostic_mode_num_sources",
@@ -66,8 +71,8 @@ class _Defaults:
 
     hook_class: Any = OURS
     queue_class: Any = OURS
-    profile_hook: Any = None
-    profile_callback: Callable[[Any], None] | None = None
+    profile_hook: ProfileHook | None = None
+    profile_callback: Callable[[ProfileResult], None] | None = None
     build_callback: Callable[[PipelineConfig[Any]], None] | None = None
     background_tasks: list[BackgroundTaskFactory] | None = None
     compact_log: bool | None = None
@@ -85,14 +90,16 @@ def chosen_hook_class() -> Any:
     return _DEFAULTS.hook_class
 
 
-def get_default_hook_class() -> Any:
+def get_default_hook_class() -> type[TaskHook] | None:
     """The class whose hook each stage gets when no ``task_hook_factory`` is given; None if there are to be none."""
     if _DEFAULTS.hook_class is OURS:
-        return _import("TaskStatsHook")
-    return _DEFAULTS.hook_class
+        ours: type[TaskHook] = _import("TaskStatsHook")
+        return ours
+    chosen: type[TaskHook] | None = _DEFAULTS.hook_class
+    return chosen
 
 
-def set_default_hook_class(hook_class: Any = OURS) -> None:
+def set_default_hook_class(hook_class: type[TaskHook] | None = OURS) -> None:
     """Choose what hook each stage gets when no ``task_hook_factory`` is given, in pipelines that are built from now on.
 
     Args:
@@ -113,14 +120,16 @@ def chosen_queue_class() -> Any:
     return _DEFAULTS.queue_class
 
 
-def get_default_queue_class() -> Any:
+def get_default_queue_class() -> type[AsyncQueue[Any]]:
     """The class of the queues between stages when no ``queue_class`` is given."""
     if _DEFAULTS.queue_class is OURS:
-        return _import("StatsQueue")
-    return _DEFAULTS.queue_class
+        ours: type[AsyncQueue[Any]] = _import("StatsQueue")
+        return ours
+    chosen: type[AsyncQueue[Any]] = _DEFAULTS.queue_class
+    return chosen
 
 
-def set_default_queue_class(queue_class: Any = OURS) -> None:
+def set_default_queue_class(queue_class: type[AsyncQueue[Any]] | None = OURS) -> None:
     """Choose what queues carry the items between stages when no ``queue_class`` is given, from the next build on.
 
     Args:
@@ -148,12 +157,12 @@ def _check_callable(argument: str, value: object) -> None:
         refuse(TypeError, argument, "a callable or None", value)
 
 
-def get_default_profile_hook() -> Any:
+def get_default_profile_hook() -> ProfileHook | None:
     """The hook that `profile_pipeline` uses when it is given none."""
     return _DEFAULTS.profile_hook
 
 
-def set_default_profile_hook(hook: Any = None) -> None:
+def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
     """Choose the hook that `profile_pipeline` uses when it is given none.
 
     Args:
@@ -162,18 +171,27 @@ def set_default_profile_hook(hook: Any = None) -> None:
     Raises:
         TypeError: If it is neither.
     """
-    methods = ("stage_profile_hook", "pipeline_profile_hook")
-    if hook is not None and (isinstance(hook, type) or not all(hasattr(hook, method) for method in methods)):
-        refuse(TypeError, "hook", "an instance of a subclass of ProfileHook, or None", hook)
+    check_profile_hook(hook)
     _DEFAULTS.profile_hook = hook
 
 
-def get_default_profile_callback() -> Callable[[Any], None] | None:
+def check_profile_hook(hook: Any) -> None:
+    """Check that ``hook`` can be wrapped around a profile, if it is one.
+
+    Raises:
+        TypeError: If it is neither an instance of a subclass of `ProfileHook` nor None.
+    """
+    methods = ("stage_profile_hook", "pipeline_profile_hook")
+    if hook is not None and (isinstance(hook, type) or not all(hasattr(hook, method) for method in methods)):
+        refuse(TypeError, "hook", "an instance of a subclass of ProfileHook, or None", hook)
+
+
+def get_default_profile_callback() -> Callable[[ProfileResult], None] | None:
     """What `profile_pipeline` calls with each stage's result when it is given no callback."""
     return _DEFAULTS.profile_callback
 
 
-def set_default_profile_callback(callback: Callable[[Any], None] | None = None) -> None:
+def set_default_profile_callback(callback: Callable[[ProfileResult], None] | None = None) -> None:
     """Choose what `profile_pipeline` calls with each stage's result when it is given no callback.
 
     Raises:
