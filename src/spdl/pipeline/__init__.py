@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ._priority._interpreter_pool import PriorityInterpreterPoolExecutor
     from ._priority._process_pool import PriorityProcessPoolExecutor
     from ._priority._thread_pool import PriorityThreadPoolExecutor
+    from ._profiling._profile_hook import ProfileHook
+    from ._profiling._profile_pipeline import profile_pipeline
+    from ._profiling._profile_result import ProfileResult
     from ._queues._async_queue import AsyncQueue
     from ._subprocess._iterate import iterate_in_subprocess
     from ._subprocess._run_pipeline import run_pipeline_in_subprocess
@@ -43,6 +46,8 @@ __all__ = [
     "PriorityThreadPoolExecutor",
     "ProcessGroupResourceUsage",
     "ProcessGroupStatsMonitor",
+    "ProfileHook",
+    "ProfileResult",
     "StageInfo",
     "StageStatistics",
     "TaskHook",
@@ -52,6 +57,7 @@ __all__ = [
     "is_eof",
     "is_epoch_end",
     "iterate_in_subprocess",
+    "profile_pipeline",
     "run_pipeline_in_subprocess",
 ]
 
@@ -68,6 +74,9 @@ _LATER = {
     "ProcessGroupResourceUsage": "_background._resource_usage",
     "ProcessGroupStatsMonitor": "_background._process_group_monitor",
     "create_task": "_background._create_task",
+    "ProfileHook": "_profiling._profile_hook",
+    "ProfileResult": "_profiling._profile_result",
+    "profile_pipeline": "_profiling._profile_pipeline",
     "iterate_in_subprocess": "_subprocess._iterate",
     "run_pipeline_in_subprocess": "_subprocess._run_pipeline",
 }

@@ -47,6 +47,11 @@ def build_pipeline(
 ) -> Pipeline[T]:
     """Build a pipeline from its declaration. No thread is started yet.
 
+    Where the environment variable ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` asks for it (see
+    `spdl.pipeline.config.is_diagnostic_mode_enabled`), nothing will run: the first read of what is returned calls
+    `profile_pipeline`, writes the results to the log or, where that does not show INFO, to stderr, and ends the process
+    with status 0 (by `SystemExit`).
+
     Args:
         pipeline_cfg: What `PipelineBuilder.get_config` returns, or made of the records in `spdl.pipeline.defs`.
         num_threads: As for `PipelineBuilder.build`.
@@ -107,6 +112,10 @@ def build_pipeline(
     except Exception as error:
         error.add_note(description)
         raise
+    if _config.is_diagnostic_mode_enabled():
+        from ._profiling._diagnosis import Diagnosis  # noqa: PLC0415 - hardly anybody asks for it.
+
+        return Diagnosis(engine, pipeline_cfg)
     engine.background = tasks
     return Pipeline(engine, description)
 

@@ -1,0 +1,80 @@
+"""What `build_pipeline` returns in diagnostic mode: it looks like a pipeline, and profiles instead of running."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+
+from spdl.pipeline import _config
+from spdl.pipeline._check import check_timeout
+from spdl.pipeline._pipeline import Pipeline, PipelineIterator
+
+from ._profile_pipeline import profile_pipeline
+
+if TYPE_CHECKING:
+    from spdl.pipeline._defs import PipelineConfig
+    from spdl.pipeline._engine import Engine
+
+    from ._profile_result import ProfileResult
+
+__all__ = ["Diagnosis"]
+
+T = TypeVar("T")
+
+
+class Diagnosis(Pipeline[T]):
+    """A pipeline whose first read profiles it and ends the process.
+
+    Args:
+        engine: What would have run.
+        config: Its declaration.
+    """
+
+    def __init__(self, engine: Engine, config: PipelineConfig[T]) -> None:
+        super().__init__(engine, str(config))
+        self._config = config
+
+    def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
+        """Do nothing."""
+
+    def stop(self, *, timeout: float | None = None) -> None:
+        """Do nothing."""
+
+    def get_item(self, *, timeout: float | None = None) -> T:
+        """Profile the pipeline and end the process.
+
+        Raises:
+            SystemExit: With the status 0.
+        """
+        check_timeout("timeout", timeout)
+        self._diagnose()
+
+    def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
+        """Return an iterator whose first ``next`` does as `get_item`."""
+        return _DiagnosisIterator(self, check_timeout("timeout", timeout))
+
+    def _diagnose(self) -> NoReturn:
+        profile_pipeline(self._config, _config.diagnostic_mode_num_sources(), callback=_report)
+        raise SystemExit(0)
+
+
+def _report(result: ProfileResult) -> None:
+    # It is all that this process is for, so it must not depend on how logging was set up.
+    if not logging.getLogger("spdl.pipeline").isEnabledFor(logging.INFO):
+        sys.stderr.write(f"{result}\n")
+    callback = _config.get_default_profile_callback()
+    if callback is not None:
+        callback(result)
+
+
+class _DiagnosisIterator(PipelineIterator[Any]):
+    """Reads from a `Diagnosis`."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self._pipeline.get_item()
