@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import BrokenExecutor
@@ -212,6 +214,23 @@ def test_stopping_cancels_what_has_not_begun() -> None:
             pipeline.stop(timeout=0.05)
         release.set()
         pipeline.stop()
+
+
+@pytest.mark.parametrize("imports", ["PriorityThreadPoolExecutor", "PriorityProcessPoolExecutor", "*"])
+@pytest.mark.parametrize("kind", ["PriorityThreadPoolExecutor", "PriorityProcessPoolExecutor"])
+def test_a_pipeline_that_nobody_stops_ends_quietly_with_the_interpreter(kind: str, imports: str) -> None:
+    """In whatever order the modules were imported: concurrent.futures ends its pools in that order."""
+    code = f"""if True:
+        import itertools
+        from spdl.pipeline import {imports}
+        from spdl.pipeline import PipelineBuilder, {kind}
+        executor = {kind}(1).get_executor()
+        stages = PipelineBuilder().add_source(itertools.count()).pipe(abs, executor=executor, concurrency=2)
+        pipeline = stages.add_sink().build(num_threads=1)
+        print([item for item, _ in zip(pipeline, range(5))])
+    """
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=30)
+    assert (run.stdout, run.stderr) == ("[0, 1, 2, 3, 4]\n", "")
 
 
 @BOTH

@@ -65,10 +65,13 @@ class Dispatcher:
         self.broken: BrokenExecutor | None = None
 
     def _open(self) -> Executor:
-        self._executor = executor = self._make_executor()
-        self._finalizer = weakref.finalize(self, _end, executor)
-        self._finalizer.atexit = False
-        return executor
+        with self._lock:
+            if self._executor is None:
+                self._executor = self._make_executor()
+                self._finalizer = weakref.finalize(self, _end, self._executor)
+                self._finalizer.atexit = False
+                _finish_before(type(self._executor))
+            return self._executor
 
     def submit(
         self, priority: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -98,7 +101,7 @@ class Dispatcher:
                 continue
             _finish_before_multiprocessing()
             try:
-                result = (self._executor or self._open()).submit(call.function, *call.args, **call.kwargs)
+                result = self._open().submit(call.function, *call.args, **call.kwargs)
             except BaseException as error:  # noqa: BLE001 - it is broken, or the interpreter exits: the caller is told.
                 if isinstance(error, BrokenExecutor):
                     self._break(error)
@@ -192,6 +195,7 @@ def _copy(error: BrokenExecutor) -> BrokenExecutor:
 _DISPATCHERS: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
 # Threads that end the processes of pools which nobody holds any more.
 _ENDING: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_PRECEDED: set[type[Executor]] = set()
 _LEFT_BEHIND: list[Executor | None] = []
 _exiting = False
 _hooked_process = 0
@@ -211,6 +215,19 @@ def _finish_all() -> None:
     _exiting = True
     for dispatcher in list(_DISPATCHERS):
         dispatcher.wait_until_idle()
+
+
+def _finish_before(kind: type[Executor]) -> None:
+    """See to the exit of the interpreter.
+
+    Hooks of `atexit` come too late: concurrent.futures, which has hooks of another list, takes no calls by then. The
+    last one of that list is called first, so ours must come after that of the executor's module.
+    """
+    if kind not in _PRECEDED:
+        _PRECEDED.add(kind)
+        # During the exit nothing can be registered, or submitted, any more.
+        with contextlib.suppress(RuntimeError):
+            threading._register_atexit(_finish_all)  # type: ignore[attr-defined] # noqa: SLF001
 
 
 def _shut_down_all() -> None:
@@ -238,9 +255,5 @@ def _abandon_all() -> None:
         dispatcher.abandon()
 
 
-# Hooks of `atexit` come too late: concurrent.futures, whose own were registered before, takes no calls by then. If it
-# is registered during the exit, nothing can be submitted any more.
-with contextlib.suppress(RuntimeError):
-    threading._register_atexit(_finish_all)  # type: ignore[attr-defined] # noqa: SLF001
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
