@@ -89,6 +89,23 @@ class TestPasses:
         time.sleep(0.1)
         assert [i for _, i, _ in begun] == [1, 2, 3, 4]
 
+    def test_leaving_it_at_once_closes_it_too(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        items = iterate_in_subprocess(Logged(log, 1000))
+        for _ in range(30):
+            iter(items)
+        assert list(items) == list(range(1000))
+        for _ in range(30):
+            iter(items)
+
+        def left_open() -> int:
+            lines = log.read_text().splitlines()
+            return lines.count("0") - lines.count("closed")
+
+        assert wait_until(lambda: not left_open())
+        time.sleep(0.1)
+        assert not left_open()
+
     def test_many_begun_and_never_read(self) -> None:
         items = iterate_in_subprocess(Numbers(100))
         for _ in range(50):

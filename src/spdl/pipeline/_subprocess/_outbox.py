@@ -47,7 +47,8 @@ class Outbox:
         # How many passes were begun and how many asked for: the number of a pass tells its messages from older ones.
         self._number = 0
         self._asked = 0
-        self._stopped = False
+        # Whether the parent has not left the latest one that it asked for.
+        self._wanted = False
         self._credits = 0
 
     def await_pass(self) -> None:
@@ -59,7 +60,6 @@ class Outbox:
         while self._asked == self._number:
             self._take_orders()
         self._number = self._asked
-        self._stopped = False
         self._credits = self._buffer_size
         self._places.reset()
 
@@ -71,7 +71,10 @@ class Outbox:
         """
         while self._poll.poll(0):
             self._take_orders()
-        return not self._stopped
+        return self._goes_on()
+
+    def _goes_on(self) -> bool:
+        return self._wanted and self._asked == self._number
 
     def send_item(self, item: object) -> bool:
         """Send an item of the pass once the parent has taken enough; return whether it still wants it.
@@ -80,10 +83,10 @@ class Outbox:
             Dismissed: If it wants nothing any more.
             Exception: What pickling raises. Nothing was sent then.
         """
-        while not self._credits and not self._stopped:
+        while not self._credits:
+            if not self._goes_on():
+                return False
             self._take_orders()
-        if self._stopped:
-            return False
         try:
             self._pickler.pickle(item)
             self._post(Kind.ITEM, self._pickler.pieces, self._pickler.buffers)
@@ -130,9 +133,9 @@ class Outbox:
         for order in orders:
             if order == Order.ITERATE[0]:
                 self._asked += 1
-                self._stopped = True
+                self._wanted = True
             elif order == Order.STOP[0]:
-                self._stopped = True
+                self._wanted = False
             elif self._asked == self._number:
                 self._credits += self._step
                 self._places.give_back(self._step)
