@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -27,11 +28,20 @@ from tests.pipeline.subprocess.work import (
 )
 from tests.pipeline.support import wait_until
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline, run_pipeline_in_subprocess
+from spdl.pipeline import (
+    AsyncQueue,
+    BackgroundTask,
+    PipelineBuilder,
+    PipelineFailure,
+    StageInfo,
+    TaskHook,
+    build_pipeline,
+    run_pipeline_in_subprocess,
+)
 from spdl.pipeline.defs import Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -131,6 +141,18 @@ class TestArguments:
         with pytest.raises(PipelineFailure):
             list(run_pipeline_in_subprocess(config, num_threads=1, max_failures=0))
 
+    def test_hooks_queues_and_tasks_are_made_there(self, method: str) -> None:
+        items = run_pipeline_in_subprocess(
+            config_of(range(10), tell_surroundings),
+            num_threads=1,
+            task_hook_factory=make_hooks,
+            queue_class=NotingQueue,
+            background_tasks=[NotingTask],
+            mp_context=method,
+        )
+        assert list(items)[-1] == {"hook", "queue", "task"}
+        assert not SURROUNDINGS
+
     def test_others_reach_the_process(self) -> None:
         items = run_pipeline_in_subprocess(
             config_of([1], tell_noted),
@@ -154,6 +176,36 @@ class TestArguments:
     def test_op_that_cannot_be_pickled(self) -> None:
         with pytest.raises((TypeError, AttributeError), match="pickle"):
             run_pipeline_in_subprocess(config_of([1], lambda x: x), num_threads=1, mp_context="spawn")
+
+
+SURROUNDINGS: set[str] = set()
+
+
+class NotingHook(TaskHook):
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        SURROUNDINGS.add("hook")
+        yield
+
+
+class NotingQueue(AsyncQueue[Any]):
+    async def put(self, item: Any) -> None:
+        SURROUNDINGS.add("queue")
+        await super().put(item)
+
+
+class NotingTask(BackgroundTask):
+    async def run(self) -> None:
+        SURROUNDINGS.add("task")
+
+
+def make_hooks(info: StageInfo) -> list[TaskHook]:
+    return [NotingHook()]
+
+
+def tell_surroundings(_: int) -> set[str]:
+    time.sleep(0.01)
+    return set(SURROUNDINGS)
 
 
 class TestFailures:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._background._task import BackgroundTaskFactory
     from spdl.pipeline._policy import MaxFailures
+    from spdl.pipeline._surroundings import QueueClass, TaskHookFactory
 
     from ._iterable import SubprocessIterable
 
@@ -35,8 +36,8 @@ def run_pipeline_in_subprocess(
     num_threads: int | None = None,
     max_failures: MaxFailures = -1,
     report_stats_interval: float = -1,
-    queue_class: None = None,
-    task_hook_factory: None = None,
+    queue_class: QueueClass | None = None,
+    task_hook_factory: TaskHookFactory | None = None,
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
     **kwargs: Any,
@@ -51,7 +52,8 @@ def run_pipeline_in_subprocess(
     those of `random`, of numpy's functions and of torch on the CPU, where the libraries have been imported.
 
     Thread and process pools of the standard library that stages were given are made anew there, with the same
-    arguments. Other executors go there as they are; unless the process is forked, they must be picklable.
+    arguments. Other executors go there as they are; unless the process is forked, they must be picklable. The defaults
+    of `spdl.pipeline.config` go there only if it is forked: an initializer can set them.
 
     Args:
         config_or_builder: What `PipelineBuilder.get_config` returns. A builder works, with a UserWarning. Unless the
