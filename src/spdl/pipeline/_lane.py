@@ -32,10 +32,6 @@ def _close(deferred: Deferred) -> None:
         deferred.close()
 
 
-def _closer(deferred: Deferred) -> Callable[[object], None]:
-    return lambda _task: _close(deferred)
-
-
 class Lane:
     """One event loop in a thread of its own, started only when the graph needs it.
 
@@ -128,8 +124,9 @@ class Lane:
                     source.wants_room = False
             self._serve()
         for arrival in arrivals:
-            # A task that is cancelled before its first step drops the coroutine it was given.
-            self._spawn(run_deferred(*arrival)).add_done_callback(_closer(arrival[2]))
+            # Nothing cancels the task before its first step, which would leave the coroutine neither run nor closed:
+            # tasks are cancelled when the loop has seen the end, and then it does not come here any more.
+            self._spawn(run_deferred(*arrival))
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
