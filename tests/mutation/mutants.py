@@ -71,8 +71,8 @@ _WAKE_UPS = (
     Mutant(
         "room made in the sink wakes no worker",
         "_engine.py",
-        "try:\n            self.progressed()",
-        "try:\n            pass",
+        "            self.sink.full = False\n            self.progressed()",
+        "            self.sink.full = False",
         ("test_function_node.py::TestFunctions::test_no_stage_at_all",),
     ),
     Mutant(
@@ -159,6 +159,48 @@ _WAKE_UPS = (
         "            pass",
         ("test_process_pool_node.py",),
     ),
+    Mutant(
+        "the event loop learns nothing of a slot that a generator from a coroutine leaves",
+        "_async_node.py",
+        "        if node.on_loop and node.queue and engine.lane is not None:",
+        "        if False:",
+        ("test_async_node.py::test_what_waits_behind_a_generator_from_a_coroutine_is_served",),
+    ),
+    Mutant(
+        "what came back from a process is lost",
+        "_process_pool_node.py",
+        "            self.returned.append(returned)\n            self.engine.has_work(self)",
+        "            pass",
+        ("test_process_pool_node.py::TestHandOvers",),
+    ),
+    Mutant(
+        "what workers did for the event loop is not delivered",
+        "_hooks/_errands.py",
+        "            engine.lane.post(self._deliver)",
+        "            pass",
+        ("hooks/test_task_hook.py",),
+    ),
+    Mutant(
+        "what workers did for the event loop is delivered once only",
+        "_hooks/_errands.py",
+        "            self.posted = False",
+        "            pass",
+        ("hooks/test_task_hook.py",),
+    ),
+    Mutant(
+        "room made behind a queue of the user's is told to nobody",
+        "_queues/_conveyor_node.py",
+        "        self.engine.made_room(self.feeders[index])\n        self.engine.concluded()",
+        "        pass",
+        ("queues/test_async_queue.py",),
+    ),
+    Mutant(
+        "a merge of the user's is not told that a branch has ended",
+        "_engine.py",
+        "                if self.lane is not None:\n                    # Merges of",
+        "                if False:\n                    # Merges of",
+        ("queues/test_merge_op.py",),
+    ),
 )
 
 _LOOKS_WITHOUT_THE_LOCK = (
@@ -197,6 +239,13 @@ _LOOKS_WITHOUT_THE_LOCK = (
         "                if False:",
         ("test_wake_ups.py::TestReaders",),
     ),
+    Mutant(
+        "an interrupt while room in the sink is told leaves nobody told",
+        "_engine.py",
+        "            self.sink.full = True\n            raise",
+        "            raise",
+        ("test_fault_sections.py::test_an_interrupt_between_any_two_lines_of_the_consumers",),
+    ),
 )
 
 _ORDER = (
@@ -205,14 +254,14 @@ _ORDER = (
         "_worker.py",
         "                    and not following.queue\n",
         "",
-        ("test_worker.py::test_stages_of_one_slot_keep_the_order",),
+        ("test_worker.py::test_a_carried_item_goes_behind_those_that_wait",),
     ),
     Mutant(
         "a pulled item overtakes those that wait",
         "_worker.py",
         "            and not first.queue\n",
         "",
-        ("test_worker.py::test_stages_of_one_slot_keep_the_order",),
+        ("test_worker.py::test_a_pulled_item_goes_behind_those_that_wait",),
     ),
     Mutant(
         "a carried result leaves before those of earlier tickets",
@@ -311,6 +360,20 @@ _ORDER = (
         "any(share.pending for share in head[1])",
         "all(share.pending for share in head[1])",
         ("test_graphs.py::TestBatchedVariants",),
+    ),
+    Mutant(
+        "a carried item enters an ordered stage however much waits for an earlier one",
+        "_worker.py",
+        "                    and (following.order is None or following.order.has_place(following.limit))\n",
+        "",
+        ("test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+    ),
+    Mutant(
+        "a pulled item enters an ordered stage however much waits for an earlier one",
+        "_worker.py",
+        "            and (first.order is None or first.order.has_place(first.limit))\n",
+        "",
+        ("test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
     ),
 )
 
@@ -427,6 +490,55 @@ _COUNTS = (
         "        node.limit = node.slots = max(limit, node.limit)",
         ("test_set_concurrency.py::TestSetConcurrency::test_more_and_less",),
     ),
+    Mutant(
+        "a batcher takes the last item of a batch on its way",
+        "_aggregate_node.py",
+        "        if self.cancelled or len(self.batch) + 1 == self.n:\n            return False",
+        "        if self.cancelled:\n            return False",
+        ("test_aggregate_node.py::TestAggregates::test_batches",),
+    ),
+    Mutant(
+        "workers submit a call to a pool that is to run one yet",
+        "_thread_pool_node.py",
+        "return not self.coming and super().ready()",
+        "return super().ready()",
+        ("test_thread_pool_node.py::test_one_call_waits_in_a_busy_executor",),
+    ),
+    Mutant(
+        "no call is submitted to a pool while one runs",
+        "_thread_pool_node.py",
+        "return not self.coming and super().ready()",
+        "return not self.futures and super().ready()",
+        ("test_thread_pool_node.py::test_no_op_waits_for_another",),
+    ),
+    Mutant(
+        "a hand-over to a process that came back counts as under way",
+        "_process_pool_node.py",
+        "        self.handed_over -= 1\n        if watch is not None",
+        "        if watch is not None",
+        ("test_process_pool_node.py::TestHandOvers",),
+    ),
+    Mutant(
+        "a hand-over to a process does not count as under way",
+        "_process_pool_node.py",
+        "        self.handed_over += 1",
+        "        pass",
+        ("test_process_pool_node.py::TestHandOvers::test_short_ops_share_one",),
+    ),
+    Mutant(
+        "a hand-over of which nothing could be sent counts as under way",
+        "_process_pool_node.py",
+        "            engine.lock.acquire()\n            self.handed_over -= 1",
+        "            engine.lock.acquire()",
+        ("test_process_pool_node.py::TestFailures::test_items_that_cannot_be_sent_hold_nothing_up",),
+    ),
+    Mutant(
+        "the source fills the queue of a stage on the event loop without bound",
+        "_node.py",
+        "        return len(self.queue) < places",
+        "        return True",
+        ("test_bounds.py::TestLiveItems::test_one_stage",),
+    ),
 )
 
 _FLOW = (
@@ -486,6 +598,27 @@ _FLOW = (
         "            pass",
         ("test_graphs.py::TestBatchedVariants::test_nothing_stays_in_flight",),
     ),
+    Mutant(
+        "a queue of the user's that loses an item is not found out",
+        "_queues/_queue_node.py",
+        "        if lost and not self.cancelled:",
+        "        if False:",
+        ("queues/test_async_queue.py::TestFaults::test_a_queue_that_loses_or_doubles_an_item_is_named",),
+    ),
+    Mutant(
+        "what a queue of the user's wraps is taken for something new",
+        "_queues/_manifest.py",
+        "next(iter(self._inside), None)",
+        "None",
+        ("queues/test_async_queue.py::TestFaults::test_a_queue_may_wrap_its_items",),
+    ),
+    Mutant(
+        "a queue of the user's counts as empty while it holds items",
+        "_queues/_conveyor_node.py",
+        "        return self.over",
+        "        return True",
+        ("queues/test_async_queue.py::test_nothing_is_lost",),
+    ),
 )
 
 _FAILURES = (
@@ -513,7 +646,7 @@ _FAILURES = (
     Mutant(
         "a source that blocks holds back a failure",
         "_source.py",
-        " and (not self.pulling or bool(self.engine.failures))",
+        " or self.unwanted or bool(self.engine.failures)",
         " and not self.pulling",
         ("test_function_node.py::TestFailures::test_a_failure_ends_the_pipeline_though_the_source_blocks",),
     ),
@@ -594,6 +727,20 @@ _FAILURES = (
         "    def _fall_due(self) -> None:\n        pass",
         ("test_overtime.py",),
     ),
+    Mutant(
+        "a source that nobody wants any more is waited for",
+        "_source.py",
+        " or self.unwanted or bool",
+        " or bool",
+        ("queues/test_merge_op.py",),
+    ),
+    Mutant(
+        "a source that gives nothing on its second pass gives nothing for ever",
+        "_source.py",
+        "        if self.iterator is self.iterable and self.position == self.pass_began_at:",
+        "        if False:",
+        ("test_epochs.py::test_an_iterator_that_does_not_start_anew_fails_at_its_second_pass",),
+    ),
 )
 
 _THE_END = (
@@ -667,6 +814,41 @@ _THE_END = (
         "        pass",
         ("test_faults.py::TestTheRest::test_a_forked_child_gets_nothing_that_the_parent_delivers",),
     ),
+    Mutant(
+        "the context managers around a stage's life are not left when it ends",
+        "_lane.py",
+        "self._leaving.append(self._loop.create_task(life.leave()))",
+        "pass",
+        ("hooks/test_task_hook.py",),
+    ),
+    Mutant(
+        "the context managers around a stage's life are not left at a stop",
+        "_lane.py",
+        "for life in engine.lives if not life.leaving]",
+        "for life in ()]",
+        ("hooks/test_task_hook.py::TestTheEnd::test_stop_leaves_the_stage_hooks",),
+    ),
+    Mutant(
+        "the pipeline ends before the context managers around its stages' lives are left",
+        "_engine.py",
+        "            if any(not life.ended for life in self.lives):",
+        "            if False:",
+        ("hooks/test_task_hook.py::TestFaults::test_a_stage_hook_that_raises_fails_the_pipeline",),
+    ),
+    Mutant(
+        "a coroutine that appears after the end is neither run nor closed",
+        "_lane.py",
+        "        if self._ended:\n            _close(deferred)\n            return",
+        "        if self._ended:\n            return",
+        ("test_wake_ups.py::TestWorkers::test_a_coroutine_that_appears_when_the_loop_has_ended",),
+    ),
+    Mutant(
+        "a coroutine that appears at the end is neither run nor closed",
+        "_lane.py",
+        "            _close(arrival[2])",
+        "            pass",
+        ("test_wake_ups.py::TestWorkers::test_a_stop_before_the_first_coroutine_appears",),
+    ),
 )
 
 _STATISTICS = (
@@ -685,11 +867,11 @@ _STATISTICS = (
         ("test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
     ),
     Mutant(
-        "a free slot with nothing to do is booked nowhere",
+        "a slot that a worker left with nothing to do is booked nowhere",
         "_worker.py",
         "                node.waiting_since = end",
         "                pass",
-        ("test_statistics.py::test_generators_count_items_and_results_apart",),
+        ("test_statistics.py::test_a_slot_without_an_item_is_starved",),
     ),
     Mutant(
         "the wait for the lock counts as an op's time",
@@ -697,6 +879,13 @@ _STATISTICS = (
         "node.busy_seconds += end - begin\n            if sampled",
         "node.busy_seconds += perf_counter() - begin\n            if sampled",
         ("test_worker.py::test_the_wait_for_the_lock_is_no_time_of_the_ops",),
+    ),
+    Mutant(
+        "a slot that was left with nothing to do is booked nowhere",
+        "_node.py",
+        "            self.waiting_for = STARVED\n            self.waiting_since = perf_counter()",
+        "            pass",
+        ("test_statistics.py::test_a_slot_without_an_item_is_starved",),
     ),
 )
 

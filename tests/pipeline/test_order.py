@@ -67,7 +67,8 @@ class TestOrder:
             gate.set()
             assert list(pipeline.get_iterator(timeout=10)) == [*range(20), *range(20)]
 
-    def test_a_slow_item_holds_back_no_more_than_said(self) -> None:
+    @pytest.mark.parametrize("before", [0, 1])
+    def test_a_slow_item_holds_back_no_more_than_said(self, before: int) -> None:
         gate = threading.Event()
         started: list[int] = []
 
@@ -77,14 +78,14 @@ class TestOrder:
                 gate.wait(10)
             return x
 
-        builder = source(range(100)).pipe(op, concurrency=4, output_order="input").add_sink(100)
-        pipeline = builder.build(num_threads=4)
+        builder = source(range(100))
+        for _ in range(before):
+            builder.pipe(lambda x: x)
+        pipeline = builder.pipe(op, concurrency=4, output_order="input").add_sink(100).build(num_threads=4)
         with pipeline.auto_stop():
-            deadline = time.monotonic() + 5
-            while pipeline.statistics().stages[1].held_seconds == 0 and time.monotonic() < deadline:
-                time.sleep(0.001)
+            assert wait_until(lambda: pipeline.statistics().stages[1 + before].held_seconds > 0)
             time.sleep(0.02)
             assert len(started) == 4 + 2
             gate.set()
-            assert list(pipeline) == list(range(100))
-        assert pipeline.statistics().stages[1].held_seconds > 0.01
+            assert list(pipeline.get_iterator(timeout=10)) == list(range(100))
+        assert pipeline.statistics().stages[1 + before].held_seconds > 0.01

@@ -206,6 +206,14 @@ class TestFailures:
         assert got == [0, 2]
         assert message in failed.error
 
+    def test_items_that_cannot_be_sent_hold_nothing_up(self, pool: ProcessPoolExecutor) -> None:
+        # More of them than hand-overs that may be under way.
+        items = [*(Sealed() for _ in range(20)), *range(9)]
+        stage = source(items).pipe(same, executor=pool, concurrency=2, output_order="input")
+        with stage.add_sink(2).build(num_threads=2).auto_stop() as pipeline:
+            assert list(pipeline.get_iterator(timeout=20)) == list(range(9))
+        assert len(pipeline.failures()) == 20
+
     def test_an_op_that_cannot_be_sent_is_told_at_the_start(self, pool: ProcessPoolExecutor) -> None:
         pipeline = source(range(3)).pipe(lambda x: x, name="mine", executor=pool).add_sink(1).build(num_threads=1)
         with pytest.raises(TypeError, match=r"Stage .*mine.*: the op cannot be sent .*top level of a module"):

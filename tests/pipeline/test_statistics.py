@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,6 +111,54 @@ def test_busy_time_is_that_of_the_op_alone() -> None:
     # The second stage has one slot: it works, or it waits.
     assert second.starved_seconds + second.busy_seconds <= statistics.elapsed * 1.01
     assert second.starved_seconds > 0
+
+
+@pytest.mark.parametrize("kind", ["function", "ordered", "generator", "async", "executor"])
+def test_a_slot_without_an_item_is_starved(kind: str) -> None:
+    more, begun, held = threading.Event(), threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 0
+        assert more.wait(20)
+        yield 1
+
+    def op(x: int) -> int:
+        if x:
+            begun.set()
+            assert held.wait(20)
+        return x
+
+    def generator(x: int) -> Iterator[int]:
+        yield op(x)
+
+    async def coroutine(x: int) -> int:
+        if x:
+            begun.set()
+            await asyncio.to_thread(held.wait, 20)
+        return x
+
+    with ThreadPoolExecutor(1) as pool:
+        arguments: dict[str, Any] = {"ordered": {"output_order": "input"}, "executor": {"executor": pool}}
+        function = {"generator": generator, "async": coroutine}.get(kind, op)
+        builder = source(items()).pipe(function, **arguments.get(kind, {})).add_sink(3)
+        with builder.build(num_threads=1).auto_stop() as pipeline:
+
+            def stage() -> StageStatistics:
+                return pipeline.statistics().stages[1]
+
+            assert pipeline.get_item(timeout=10) == 0
+            assert wait_until(lambda: not stage().running)
+            before = stage().starved_seconds
+            time.sleep(0.1)
+            assert stage().starved_seconds - before >= 0.05
+            more.set()
+            assert begun.wait(10)
+            # The slot is taken.
+            before = stage().starved_seconds
+            time.sleep(0.05)
+            assert stage().starved_seconds == before
+            held.set()
+            assert pipeline.get_item(timeout=10) == 1
 
 
 def test_cpu_time_of_ops_long_and_short() -> None:

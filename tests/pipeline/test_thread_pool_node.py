@@ -60,6 +60,20 @@ def test_short_ops_share_a_submission() -> None:
         assert executor.submitted < 1_500
 
 
+def test_one_call_waits_in_a_busy_executor() -> None:
+    busy = threading.Event()
+    with Counting(1) as executor:
+        executor.submit(busy.wait, 20)
+        pipeline = source(range(40)).pipe(str, executor=executor, concurrency=4).add_sink(40).build(num_threads=2)
+        with pipeline.auto_stop():
+            # As many items wait as have a place, and the workers have nothing to do.
+            assert wait_until(lambda: pipeline.statistics().stages[1].queue_size == 4 + 2)
+            assert wait_until(lambda: len(pipeline._engine.idle) == 3)
+            assert executor.submitted == 2
+            busy.set()
+            assert sorted(pipeline.get_iterator(timeout=20)) == sorted(map(str, range(40)))
+
+
 def test_no_op_waits_for_another() -> None:
     everyone = threading.Barrier(4)
 

@@ -14,7 +14,7 @@ from tests.pipeline.support import run, source, wait_until
 from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def test_nobody_is_overtaken_by_more_than_what_is_in_flight() -> None:
@@ -41,6 +41,71 @@ def test_stages_of_one_slot_keep_the_order() -> None:
         assert run(builder, num_threads=4, sink=100) == list(range(5000))
     finally:
         sys.setswitchinterval(before)
+
+
+def test_a_carried_item_goes_behind_those_that_wait() -> None:
+    begun = {(stage, x): threading.Event() for stage in range(3) for x in range(3)}
+    go = {(stage, x): threading.Event() for stage in range(3) for x in range(3)}
+    held = [(1, 0), (0, 2), (2, 0)]
+
+    def op(stage: int) -> Callable[[int], int]:
+        def work(x: int) -> int:
+            begun[stage, x].set()
+            assert (stage, x) not in held or go[stage, x].wait(20)
+            return x
+
+        return work
+
+    builder = source(range(3)).pipe(op(0)).pipe(op(1)).pipe(op(2))
+    with builder.add_sink(3).build(num_threads=2).auto_stop() as pipeline:
+        # Item 1 waits in front of the second stage, in which item 0 is; item 2 is on its way there.
+        assert begun[1, 0].wait(10)
+        assert begun[0, 2].wait(10)
+        # The slot becomes free and no thread is left to run item 1.
+        go[1, 0].set()
+        assert begun[2, 0].wait(10)
+        # It is free when item 2 arrives.
+        go[0, 2].set()
+        assert begun[1, 2].wait(10) or begun[1, 1].wait(10)
+        go[2, 0].set()
+        assert list(pipeline.get_iterator(timeout=10)) == [0, 1, 2]
+
+
+def test_a_pulled_item_goes_behind_those_that_wait() -> None:
+    pulling, more, passed, go, leave = (threading.Event() for _ in range(5))
+    order: list[int] = []
+
+    def items() -> Iterator[int]:
+        yield 0
+        yield 1
+        pulling.set()
+        assert more.wait(20)
+        yield 2
+
+    def first(x: int) -> int:
+        order.append(x)
+        assert x or go.wait(20)
+        return x
+
+    def second(x: int) -> int:
+        passed.set()
+        assert leave.wait(20)
+        return x
+
+    with source(items()).pipe(first).pipe(second).add_sink(3).build(num_threads=2).auto_stop() as pipeline:
+        engine = pipeline._engine
+        assert pulling.wait(10)
+        assert wait_until(lambda: order and len(engine.idle) == 1 and not engine.waking)
+        # The third worker is on its way, and the scheduler takes its time.
+        with engine.lock:
+            engine.waking = True
+        go.set()
+        assert passed.wait(10)
+        # The first stage is free, and item 1 waits in front of it.
+        more.set()
+        assert wait_until(lambda: len(order) > 1)
+        leave.set()
+        assert list(pipeline.get_iterator(timeout=10)) == order == [0, 1, 2]
 
 
 def test_no_stage_exceeds_its_limit() -> None:
