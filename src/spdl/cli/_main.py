@@ -67,6 +67,10 @@ def _run(options: argparse.Namespace) -> int:
         from spdl.cli._demo import demo  # noqa: PLC0415
 
         return demo(options)
+    if options.command == "profile":
+        from spdl.cli._profile import profile  # noqa: PLC0415
+
+        return profile(options)
     from spdl.cli._bench_images import bench_images  # noqa: PLC0415
 
     return bench_images(options.folder, options)
@@ -92,6 +96,26 @@ def _parser() -> argparse.ArgumentParser:
         parents=[_job_options()],
     )
     images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
+
+    profile = commands.add_parser(
+        "profile",
+        help="measure each stage of your own pipeline alone",
+        description="Measure each stage of a pipeline alone at several concurrencies, say which stages hold the GIL,"
+        " and recommend a concurrency for each.",
+    )
+    profile.add_argument(
+        "subject",
+        metavar="MODULE:NAME",
+        help="a PipelineBuilder or PipelineConfig, or a function that returns one, in a module of this folder or an"
+        " installed one",
+    )
+    profile.add_argument(
+        "--num-inputs",
+        type=_count,
+        default=1000,
+        metavar="N",
+        help="items read from the source; so many and their results are held in memory (default: %(default)s)",
+    )
     return parser
 
 

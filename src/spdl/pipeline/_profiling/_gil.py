@@ -20,7 +20,11 @@ _GAINS = 1.5
 # So many cores would be in use by the ops that are looked at together, if they never held each other up.
 _ENOUGH_CORES = 3
 # How far from one runnable thread to all of them.
-_HOLDS, _RELEASES = 1 / 3, 2 / 3
+_HOLDS, _RELEASES = 0.3, 0.6
+# If even the ops that run one by one must wait for a core so much of the time, the machine is busy with other work.
+_BUSY = 0.25
+# Ops that use more of their time than this as CPU time do nothing else.
+_COMPUTES = 0.8
 # No ops that hold the GIL use so many cores.
 _SEVERAL_CORES = 1.4
 
@@ -35,11 +39,22 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     if share < _WAITS:
         return "waits" if max(map(_rate, together)) >= _GAINS * _rate(alone) else "takes turns"
     enough = next((it for it in together if it.concurrency * share >= _ENOUGH_CORES), together[-1])
-    if enough.num_runnable is None:
+    if enough.num_runnable is None or alone.num_runnable is None:
         cores = max(it.cpu_seconds / it.seconds if it.seconds > 0 else 0.0 for it in together)
         return "releases" if cores >= _SEVERAL_CORES else "unknown"
-    way = (enough.num_runnable - 1) / (max(_ENOUGH_CORES, enough.concurrency * share) - 1)
-    return "holds" if way < _HOLDS else "releases" if way > _RELEASES else "partly"
+    # More than one even where ops run one by one: the engine's own threads, which wait for a core, too.
+    least = max(1.0, alone.num_runnable)
+    way = (enough.num_runnable - least) / (max(_ENOUGH_CORES, enough.concurrency * share) - 1)
+    if way < _HOLDS:
+        return "holds"
+    # There, a thread that holds the GIL may wait for a core and all others for it; and all that wakes up waits.
+    if _is_busy(alone) and (way < _RELEASES or share < _COMPUTES):
+        return "unknown"
+    return "releases" if way >= _RELEASES else "partly"
+
+
+def _is_busy(alone: ProfileStats) -> bool:
+    return (alone.num_waiting or 0.0) > _BUSY * (alone.num_runnable or 1.0)
 
 
 def cpu_share(alone: ProfileStats) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ._gil import GilUse, gil_use
+from ._gil import GilUse, cpu_share, gil_use
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,17 +77,27 @@ class ProfileResult:
         * ``"waits"``: they hardly compute, and more of them at once wait at the same time.
         * ``"takes turns"``: they hardly compute, yet more at once get no more done: a lock, a single connection, a
           device at its limit, or native code that waits without releasing the GIL.
-        * ``"unknown"``: it cannot be told, as for stages that were measured at one concurrency only.
+        * ``"unknown"``: it cannot be told, since the machine was too busy with other work, or the stage was measured at
+          one concurrency only.
 
-        The rule: at a concurrency of 1, ops that use less than a fifth of their time (that for which they waited for a
-        core left out) as CPU time wait; they take turns if no concurrency gives 1.5 times the results. Of the others,
-        so many are looked at together that three cores would be in use if they never held each other up, four of those
-        that do nothing but compute. If they hold the GIL, about one thread at a time can use a core; if they release
-        it, about all of them do, or wait for a core of a machine that has not enough. Below a third of the way from
-        the one to the other they hold it, above two thirds they release it. Where the system does not tell how long
-        threads waited for cores, ops that use 1.4 cores release it, and of others it is unknown.
+        The rule: ops whose `cpu_share` is less than a fifth wait; they take turns if no concurrency gives 1.5 times the
+        results. Of the others, so many are looked at together that three cores would be in use if they never held each
+        other up: four of those that do nothing but compute. If they hold the GIL, about one thread at a time can use a
+        core. If they release it, about all of them do, or wait for a core where there are not enough. Below 0.3 of the
+        way from the one to the other they hold it, from 0.6 on they release it. On a machine that is busy with other
+        work (even one op at a time waits for a core for a quarter of the time) only the clear cases are told: up to
+        0.3, and from 0.6 on for ops that do nothing but compute; the others are unknown. Where the system does not tell
+        how long threads waited for cores, ops that use 1.4 cores release it, and of others it is unknown.
         """
         return gil_use(self.stats)
+
+    @property
+    def cpu_share(self) -> float:
+        """The share of their time that ops compute where they run one by one, 0 to 1: the rest is spent waiting.
+
+        Waiting for a core of a busy machine is left out. 0 if it was not measured at a concurrency of 1.
+        """
+        return next((cpu_share(it) for it in self.stats if it.concurrency == 1), 0.0)
 
     def __str__(self) -> str:
         rates = ", ".join(f"{it.qps:,.1f} at {it.concurrency}" for it in sorted(self.stats, key=_concurrency))
