@@ -32,7 +32,7 @@ MEBIBYTE = 1 << 20
 def run_in_a_group(code: str, *arguments: str) -> list[dict[str, Any]]:
     """Run a program in a process group of its own; it prints one JSON object for each line of output."""
     preamble = """if True:
-        import asyncio, dataclasses, json, os, subprocess, sys, threading, time
+        import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
         from spdl.pipeline import ProcessGroupStatsMonitor, build_pipeline
         from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
         sampled = threading.Event()
@@ -76,14 +76,18 @@ def test_samples_of_an_idle_group() -> None:
 def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
     """Two children that are busy all the time, the second from between two samples."""
     lines = run_in_a_group("""
+        import psutil
         burn = [sys.executable, "-c", "while True: pass"]
         def work():
             children = [subprocess.Popen(burn)]
             sample()
             children.append(subprocess.Popen(burn))
-            time.sleep(0.6)
+            while any(sum(psutil.Process(child.pid).cpu_times()[:2]) < 0.2 for child in children):
+                time.sleep(0.02)
+            # What they use after the last sample is known to nobody but the kernel.
+            for child in children:
+                child.send_signal(signal.SIGSTOP)
             sample()
-            # What they use from here on is known to nobody but the kernel, so that is to be little.
             for child in children:
                 child.kill()
                 child.wait()
