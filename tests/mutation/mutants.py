@@ -188,18 +188,25 @@ _WAKE_UPS = (
         ("hooks/test_task_hook.py",),
     ),
     Mutant(
-        "room made behind a queue of the user's is told to nobody",
+        "room made in front of a queue of the user's wakes no worker",
         "_queues/_conveyor_node.py",
-        "        self.engine.made_room(self.feeders[index])\n        self.engine.concluded()",
+        "        self.engine.concluded()\n        if entry is MARK:",
+        "        if entry is MARK:",
+        ("queues/test_async_queue.py::test_a_queue_may_wait_for_more_before_it_gives_any",),
+    ),
+    Mutant(
+        "room made in front of a queue of the user's does not wake an async source",
+        "_queues/_conveyor_node.py",
+        "        self.engine.made_room(self.feeders[index])",
         "        pass",
-        ("queues/test_async_queue.py",),
+        ("queues/test_async_queue.py::test_a_queue_may_wait_for_more_before_it_gives_any",),
     ),
     Mutant(
         "a merge of the user's is not told that a branch has ended",
         "_engine.py",
         "                if self.lane is not None:\n                    # Merges of",
         "                if False:\n                    # Merges of",
-        ("queues/test_merge_op.py",),
+        ("queues/test_merge_op.py::test_it_is_told_that_a_branch_has_ended_while_nothing_else_happens",),
     ),
 )
 
@@ -637,11 +644,18 @@ _FAILURES = (
         ("test_worker.py::test_a_failure_ends_what_is_upstream",),
     ),
     Mutant(
-        "the sources go on after a failure",
+        "the sources of other branches go on after a failure",
         "_engine.py",
         "            source.end()\n            source.interrupt()",
         "            source.interrupt()",
-        ("test_worker.py::test_a_failure_ends_what_is_upstream",),
+        ("test_graphs.py::TestMerge::test_a_failed_branch_ends_the_others",),
+    ),
+    Mutant(
+        "the sources of what was given up go on",
+        "_engine.py",
+        "                node.end()\n                node.interrupt()",
+        "                node.interrupt()",
+        ("queues/test_merge_op.py::test_it_may_return_early_while_branches_go_on_for_ever",),
     ),
     Mutant(
         "a source that blocks holds back a failure",
@@ -732,7 +746,7 @@ _FAILURES = (
         "_source.py",
         " or self.unwanted or bool",
         " or bool",
-        ("queues/test_merge_op.py",),
+        ("queues/test_merge_op.py::test_it_may_return_early_while_a_branch_blocks",),
     ),
     Mutant(
         "a source that gives nothing on its second pass gives nothing for ever",
@@ -826,14 +840,14 @@ _THE_END = (
         "_lane.py",
         "for life in engine.lives if not life.leaving]",
         "for life in ()]",
-        ("hooks/test_task_hook.py::TestTheEnd::test_stop_leaves_the_stage_hooks",),
+        ("hooks/test_task_hook.py::TestTheEnd::test_stop_leaves_the_stage_hooks_as_their_block_ends",),
     ),
     Mutant(
         "the pipeline ends before the context managers around its stages' lives are left",
         "_engine.py",
         "            if any(not life.ended for life in self.lives):",
         "            if False:",
-        ("hooks/test_task_hook.py::TestFaults::test_a_stage_hook_that_raises_fails_the_pipeline",),
+        ("hooks/test_task_hook.py::TestTheEnd::test_the_pipeline_does_not_end_before_the_stage_hooks_are_left",),
     ),
     Mutant(
         "a coroutine that appears after the end is neither run nor closed",

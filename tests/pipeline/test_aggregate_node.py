@@ -15,8 +15,12 @@ class TestAggregates:
     @pytest.mark.parametrize(
         ("drop_last", "expected"), [(False, [[0, 1, 2], [3, 4, 5], [6]]), (True, [[0, 1, 2], [3, 4, 5]])]
     )
-    def test_batches(self, *, drop_last: bool, expected: list[list[int]]) -> None:
-        assert run(source(range(7)).aggregate(3, drop_last=drop_last), num_threads=1) == expected
+    @pytest.mark.parametrize("before", [0, 1])
+    def test_batches(self, before: int, *, drop_last: bool, expected: list[list[int]]) -> None:
+        builder = source(range(7))
+        for _ in range(before):
+            builder.pipe(lambda x: x)
+        assert run(builder.aggregate(3, drop_last=drop_last), num_threads=1) == expected
 
     def test_what_was_dropped_is_no_longer_in_flight(self) -> None:
         pipeline = source(range(7)).aggregate(3, drop_last=True).add_sink(3).build(num_threads=1)

@@ -346,6 +346,43 @@ class TestTheEnd:
         pipeline.stop()
         assert (lines[0], lines[-1]) == ("enter op", "leave op")
 
+    def test_stop_leaves_the_stage_hooks_as_their_block_ends(self) -> None:
+        left = []
+
+        class Plain(Swallowing):
+            @asynccontextmanager
+            async def stage_hook(self) -> AsyncIterator[None]:
+                # Where a generator is only closed, what is below does not run.
+                yield
+                left.append(self)
+
+        builder = source(iter(int, 1)).pipe(str).add_sink(1)
+        pipeline = builder.build(num_threads=2, task_hook_factory=lambda _: [Plain()])
+        pipeline.start()
+        assert pipeline.get_item(timeout=20) == "0"
+        pipeline.stop()
+        assert len(left) == 1
+
+    def test_the_pipeline_does_not_end_before_the_stage_hooks_are_left(self) -> None:
+        go = threading.Event()
+
+        class Slow(Swallowing):
+            @asynccontextmanager
+            async def stage_hook(self) -> AsyncIterator[None]:
+                yield
+                await asyncio.to_thread(go.wait, 20)
+                raise OSError("no disk")
+
+        pipeline = source([1]).pipe(str).add_sink(3).build(num_threads=1, task_hook_factory=lambda _: [Slow()])
+        assert pipeline.get_item(timeout=20) == "1"
+        with pytest.raises(TimeoutError):
+            pipeline.get_item(timeout=0.2)
+        go.set()
+        # So what is raised there is told.
+        with pytest.raises(PipelineFailure, match="failed"):
+            pipeline.get_item(timeout=20)
+        pipeline.stop()
+
     def test_stop_cancels_a_hook_that_waits(self) -> None:
         seen: list[str] = []
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.pipeline.support import source, twice, twice_async
+from tests.pipeline.support import source, twice, twice_async, wait_until
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, TaskHook, build_pipeline, is_eof, is_epoch_end
 from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
@@ -104,6 +104,40 @@ def test_merges_and_forks_are_carried() -> None:
     assert sorted(x for x in got if isinstance(x, int)) == [0, 2, 10, 12]
     assert sorted(x for batch in got if isinstance(batch, list) for x in batch) == [1, 3, 11, 13]
     assert {"merge", "fork_path0", "fork_path1", "fork_merge", "src[0]", "src[1]", "sink"} < set(log.sizes)
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_queue_may_wait_for_more_before_it_gives_any(kind: str) -> None:
+    go = threading.Event()
+
+    async def items() -> AsyncIterator[int]:
+        for x in range(20):
+            yield x
+
+    class Gathering(AsyncQueue[Any]):
+        def __init__(self, info: StageInfo, *, buffer_size: int) -> None:
+            super().__init__(info, buffer_size=30)
+            self.enough = asyncio.Event()
+
+        async def put(self, item: Any) -> None:
+            if item == 0:
+                await asyncio.to_thread(go.wait, 20)
+            await super().put(item)
+            if is_eof(item) or self.qsize() == 10:
+                self.enough.set()
+
+        async def get(self) -> Any:
+            await self.enough.wait()
+            return await super().get()
+
+    builder = source(range(20) if kind == "sync" else items()).add_sink(30)
+    with builder.build(num_threads=1, queue_class=Gathering).auto_stop() as pipeline:
+        engine = pipeline._engine
+        # The first item is on its way into the queue, and two wait behind it. Only what takes them can move the source.
+        assert wait_until(lambda: len(engine.nodes[0].queue) == 2)
+        assert wait_until(lambda: engine.sources[0].wants_room or len(engine.idle) == len(engine.gates) > 0)
+        go.set()
+        assert list(pipeline.get_iterator(timeout=10)) == list(range(20))
 
 
 @settings(max_examples=25, deadline=None)

@@ -88,6 +88,58 @@ def test_it_may_return_early_while_branches_go_on_for_ever() -> None:
     assert closed.wait(20)
 
 
+def test_it_may_return_early_while_a_branch_blocks() -> None:
+    blocked, end = threading.Event(), threading.Event()
+
+    def blocks() -> Iterator[int]:
+        yield 1
+        blocked.set()
+        assert end.wait(40)
+
+    async def waits(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        await output.put(await inputs[0].get())
+        await asyncio.to_thread(blocked.wait, 20)
+
+    try:
+        with merged(waits, blocks(), [2]).auto_stop() as pipeline:
+            assert list(pipeline.get_iterator(timeout=10)) == [1]
+    finally:
+        end.set()
+
+
+def test_it_is_told_that_a_branch_has_ended_while_nothing_else_happens() -> None:
+    told, go = threading.Event(), threading.Event()
+
+    async def one_after_the_other(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        for queue in inputs:
+            while not is_eof(item := await queue.get()):
+                await output.put(item)
+            told.set()
+
+    def waits() -> Iterator[int]:
+        assert told.wait(20)
+        yield 3
+
+    def drops_the_last(x: int) -> int | None:
+        return x if x == 1 else go.wait(20) and None
+
+    branches: list[PipelineConfig[Any]] = [
+        PipelineConfig(SourceConfig([1, 2]), [Pipe(drops_the_last)], SinkConfig(1)),
+        PipelineConfig(SourceConfig(waits()), [], SinkConfig(1)),
+    ]
+    config: PipelineConfig[Any] = PipelineConfig(Merge(branches, one_after_the_other), [], SinkConfig(3))
+    with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        assert pipeline.get_item(timeout=20) == 1
+        engine = pipeline._engine
+        lane = engine.lane
+        assert lane is not None
+        # The loop has seen the end of the source, and the last item will leave the stage without a result.
+        assert wait_until(lambda: any(each.ended for each in engine.sources) and not lane._woken)
+        go.set()
+        assert told.wait(10)
+        assert list(pipeline.get_iterator(timeout=20)) == [3]
+
+
 def test_it_may_make_new_items_and_drop_some() -> None:
     with merged(pairs, range(5), "abc").auto_stop() as pipeline:
         assert list(pipeline.get_iterator(timeout=20)) == [(0, "a"), (1, "b"), (2, "c")]
