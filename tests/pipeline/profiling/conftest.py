@@ -1,0 +1,11 @@
+"""Short measurements: what is tested here are the rules, which do not depend on how precise the figures are."""
+
+import pytest
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have measurements last a tenth of the time."""
+    monkeypatch.setattr("spdl.pipeline._profiling._feed._LEAST_SECONDS", 0.02)
+    monkeypatch.setattr("spdl.pipeline._profiling._feed.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("spdl.pipeline._profiling._measure.MOST_SECONDS", 0.1)

@@ -1,0 +1,107 @@
+"""Diagnostic mode: pipelines that look like others, and profile instead of running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source
+
+from spdl.pipeline import Pipeline, ProfileResult, config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.usefixtures("short")
+
+
+@pytest.fixture(autouse=True)
+def diagnostic_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPDL_PIPELINE_DIAGNOSTIC_MODE", "1")
+    monkeypatch.setenv("SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS", "12")
+
+
+@pytest.fixture
+def results() -> Iterator[list[ProfileResult]]:
+    found: list[ProfileResult] = []
+    config.set_default_profile_callback(found.append)
+    yield found
+    config.set_default_profile_callback(None)
+
+
+def build(seen: set[int]) -> Pipeline[int]:
+    def op(x: int) -> int:
+        seen.add(x)
+        return x
+
+    return source(range(100)).pipe(op, name="op").add_sink().build(num_threads=1)
+
+
+@pytest.mark.parametrize("read", [lambda it: it.get_item(timeout=1), list, lambda it: next(it.get_iterator())])
+def test_the_first_read_profiles_and_ends_the_process(
+    read: Callable[[Any], Any], results: list[ProfileResult], capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: set[int] = set()
+    pipeline = build(seen)
+    with pipeline.auto_stop():
+        assert not seen
+        with pytest.raises(SystemExit) as exit_:
+            read(pipeline)
+    assert exit_.value.code == 0
+    assert seen == set(range(12))
+    assert [it.name for it in results] == ["op"]
+    assert capsys.readouterr().err == f"{results[0]}\n"
+
+
+def test_what_is_logged_is_not_printed_as_well(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "spdl.pipeline")
+    with pytest.raises(SystemExit):
+        build(set()).get_item()
+    assert len(caplog.records) == 1
+    assert capsys.readouterr().err == ""
+
+
+def test_it_is_a_pipeline_that_does_nothing() -> None:
+    seen: set[int] = set()
+    pipeline = build(seen)
+    assert isinstance(pipeline, Pipeline)
+    pipeline.start()
+    pipeline.start()
+    pipeline.stop(timeout=0)
+    assert pipeline.statistics().stages[1].num_completed == 0
+    assert "op(concurrency=1" in repr(pipeline)
+    assert not seen
+
+
+def test_mistakes_are_reported_all_the_same() -> None:
+    with pytest.raises(ValueError, match="num_threads"):
+        source([1]).add_sink().build(num_threads=0)
+    with pytest.raises(TypeError, match="timeout"):
+        build(set()).get_iterator(timeout="1")  # type: ignore[arg-type]
+
+
+def test_other_words_do_not_switch_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPDL_PIPELINE_DIAGNOSTIC_MODE", "off")
+    with build(set()).auto_stop() as pipeline:
+        assert sorted(pipeline) == list(range(100))
+
+
+def test_a_process() -> None:
+    program = """
+from spdl.pipeline import PipelineBuilder
+pipeline = PipelineBuilder().add_source(range(9)).pipe(abs).add_sink().build(num_threads=1)
+with pipeline.auto_stop():
+    for item in pipeline:
+        print(item)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], check=False, capture_output=True, text=True, env=os.environ
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("abs: ")
+    assert done.stderr.count("\n") == 1
