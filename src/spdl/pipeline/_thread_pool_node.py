@@ -42,8 +42,8 @@ class ThreadPoolNode(ExecutorNode):
     def turn(self) -> None:
         self.coming = True
         self.engine.release_to_user()
-        if not self.hand_over((), self._landed, self._serve):
-            self.coming = False
+        # Where it is refused, or given up, the stage has ended, and none is to come any more.
+        self.hand_over((), self._landed, self._serve)
 
     def _serve(self) -> None:
         """Take turns in a thread of the pool's."""
@@ -73,5 +73,4 @@ class ThreadPoolNode(ExecutorNode):
             engine.inside.remove(get_ident())
 
     def _landed(self, future: Future[Any]) -> None:
-        if not self.check_alive(future):
-            self.coming = False
+        self.check_alive(future)
