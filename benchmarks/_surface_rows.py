@@ -33,4 +33,10 @@ ROWS: dict[str, Row] = {
     "iterate-bytes": _iterated("an iterable in a subprocess, 32 kB of bytes", (20_000, 8_000), 2, "bytes", KB32),
     "iterate-arrays": _iterated("the same, arrays of 32 kB", (20_000, 8_000), 2, "array", KB32),
     "iterate-large": _iterated("the same, arrays of 8 MB", (200, 80), 2, "array", MB8),
+    "profile-demo": Row(
+        "`profile_pipeline` of the demo's pipeline (batches of 32 photos, decoded and resized)",
+        ("seconds",),
+        {OURS: {"work": "profiling.demo", "batch_size": 32, "size": 224}},
+        (Claim("seconds", "at most", 10),),
+    ),
 }

@@ -54,10 +54,7 @@ def advise(results: Sequence[ProfileResult], cores: float) -> Advice:
     held = [it if result.gil == "holds" else 0.0 for it, result in zip(cpu, results, strict=True)]
     slowest = min(range(len(best)), key=best.__getitem__)
     limits = [
-        (
-            best[slowest],
-            f"Stage {results[slowest].name!r} is the limit: alone it does {number(best[slowest])}/s at best.",
-        ),
+        (best[slowest], _of_stage(results[slowest].name, best[slowest])),
         (_quotient(cores, sum(cpu)), _of_cpu(results, cpu, cores)),
         (_quotient(1.0, sum(held)), _of_gil(results, held)),
     ]
