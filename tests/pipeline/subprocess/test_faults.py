@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from tests.pipeline.subprocess.work import METHODS, Buffers, Numbers, Silent, describe_process
+from tests.pipeline.subprocess.work import METHODS, Buffers, Numbers, Silent, describe_process, forked_by
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import iterate_in_subprocess
@@ -71,8 +71,9 @@ class TestWorkerIsKilled:
 
     def test_while_it_produces(self) -> None:
         for seconds in (0.0, 0.003, 0.02):
-            items = iterate_in_subprocess(Buffers([50_000] * 100_000), buffer_size=10)
-            pid = psutil.Process().children()[-1].pid
+            items, process = forked_by(
+                lambda: iterate_in_subprocess(Buffers([50_000] * 100_000), buffer_size=10, mp_context="fork")
+            )
             begun = iter(items)
             count = 0
             deadline = time.monotonic() + seconds
@@ -84,7 +85,7 @@ class TestWorkerIsKilled:
                     assert len(content) == 50_000
                     count += 1
                     if time.monotonic() > deadline:
-                        os.kill(pid, signal.SIGKILL)
+                        process.kill()
                         deadline = float("inf")
             assert count > 0
 

@@ -19,6 +19,7 @@ from tests.pipeline.subprocess.work import (
     add_thread,
     always_first,
     fail_on_two,
+    forked_by,
     is_negative,
     name_thread,
     negative,
@@ -336,8 +337,8 @@ def test_messages_tell_the_pipelines_of_the_processes_apart() -> None:
 
 def test_the_pipeline_is_stopped_where_a_loop_is_left() -> None:
     """No more ops begin there than were on their way."""
-    items = run_pipeline_in_subprocess(config_of(Source(10**6), same), num_threads=1)
-    process = psutil.Process(psutil.Process().children()[-1].pid)
+    config = config_of(Source(10**6), same)
+    items, process = forked_by(lambda: run_pipeline_in_subprocess(config, num_threads=1, mp_context="fork"))
     begun = iter(items)
     next(begun)
     threads = process.num_threads()

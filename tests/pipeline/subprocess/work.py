@@ -11,12 +11,21 @@ from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+import psutil
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 METHODS = ("fork", "spawn", "forkserver")
+
+
+def forked_by(start: Callable[[], Any]) -> tuple[Any, psutil.Process]:
+    """Start a worker by the method "fork", and return what was returned and the process."""
+    before = set(psutil.Process().children())
+    started = start()
+    (process,) = set(psutil.Process().children()) - before
+    return started, process
 
 
 class Numbers:

@@ -51,10 +51,11 @@ class WorkerProcess:
         # In words; None before it has.
         self.ended_how: str | None = None
         self._closed = False
-        self._file = SharedFile()
         order_reader, self._orders = context.Pipe(duplex=False)
         self._messages, message_writer = context.Pipe(duplex=False)
         _make_room(self._messages.fileno(), buffer_size)
+        # Last, since it does not close itself: there may be no descriptor for one of them.
+        self._file = SharedFile()
         self._pidfd: int | None = None
         ends = Ends(order_reader, message_writer, self._file)
         foreign = (self._orders, self._messages) if context.get_start_method() == "fork" else ()
