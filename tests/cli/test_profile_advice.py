@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.cli._profile_advice import ENOUGH, Advice, advise, duration
-from spdl.pipeline import ProfileResult
-from spdl.pipeline._profiling._profile_result import ProfileStats
+from spdl.pipeline import ProfileResult, ProfileStats
 
 CONCURRENCIES = (32, 16, 8, 4, 1)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 0.02
 """Whoever holds the GIL for less than this share of the time keeps nobody waiting."""
 
-NAME_WIDTH = 28
+NAME_WIDTH = 24
 BAR_WIDTH = 48
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -72,25 +72,30 @@ def _remark(result: ProfileResult, advice: Advice) -> str:
 
 def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:
     """Return the table of the stages: the best rate, what an item costs, the GIL, what is recommended."""
-    table = Table("Each stage alone", ("stage", "best", "computes", "CPU per item", "failed", "GIL", "concurrency"))
+    table = Table("Each stage alone", ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"])
+    if any_failed := any(it.num_failures for result in results for it in result.stats):
+        table.header = [*table.header, "failed"]
     for result, recommended in zip(results, advice.concurrency, strict=True):
         best = max(result.stats, key=lambda it: it.qps)
-        least = min(result.stats, key=lambda it: it.concurrency)
-        tried, failed = (sum(getattr(it, name) for it in result.stats) for name in ("num_inputs", "num_failures"))
-        table.rows.append(
-            (
-                _shortened(result.name),
-                f"{number(best.qps)}/s at {best.concurrency}",
+        row = [_shortened(result.name), f"{number(best.qps)}/s", "", "", "", "1"]
+        if _has_choice(result):
+            least = min(result.stats, key=lambda it: it.concurrency)
+            row[1] += f" at {best.concurrency}"
+            row[2:] = (
                 share(result.cpu_share),
                 duration(least.cpu_seconds / max(1, least.num_inputs)),
-                f"{failed / tried:.1%}" if failed else "",
                 result.gil,
                 str(recommended),
             )
-            if _has_choice(result)
-            else (_shortened(result.name), f"{number(best.qps)}/s", "", "", "", "", "1")
-        )
+        if any_failed:
+            row.append(_failed(result))
+        table.rows.append(row)
     return table
+
+
+def _failed(result: ProfileResult) -> str:
+    tried, failed = sum(it.num_inputs for it in result.stats), sum(it.num_failures for it in result.stats)
+    return f"{failed / tried:.1%}" if failed else ""
 
 
 def _has_choice(result: ProfileResult) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._priority._thread_pool import PriorityThreadPoolExecutor
     from ._profiling._profile_hook import ProfileHook
     from ._profiling._profile_pipeline import profile_pipeline
-    from ._profiling._profile_result import ProfileResult
+    from ._profiling._profile_result import ProfileResult, ProfileStats
     from ._queues._async_queue import AsyncQueue
     from ._subprocess._iterate import iterate_in_subprocess
     from ._subprocess._run_pipeline import run_pipeline_in_subprocess
@@ -48,6 +48,7 @@ __all__ = [
     "ProcessGroupStatsMonitor",
     "ProfileHook",
     "ProfileResult",
+    "ProfileStats",
     "StageInfo",
     "StageStatistics",
     "TaskHook",
@@ -76,6 +77,7 @@ _LATER = {
     "create_task": "_background._create_task",
     "ProfileHook": "_profiling._profile_hook",
     "ProfileResult": "_profiling._profile_result",
+    "ProfileStats": "_profiling._profile_result",
     "profile_pipeline": "_profiling._profile_pipeline",
     "iterate_in_subprocess": "_subprocess._iterate",
     "run_pipeline_in_subprocess": "_subprocess._run_pipeline",

@@ -14,8 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.pipeline.support import FREE_THREADED
 
-from spdl.pipeline import PipelineBuilder, ProfileResult, profile_pipeline
-from spdl.pipeline._profiling._profile_result import ProfileStats
+from spdl.pipeline import PipelineBuilder, ProfileResult, ProfileStats, profile_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -205,11 +205,11 @@ def test_default_hooks_queues_and_tasks_of_pipelines_are_left_out() -> None:
 
 
 def test_rates_of_ops_that_sleep() -> None:
-    """A bound that no scheduler beats, and half of it, which a busy machine reaches."""
+    """A bound that no scheduler beats, and a tenth of it, which the busiest machine reaches."""
 
     (result,) = profile(source(range(50)).pipe(napping(0.01)))
     for it in result.stats:
-        assert 0.5 * it.concurrency / 0.01 < it.qps < 1.05 * it.concurrency / 0.01
+        assert 0.1 * it.concurrency / 0.01 < it.qps < 1.05 * it.concurrency / 0.01
         assert it.qps == pytest.approx(it.num_outputs / it.seconds)
         assert it.busy_seconds >= 0.01 * it.num_inputs
         assert it.cpu_seconds < 0.5 * it.busy_seconds
@@ -241,7 +241,7 @@ def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     # The trial is three calls at most.
     assert sum(calls.values()) <= sum(ALL) + 3
     assert time.monotonic() - began < (len(ALL) + 3) * seconds + 2
-    assert [it.qps for it in result.stats] == pytest.approx([it / seconds for it in ALL], rel=0.3)
+    assert [it.qps for it in result.stats] == pytest.approx([it / seconds for it in ALL], rel=0.5)
 
 
 def test_time_is_bounded_whatever_the_number_of_inputs() -> None:
@@ -426,8 +426,8 @@ def test_async_ops() -> None:
     assert max(it.qps for it in results[0].stats) > 4 * results[0].stats[-1].qps
 
 
-def test_ops_that_do_not_take_an_item_twice() -> None:
-    """Each item is used once, by whichever measurement, and its result is passed on."""
+def test_ops_that_do_not_take_an_item_twice(caplog: pytest.LogCaptureFixture) -> None:
+    """Each item is used once, by whichever measurement, and its result is passed on. That is nobody's mistake."""
     calls = Counter[int]()
 
     def use_up(x: int) -> int:
@@ -444,6 +444,7 @@ def test_ops_that_do_not_take_an_item_twice() -> None:
     assert concurrencies(results[0]) == ALL
     assert all(it.num_failures == 0 for it in results[0].stats)
     shares = [it.num_inputs for it in results[0].stats]
+    assert not caplog.records
     assert sum(shares) == 199
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 1.5 * shares[1] > 2 * shares[2]

@@ -53,8 +53,8 @@ def profile_pipeline(
         cfg: The declaration, as made by `PipelineBuilder.get_config`.
         num_inputs: How many items are read from each source, at most. A source that is its own iterator, as a generator
             is, has lost them; of a continuous one a single epoch is read.
-        callback: Called with each stage's result as soon as there is one. None takes the process's default, see
-            `spdl.pipeline.config.set_default_profile_callback`.
+        callback: Called with each stage's result as soon as there is one; what it raises ends the profile. None takes
+            the process's default, see `spdl.pipeline.config.set_default_profile_callback`.
         hook: Wrapped around the profile and each measurement. None takes the process's default, see
             `spdl.pipeline.config.set_default_profile_hook`.
 

@@ -55,7 +55,7 @@ class ProfileResult:
 
     Attributes:
         name: The stage's name; in a fork, that of the path is put in front, as in ``path_variants_path0/decode``.
-        stats: One measurement per concurrency, in the order in which they were made: falling.
+        stats: A `ProfileStats` per concurrency, in the order in which they were made: falling.
         flow: How many items enter the stage for each that leaves the source (each of the sources, if several are
             merged).
         is_async: Whether its ops run on the event loop, so that they need no threads.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from spdl.pipeline._policy import BEAR_ALL
 from ._measure import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spdl.pipeline._defs import StageConfig
 
@@ -22,7 +24,7 @@ __all__ = ["Trial", "try_again"]
 # Ops that are slower than this are taken to bear the same item again: trying it would take too long.
 _SLOW_SECONDS = 1.0
 # How many items are tried for one that the op does not fail on.
-_MOST_ITEMS = 10
+_MOST_ITEMS = 3
 # How often an op must refuse an item that it took before: one that fails now and then does not do it so often.
 _REFUSALS = 2
 
@@ -57,11 +59,27 @@ def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
         if first.stats.seconds > _SLOW_SECONDS:
             break
         if first.outputs:
-            if not any(_try(stage, item).outputs for _ in range(_REFUSALS)):
-                return Trial(index + 1, first.outputs)
+            with _no_word_of(stage):
+                if not any(_try(stage, item).outputs for _ in range(_REFUSALS)):
+                    return Trial(index + 1, first.outputs)
             break
     return Trial(0, None)
 
 
 def _try(stage: StageConfig, item: Any) -> Measurement:
     return measure(stage, [item], 1, repeat=False, most_outputs=1)
+
+
+@contextmanager
+def _no_word_of(stage: StageConfig) -> Iterator[None]:
+    """Log no failures of the stage: that it does not take an item twice is no mistake."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not (record.msg.startswith("Stage ") and isinstance(record.args, tuple) and stage.name in record.args)
+
+    log = logging.getLogger("spdl.pipeline")
+    log.addFilter(is_other)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_other)
