@@ -26,7 +26,7 @@ def _say(text: str) -> None:
 
 
 def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
-    """Copy the project, and see that the bugs fit and that the tests pass without them."""
+    """Copy the project, and see that the bugs fit and that the tests would import the copy."""
     original = copy_project(folder / "original")
     stale = {mutant.name: fits(mutant, (original / ENGINE / mutant.file).read_text()) for mutant in mutants}
     for name, why in stale.items():
@@ -37,10 +37,6 @@ def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
     imported = imported_file(original)
     if not imported.is_relative_to(original):
         sys.exit(f"The tests would import {imported}, not the copy in {original}.")
-    verdict = run_tests(original, (), _logs("original") / "all.log", _SECONDS)
-    if verdict.found or not verdict.valid:
-        sys.exit(f"Without any bug the tests are red: {verdict.how} (build/mutation/original/all.log)")
-    _say(f"The engine as it is: all tests pass ({verdict.seconds:.0f} s).")
     return original
 
 
@@ -54,7 +50,9 @@ def main() -> int:
     """Run and report. Returns the exit status: 1 if a bug was found by no test."""
     parser = argparse.ArgumentParser(prog="make mutation", description=__doc__)
     parser.add_argument("words", nargs="*", help="only the mutants whose name or file has all of these in it")
-    parser.add_argument("--jobs", type=int, default=max(1, int(available_cores())), help="copies tested at a time")
+    # With most bugs the tests wait in vain, and use no core meanwhile.
+    jobs = max(1, int(2 * available_cores()))
+    parser.add_argument("--jobs", type=int, default=jobs, help="copies tested at a time")
     arguments = parser.parse_args()
     mutants = _chosen(arguments.words)
     if not mutants:
@@ -64,21 +62,26 @@ def main() -> int:
     survivors = 0
     with TemporaryDirectory(prefix="spdl-mutation-") as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         original = _prepare(Path(folder), mutants)
-        futures = {}
+        # What the tests say of the bugs counts for nothing unless they pass without: that is number 0.
+        futures = {pool.submit(run_tests, original, (), _logs("original") / "all.log", _SECONDS): 0}
         for number, mutant in enumerate(mutants, 1):
-            futures[
-                pool.submit(judge, mutant, original, Path(folder) / str(number), _logs(f"{number:02}"), _SECONDS)
-            ] = number
-        for done, future in enumerate(as_completed(futures), 1):
-            number = futures[future]
-            verdict = future.result()
+            copy = Path(folder) / str(number)
+            futures[pool.submit(judge, mutant, original, copy, _logs(f"{number:03}"), _SECONDS)] = number
+        for future in as_completed(futures):
+            number, verdict = futures[future], future.result()
+            if number == 0:
+                if verdict.found or not verdict.valid:
+                    pool.shutdown(cancel_futures=True)
+                    sys.exit(f"Without any bug the tests are red: {verdict.how} (build/mutation/original/all.log)")
+                _say(f"The engine as it is: all tests pass ({verdict.seconds:.0f} s).")
+                continue
             if not verdict.valid:
                 pool.shutdown(cancel_futures=True)
                 sys.exit(f"The mutant {mutants[number - 1].name!r} must be renewed: {verdict.how}")
             survivors += not verdict.found
             state = "found by" if verdict.found else "SURVIVES"
-            rows[number] = f"{number:2}  {mutants[number - 1].name:72}  {state} {verdict.how}"
-            _say(f"[{done}/{len(mutants)}] {verdict.seconds:3.0f} s  {rows[number]}")
+            rows[number] = f"{number:3}  {mutants[number - 1].name:80}  {state} {verdict.how}"
+            _say(f"[{len(rows)}/{len(mutants)}] {verdict.seconds:3.0f} s  {rows[number]}")
     _say("")
     for number in sorted(rows):
         _say(rows[number])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,10 @@ class Verdict:
 
 
 def copy_project(folder: Path) -> Path:
-    """Copy the package and the engine's tests, so that edits made meanwhile change nothing."""
+    """Copy the package and the engine's tests, so that edits made meanwhile change nothing.
+
+    The native part, which has none of the bugs, is linked.
+    """
     skipped = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi")
     for name in _COPIED:
         target = folder / name
@@ -63,6 +67,10 @@ def copy_project(folder: Path) -> Path:
             shutil.copytree(ROOT / name, target, ignore=skipped)
         else:
             shutil.copy2(ROOT / name, target)
+    native = find_spec("spdl.io._native")
+    assert native is not None
+    assert native.origin is not None
+    (folder / "src" / "spdl" / "io" / Path(native.origin).name).symlink_to(native.origin)
     return folder
 
 
@@ -90,7 +98,7 @@ def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: fl
         logs: The folder that keeps what the tests print.
         seconds: The time limit.
     """
-    shutil.copytree(original, project, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
+    shutil.copytree(original, project, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
     path = project / ENGINE / mutant.file
     source = path.read_text()
     path.write_text(source.replace(mutant.find, mutant.replace))
