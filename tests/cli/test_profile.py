@@ -120,7 +120,7 @@ def test_table_plot_and_recommendation(folder: Path, capsys: pytest.CaptureFixtu
     output = capsys.readouterr()
     assert output.err == ""
     rows = table(output.out)
-    assert list(rows) == ["nap", "compress", "aggregate(op=collate(...", "count"]
+    assert list(rows) == ["nap", "compress", "aggregate(op=coll...", "count"]
     assert rows["nap"][-2] == "waits"
     assert rows["compress"][-2] in ("releases", "partly", "unknown")
     assert rows["count"][-2] in ("holds", "unknown")

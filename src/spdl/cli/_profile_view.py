@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 0.02
 """Whoever holds the GIL for less than this share of the time keeps nobody waiting."""
 
-NAME_WIDTH = 24
+NAME_WIDTH = 20
 BAR_WIDTH = 48
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -80,7 +80,6 @@ def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:
         row = [_shortened(result.name), f"{number(best.qps)}/s", "", "", "", "1"]
         if _has_choice(result):
             least = min(result.stats, key=lambda it: it.concurrency)
-            row[1] += f" at {best.concurrency}"
             row[2:] = (
                 share(result.cpu_share),
                 duration(least.cpu_seconds / max(1, least.num_inputs)),

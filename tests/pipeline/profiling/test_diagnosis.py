@@ -78,6 +78,17 @@ def test_it_is_a_pipeline_that_does_nothing() -> None:
     assert not seen
 
 
+def test_a_pipeline_as_the_source_of_another(results: list[ProfileResult]) -> None:
+    """Which is read first, so that it is the one that is meant."""
+    inner = source(range(100)).pipe(str, name="inner").add_sink().build(num_threads=1)
+    outer = source(inner).pipe(len, name="outer").add_sink().build(num_threads=1)
+    with outer.auto_stop(), pytest.raises(SystemExit):
+        list(outer)
+    inner.stop()
+    assert [it.name for it in results] == ["outer"]
+    assert inner.statistics().stages[1].num_emitted >= 12
+
+
 def test_mistakes_are_reported_all_the_same() -> None:
     with pytest.raises(ValueError, match="num_threads"):
         source([1]).add_sink().build(num_threads=0)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,19 +63,21 @@ def napping(seconds: float) -> Callable[[Any], Any]:
 
 
 class Gauge:
-    """An op that knows how many of it ran at once."""
+    """An op that waits, once, until as many of it run as are expected."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.running = 0
-        self.most: list[int] = []
+        self.changed = threading.Condition()
+        self.expected = 1
+        self.running = self.most = 0
 
     def __call__(self, x: Any) -> Any:
-        with self.lock:
+        with self.changed:
             self.running += 1
-            self.most.append(self.running)
+            self.most = max(self.most, self.running)
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.most >= self.expected, timeout=5)
         time.sleep(0.001)
-        with self.lock:
+        with self.changed:
             self.running -= 1
         return x
 
@@ -91,9 +94,11 @@ def test_so_many_ops_run_at_once() -> None:
     most: dict[int, int] = {}
 
     class Hook(Quiet):
-        def measured(self, stage: str, concurrency: int) -> None:
-            most[concurrency] = max(gauge.most)
-            gauge.most.clear()
+        def begins(self, concurrency: int) -> None:
+            gauge.expected, gauge.most = concurrency, 0
+
+        def measured(self, concurrency: int) -> None:
+            most[concurrency] = gauge.most
 
     with ThreadPoolExecutor(2) as executor:
         profile(source(range(100)).pipe(gauge, concurrency=3, executor=executor), hook=Hook())
@@ -106,26 +111,25 @@ class Quiet(ProfileHook):
     def __init__(self) -> None:
         self.entered: list[Any] = []
 
-    def measured(self, stage: str, concurrency: int) -> None:
+    def begins(self, concurrency: int) -> None:
         pass
 
-    def pipeline_profile_hook(self) -> Any:
-        return Context(self, "pipeline", lambda: None)
+    def measured(self, concurrency: int) -> None:
+        pass
 
-    def stage_profile_hook(self, stage: str, concurrency: int) -> Any:
-        return Context(self, (stage, concurrency), lambda: self.measured(stage, concurrency))
+    @contextmanager
+    def pipeline_profile_hook(self) -> Iterator[None]:
+        self.entered.append("pipeline")
+        yield
+        self.entered.append(("left", "pipeline"))
 
-
-class Context:
-    def __init__(self, hook: Quiet, what: Any, at_exit: Any) -> None:
-        self.hook, self.what, self.at_exit = hook, what, at_exit
-
-    def __enter__(self) -> None:
-        self.hook.entered.append(self.what)
-
-    def __exit__(self, *_: object) -> None:
-        self.at_exit()
-        self.hook.entered.append(("left", self.what))
+    @contextmanager
+    def stage_profile_hook(self, stage: str, concurrency: int) -> Iterator[None]:
+        self.entered.append((stage, concurrency))
+        self.begins(concurrency)
+        yield
+        self.measured(concurrency)
+        self.entered.append(("left", (stage, concurrency)))
 
 
 def test_hooks_surround_the_profile_and_each_measurement() -> None:
@@ -140,7 +144,7 @@ def test_hooks_surround_the_profile_and_each_measurement() -> None:
 
 def test_what_a_hook_raises_ends_the_profile() -> None:
     class Hook(Quiet):
-        def measured(self, stage: str, concurrency: int) -> None:
+        def measured(self, concurrency: int) -> None:
             raise OSError("the disk of the traces is full")
 
     with pytest.raises(OSError, match="traces"):
@@ -225,7 +229,7 @@ def test_occupancy_of_a_stage_that_gives_many_results_at_once() -> None:
     assert one.stats[0].occupancy_rate > 0
 
 
-@pytest.mark.parametrize("seconds", [0.15, 0.4])
+@pytest.mark.parametrize("seconds", [0.06, 0.15, 0.4])
 def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     """Longer than a measurement should take: it ends with the ops that it began with, and some that wait already."""
     calls = Counter[int]()
@@ -241,7 +245,7 @@ def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     # The trial is three calls at most.
     assert sum(calls.values()) <= sum(ALL) + 3
     assert time.monotonic() - began < (len(ALL) + 3) * seconds + 2
-    assert [it.qps for it in result.stats] == pytest.approx([it / seconds for it in ALL], rel=0.5)
+    assert all(it.qps < 1.05 * it.concurrency / seconds for it in result.stats)
 
 
 def test_time_is_bounded_whatever_the_number_of_inputs() -> None:

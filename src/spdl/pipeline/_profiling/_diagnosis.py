@@ -26,20 +26,29 @@ T = TypeVar("T")
 class Diagnosis(Pipeline[T]):
     """A pipeline whose first read profiles it and ends the process.
 
+    One that is the source of another runs as usual: it is the other one that is read first.
+
     Args:
         engine: What would have run.
         config: Its declaration.
     """
 
+    _under_way = False
+
     def __init__(self, engine: Engine, config: PipelineConfig[T]) -> None:
         super().__init__(engine, str(config))
         self._config = config
+        self._runs = False
 
     def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
         """Do nothing."""
+        if self._runs:
+            super().start(timeout=timeout, **kwargs)
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Do nothing."""
+        if self._runs:
+            super().stop(timeout=timeout)
 
     def get_item(self, *, timeout: float | None = None) -> T:
         """Profile the pipeline and end the process.
@@ -52,10 +61,17 @@ class Diagnosis(Pipeline[T]):
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
         """Return an iterator whose first ``next`` does as `get_item`."""
+        if Diagnosis._under_way:
+            self._runs = True
+            return super().get_iterator(timeout=timeout)
         return _DiagnosisIterator(self, check_timeout("timeout", timeout))
 
     def _diagnose(self) -> NoReturn:
-        profile_pipeline(self._config, _config.diagnostic_mode_num_sources(), callback=_report)
+        Diagnosis._under_way = True
+        try:
+            profile_pipeline(self._config, _config.diagnostic_mode_num_sources(), callback=_report)
+        finally:
+            Diagnosis._under_way = False
         raise SystemExit(0)
 
 
