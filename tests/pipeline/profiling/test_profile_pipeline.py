@@ -401,7 +401,7 @@ def test_flow_is_items_per_source_item() -> None:
     builder = source(range(600)).pipe(thrice).pipe(lambda x: x if x % 2 else None, name="odd").aggregate(3).pipe(len)
     flows = [it.flow for it in profile(builder)]
     # The first ones are cut off in the middle of generators.
-    assert flows == [1.0, pytest.approx(3, rel=0.1), pytest.approx(1.5, rel=0.15), pytest.approx(0.5, rel=0.15)]
+    assert flows == [1.0, pytest.approx(3, rel=0.4), pytest.approx(1.5, rel=0.4), pytest.approx(0.5, rel=0.4)]
 
 
 def test_an_endless_generator() -> None:
