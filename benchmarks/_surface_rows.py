@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _engine_rows import OURS, REFERENCE, Claim, Row
+from _engine_rows import ITEMS, OURS, REFERENCE, Claim, Row, Work
 
 RATES = ("items_per_second", "megabytes_per_second")
 
@@ -23,6 +23,13 @@ def _iterated(title: str, items: tuple[int, int], mark: float, kind: str, size: 
     return _in_subprocess(title, items, mark, "in_subprocess.iterable", kind=kind, size=size)
 
 
+def _surrounded(hooks: str, items: int) -> Work:
+    work = {"work": "surrounded.pipeline", "stages": 3, "concurrency": 4, "threads": 8}
+    return work | {"hooks": hooks, "items": items}
+
+
+WITHOUT = "without hooks"
+
 KB32, MB8 = 32 << 10, 8 << 20
 
 # A second of work a round, or half of one.
@@ -33,6 +40,21 @@ ROWS: dict[str, Row] = {
     "iterate-bytes": _iterated("an iterable in a subprocess, 32 kB of bytes", (20_000, 8_000), 2, "bytes", KB32),
     "iterate-arrays": _iterated("the same, arrays of 32 kB", (20_000, 8_000), 2, "array", KB32),
     "iterate-large": _iterated("the same, arrays of 8 MB", (200, 80), 2, "array", MB8),
+    "hooks": Row(
+        "3 no-op stages, each inside a hook that counts",
+        ITEMS,
+        {OURS: _surrounded("counting", 10_000), REFERENCE: _surrounded("counting", 2_000)},
+        (Claim("items_per_second", "at least", 1, REFERENCE),),
+    ),
+    "statistics": Row(
+        "3 no-op stages, measured by the default `TaskStatsHook` and `StatsQueue`",
+        ITEMS,
+        {OURS: _surrounded("default", 150_000), WITHOUT: _surrounded("none", 150_000)},
+        # What others do on the machine comes in bursts, and this is about a few percent.
+        (Claim("items_per_second", "at least", 0.95, WITHOUT),),
+        beside="the same with `task_hook_factory=lambda info: []`",
+        times=5,
+    ),
     "profile-demo": Row(
         "`profile_pipeline` of the demo's pipeline (batches of 32 photos, decoded and resized)",
         ("seconds",),

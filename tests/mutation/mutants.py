@@ -890,8 +890,8 @@ _STATISTICS = (
     Mutant(
         "the wait for the lock counts as an op's time",
         "_worker.py",
-        "node.busy_seconds += end - begin\n            if sampled",
-        "node.busy_seconds += perf_counter() - begin\n            if sampled",
+        "            seconds = end - begin\n            node.busy",
+        "            seconds = perf_counter() - begin\n            node.busy",
         ("test_worker.py::test_the_wait_for_the_lock_is_no_time_of_the_ops",),
     ),
     Mutant(

@@ -253,14 +253,6 @@ def test_results_given_as_ops_come_with_a_remedy() -> None:
     started.close()
 
 
-def test_reports_are_not_served_yet() -> None:
-    for interval in (0.1, 5):
-        with pytest.raises(NotImplementedError, match="`report_stats_interval` is not served yet"):
-            BUILDER.build(num_threads=1, report_stats_interval=interval)
-    for interval in (0, -1, -0.5):
-        assert BUILDER.build(num_threads=1, report_stats_interval=interval) is not None
-
-
 class Flavour(Enum):
     SWEET = 1
     SOUR = 2

@@ -167,7 +167,7 @@ class TestRoom:
         pipeline = builder.add_sink(1).build(num_threads=1)
         engine = pipeline._engine
         sink = ReadBetween(1)
-        sink.entries = engine.sink.entries
+        sink.entries, sink.edge = engine.sink.entries, engine.sink.edge
         engine.sink = sink
         with pipeline.auto_stop():
             # It goes on while the consumer is busy with what it took.

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ._background._resource_usage import ProcessGroupResourceUsage
     from ._background._task import BackgroundTask, BackgroundTaskFactory
     from ._hooks._task_hook import TaskHook
+    from ._hooks._task_perf_stats import TaskPerfStats
+    from ._hooks._task_stats_hook import TaskStatsHook
     from ._priority._entrypoint import PriorityExecutorEntrypoint
     from ._priority._interpreter_pool import PriorityInterpreterPoolExecutor
     from ._priority._process_pool import PriorityProcessPoolExecutor
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from ._profiling._profile_pipeline import profile_pipeline
     from ._profiling._profile_result import ProfileResult, ProfileStats
     from ._queues._async_queue import AsyncQueue
+    from ._queues._queue_perf_stats import QueuePerfStats
+    from ._queues._stats_queue import StatsQueue
     from ._subprocess._iterate import iterate_in_subprocess
     from ._subprocess._run_pipeline import run_pipeline_in_subprocess
 
@@ -49,9 +53,13 @@ __all__ = [
     "ProfileHook",
     "ProfileResult",
     "ProfileStats",
+    "QueuePerfStats",
     "StageInfo",
     "StageStatistics",
+    "StatsQueue",
     "TaskHook",
+    "TaskPerfStats",
+    "TaskStatsHook",
     "build_pipeline",
     "cache_iterator",
     "create_task",
@@ -66,6 +74,10 @@ __all__ = [
 _LATER = {
     "AsyncQueue": "_queues._async_queue",
     "TaskHook": "_hooks._task_hook",
+    "TaskPerfStats": "_hooks._task_perf_stats",
+    "TaskStatsHook": "_hooks._task_stats_hook",
+    "QueuePerfStats": "_queues._queue_perf_stats",
+    "StatsQueue": "_queues._stats_queue",
     "BackgroundTask": "_background._task",
     "BackgroundTaskFactory": "_background._task",
     "PriorityExecutorEntrypoint": "_priority._entrypoint",

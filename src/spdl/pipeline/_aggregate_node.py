@@ -71,6 +71,16 @@ class CollateNode(GatheringNode):
         self.n = n
         self.batch: list[Any] = []
 
+    def _note_arrival(self) -> None:
+        """Note how long an item was waited for. Two that follow each other are measured, and then some are not."""
+        now = perf_counter()
+        if not self.got_at and self.weight > 1:
+            self.got_at = now
+            return
+        self.note_get(now, self.weight)
+        self.choose_next(now)
+        self.got_at = now if self.weight == 1 else 0.0
+
     def ready(self) -> bool:
         if self.cancelled or not (self.queue or self.flush_due):
             return False
@@ -82,6 +92,8 @@ class CollateNode(GatheringNode):
             return False
         self.roots.append(root)
         self.batch.append(value)
+        if self.completed >= self.sample_at:
+            self._note_arrival()
         self.completed += 1
         return True
 
@@ -97,20 +109,24 @@ class CollateNode(GatheringNode):
         while queue:
             if queue[0] is MARK:
                 if not self.has_room(0):
-                    return
+                    break
                 self._end_batch()
                 self.pass_mark()
                 batch = self.batch
                 continue
             if len(batch) + 1 == self.n and not self.has_room(0):
-                return
+                break
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
             batch.append(value)
+            if self.completed >= self.sample_at:
+                self._note_arrival()
             self.completed += 1
             if len(batch) == self.n:
                 self._pass_on()
                 batch = self.batch
+        # All of them were taken at once.
+        self.before.took_one(len(queue), counts=False)
 
     def _end_batch(self) -> None:
         if self.drop_last:
@@ -198,6 +214,12 @@ class AggregateNode(GatheringNode):
         engine.lock.acquire()
         self.busy_seconds += end - start
         self.cpu_seconds += cpu
+        if failure is None:
+            self.times.add(end - start)
+            self.steps += not call.accumulates
+        else:
+            self.other_seconds += end - start
+            self.steps -= call.accumulates
         self.conclude(call, result, failure)
 
     def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:

@@ -24,6 +24,7 @@ class _Outcome(NamedTuple):
 
     work: Attempt | Parked
     future: Future[Any]
+    seconds: float
 
 
 def _step(iterator: Iterator[Any]) -> tuple[Any, ...]:
@@ -68,11 +69,12 @@ class AnyExecutorNode(ExecutorNode):
 
     def _landed(self, work: Attempt | Parked, watch: Watch | None, start: float, future: Future[Any]) -> None:
         seconds = perf_counter() - start
-        self.busy_seconds += seconds
         if watch is not None and self.overtime is not None and not self.overtime.end(watch):
+            self.did_not_succeed(seconds)
             return
-        outcome = _Outcome(work, future)
+        outcome = _Outcome(work, future, seconds)
         if self.cancelled or self.engine.stopping or not self.check_alive(future):
+            self.did_not_succeed(seconds)
             self.slot_freed()
             self.engine.rubbish.append(outcome)
         else:
@@ -83,13 +85,17 @@ class AnyExecutorNode(ExecutorNode):
         engine = self.engine
         engine.waiting -= 1
         outcome = self.returned.popleft()
-        work, future = outcome
+        work, future, seconds = outcome
         engine.release_to_user()
         value, error = None, future.exception()
         if error is None:
             value = future.result()
         engine.lock.acquire()
         engine.rubbish.append(outcome)
+        if error is None and not (self.is_deferred(value) if isinstance(work, Attempt) else not value):
+            self.succeeded(seconds)
+        else:
+            self.did_not_succeed(seconds)
         if isinstance(work, Attempt):
             if error is None:
                 self.finish(work, value)
@@ -101,7 +107,7 @@ class AnyExecutorNode(ExecutorNode):
         elif value:
             self.park(work, value[0])
         else:
-            self.completed += 1
+            self.generator_ended()
             self.end(work.root, work.ticket)
 
     def discard(self) -> list[Any]:

@@ -126,17 +126,20 @@ class AsyncNode(FunctionNode):
             if engine.stopping or engine.done:
                 raise
             engine.lock.acquire()
-            self.busy_seconds += perf_counter() - begin
+            self.did_not_succeed(perf_counter() - begin)
             self.fail(hand[0], not_cancelled(error))
             engine.concluded()
             return
+        end = perf_counter()
         engine.lock.acquire()
-        self.busy_seconds += perf_counter() - begin
+        self.succeeded(end - begin)
         self.finish(*hand)
         engine.concluded()
 
 
-async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
+async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the order in which it is to be noted.
+    node: FunctionNode, attempt: Attempt, deferred: Deferred
+) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
     if isinstance(deferred, AsyncGeneratorType):
@@ -157,7 +160,12 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
             raise
         error = raised
     with engine.lock:
-        node.busy_seconds += perf_counter() - begin
+        seconds = perf_counter() - begin
+        if error is None and not isinstance(deferred, AsyncGeneratorType):
+            node.succeeded(seconds)
+        else:
+            # An async generator's results were its tasks.
+            node.did_not_succeed(seconds)
         if node.on_loop and node.queue and engine.lane is not None:
             # The server that took the item may have ended long ago, and nobody else knows of the slot.
             engine.lane.wake()
@@ -166,7 +174,7 @@ async def run_deferred(node: FunctionNode, attempt: Attempt, deferred: Deferred)
         if error is not None:
             node.fail(attempt, not_cancelled(error))
         elif isinstance(deferred, AsyncGeneratorType):
-            node.completed += 1
+            node.generator_ended()
             node.end(attempt.root, attempt.ticket)
         else:
             node.finish(attempt, value)
@@ -205,11 +213,17 @@ async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[
     assert isinstance(root, Group)
     # It is asked for a result when that has a place to go, as other generators are.
     while await _has_place(node, ticket):
+        begin = perf_counter()
         try:
             value = await anext(results)
         except StopAsyncIteration:
             return
+        seconds = perf_counter() - begin
         with node.engine.lock:
+            node.note_success(seconds)
+            node.steps += 1
+            # What the whole takes is added up at its end, to both.
+            node.other_seconds -= seconds
             if node.cancelled or node.engine.stopping:
                 break
             if value is None:

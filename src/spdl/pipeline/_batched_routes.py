@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ._aggregate_node import GatheringNode
@@ -71,6 +72,7 @@ class _BatchRouting(Routing):
         self.merge.batches.append((batch, shares))
         for path, share, items in zip(self.paths, shares, value, strict=True):
             path.queue.append((share, items))
+            path.before.filled(len(path.queue), perf_counter())
             self.engine.arrived(path)
         self.slot_freed()
 

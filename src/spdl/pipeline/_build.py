@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._cores import available_cores
 
 from . import _config
-from ._check import check_flag, check_int, check_number, positive, refuse, show
+from ._check import check_flag, check_int, check_number, positive, refuse
 from ._defs import PipelineConfig
 from ._failure import log_error
-from ._locate import callers_line
 from ._op import place_of
 from ._pipeline import Pipeline
 
@@ -67,7 +66,6 @@ def build_pipeline(
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
-        NotImplementedError: If an argument that is not served yet asks for something.
 
     Example:
         >>> from spdl.pipeline import build_pipeline
@@ -95,8 +93,6 @@ def build_pipeline(
     if background_tasks is not None:
         tasks += _config.check_background_tasks("background_tasks", background_tasks)
     interval = check_number("report_stats_interval", report_stats_interval)
-    if interval > 0:
-        _not_served("report_stats_interval", report_stats_interval)
     for name, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
         if value is not None and not callable(value):
             refuse(TypeError, name, "callable or None", value)
@@ -132,7 +128,3 @@ def _call_back(config: PipelineConfig[Any]) -> None:
 
 def _default_threads() -> int:
     return min(_MOST_THREADS, math.ceil(available_cores()) + _MORE_THAN_CORES)
-
-
-def _not_served(argument: str, value: object) -> NoReturn:
-    raise NotImplementedError(f"`{argument}` is not served yet, got {show(value)} ({callers_line()}). Leave it out.")

@@ -248,8 +248,10 @@ class PipelineBuilder(Generic[T, U]):
             max_failures: How many items may fail, over all stages that have no limit of their own, before the
                 pipeline fails: an int, or a `fractions.Fraction` of those tried. By default there is no limit, but a
                 pipeline of which every item failed raises all the same.
-            report_stats_interval: Part of the contract and not served yet: only values up to 0, which ask for no
-                reports, are accepted.
+            report_stats_interval: Seconds from one report on each stage and queue to the next, which cover the time
+                between. They are lines of level INFO, of the loggers ``spdl.pipeline.tasks`` and
+                ``spdl.pipeline.queues``. 0 or less: one line for each at its end, which covers all of it. It reaches
+                the process's default hook and queue; a class or factory given here brings its own.
             queue_class: A class derived from `AsyncQueue`, or a function that makes one: called with a `StageInfo` and
                 ``buffer_size=`` for what each source and stage gives out, and for the sink. What it makes carries the
                 items, on the event-loop thread. None takes the process's default (see `spdl.pipeline.config`), which
@@ -264,7 +266,6 @@ class PipelineBuilder(Generic[T, U]):
         Raises:
             RuntimeError: If the source or the sink is missing.
             TypeError, ValueError: If an argument is not as described; the message names it.
-            NotImplementedError: If an argument that is not served yet asks for something.
         """
         return build_pipeline(
             self.get_config(),

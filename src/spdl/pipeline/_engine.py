@@ -12,6 +12,7 @@ from ._failure import PipelineFailure, annotate
 from ._lineage import Lineage, describe
 from ._policy import MaxFailures, Tally
 from ._quarantine import Quarantine
+from ._reporter import Reporter
 from ._sentinel import MARK
 from ._sink import Sink
 from ._source import Source
@@ -60,6 +61,7 @@ class Engine:
         "pipeline_id",
         "quarantine",
         "ranked",
+        "reporter",
         "rubbish",
         "sink",
         "sources",
@@ -102,6 +104,7 @@ class Engine:
         # The failures of stages that have no limit of their own.
         self.tally = Tally(max_failures)
         self.quarantine = Quarantine()
+        self.reporter = Reporter(self)
         # How many items had failed, were dropped and came out when the epoch began.
         self.counted = (0, 0, 0)
         self.lane: Lane | None = None
@@ -165,6 +168,9 @@ class Engine:
             self.sink.put(entry)
         else:
             node.out.append(entry)
+            waiting = len(node.out)
+            if waiting == 1 or waiting > node.behind.capacity:
+                node.behind.filled(waiting, perf_counter())
             self.arrived(node.next)
 
     def pullable(self) -> Source | None:
@@ -188,6 +194,7 @@ class Engine:
                 self.lane.wake()
             for source in self.sources:
                 self.made_room(source)
+            self.sink.caught_up()
         except BaseException:
             # A Ctrl-C, at any point: the next read tells again.
             self.sink.full = True
@@ -240,6 +247,7 @@ class Engine:
                 if node.waiting_since:
                     node.waits[node.waiting_for] += perf_counter() - node.waiting_since
                     node.waiting_since = 0.0
+                self.reporter.stage_ended(node)
         if all(node.finished for node in self.nodes) and all(source.finished() for source in self.sources):
             if any(not life.ended for life in self.lives):
                 # What is wrapped around the stages' lives may still fail.
@@ -360,6 +368,7 @@ class Engine:
         rubbish, self.rubbish = self.rubbish, []
         self.lock.release()
         rubbish.clear()
+        self.reporter.log()
         self.lock.acquire()
 
     def failure(self) -> PipelineFailure | None:
@@ -373,8 +382,12 @@ class Engine:
         for node in self.nodes:
             node.warm()
         self.started_at = perf_counter()
+        for source in self.sources:
+            source.behind.got_at = self.started_at
         for node in self.nodes:
-            node.waiting_since = self.started_at
+            node.behind.got_at = node.waiting_since = self.started_at
+        with self.lock:
+            self.reporter.begin()
         parts: list[Source | Node] = [*self.sources, *self.nodes]
         if self.background or any(part.on_loop for part in parts):
             self.start_lane()

@@ -14,6 +14,7 @@ from ._node import HELD, Node
 from ._order import AHEAD, Order, Ticket
 from ._overtime import Overtime, WrittenOff
 from ._policy import BEAR_ALL, Tally
+from ._sampling import AT_LEAST_ONE_OF, SHORT
 from ._sentinel import MARK
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ __all__ = ["DEFERRED", "Attempt", "DisaggregateNode", "FunctionNode", "Parked"]
 
 # Types of result that stand for results to come.
 DEFERRED = frozenset([GeneratorType, CoroutineType, AsyncGeneratorType])
-
-# Reading a thread's CPU clock costs 0.4 microseconds, so for ops shorter than this only one in 16 is measured.
-_SHORT_OP = 50e-6
-_CPU_MASK = 15
 
 
 class Parked(NamedTuple):
@@ -64,6 +61,8 @@ class FunctionNode(Node):
     on_workers = True
     # Whether whoever takes a turn calls the op right there.
     calls_op = True
+    # Whether each result of a generator counts as a task.
+    steps_are_tasks = True
 
     __slots__ = ("direct", "due", "expand", "overtime", "parked", "policy", "tally")
 
@@ -180,23 +179,27 @@ class FunctionNode(Node):
         ticket = None if self.order is None else self.order.admit()
         if engine.idle and not engine.waking:
             engine.progressed()
+        weight = self.claim_weight() if self.completed + self.steps >= self.sample_at else 0
         engine.lock.release()
-        cpu = None if self.completed & self.cpu_mask else thread_time()
+        cpu = thread_time() if weight else 0.0
         start = perf_counter()
         try:
             value = self.op(item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, None)
+            self._account(start, cpu, weight, None, succeeded=False)
             self.fail(Attempt(root, item, ticket, 1), error)
             return
         del item
-        if cpu is not None:
-            self._account(start, cpu, None)
+        deferred = self.expand or type(value) in DEFERRED
+        if weight or deferred:
+            self._account(start, cpu, weight, None, succeeded=not deferred)
         else:
             seconds = perf_counter() - start
             engine.lock.acquire()
             self.busy_seconds += seconds
-        if value is None or self.expand or type(value) in DEFERRED or self.cancelled:
+            if seconds >= SHORT:
+                self.note_long(seconds)
+        if value is None or deferred or self.cancelled:
             self.finish(Attempt(root, value, ticket, 1), value)
         else:
             self.deliver(root, ticket, value)
@@ -218,15 +221,16 @@ class FunctionNode(Node):
         """Run the op on an item. Called and returns with the lock held."""
         engine = self.engine
         watch = None if self.overtime is None else self.overtime.begin(attempt, thread=get_ident())
+        weight = self.claim_weight()
         engine.release_to_user()
-        cpu, start = self.read_cpu(), perf_counter()
+        cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
             value = self.op(attempt.item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, watch)
+            self._account(start, cpu, weight, watch, succeeded=False)
             self.fail(attempt, error)
             return
-        self._account(start, cpu, watch)
+        self._account(start, cpu, weight, watch, succeeded=not self.is_deferred(value))
         engine.rubbish.append(attempt)
         self.finish(attempt, value)
 
@@ -235,50 +239,95 @@ class FunctionNode(Node):
         # Its item is gone; what failed is shown by the generator's name.
         attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
         watch = None if self.overtime is None else self.overtime.begin(attempt, thread=get_ident())
+        weight = self.claim_weight()
         self.engine.release_to_user()
-        cpu, start = self.read_cpu(), perf_counter()
+        cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
             value = next(parked.iterator)
         except StopIteration:
-            self._account(start, cpu, watch)
-            self.completed += 1
+            self._account(start, cpu, weight, watch, succeeded=False)
+            self.generator_ended()
             self.end(parked.root, parked.ticket)
             return
         except BaseException as error:  # noqa: BLE001 - as above.
-            self._account(start, cpu, watch)
+            self._account(start, cpu, weight, watch, succeeded=False)
             # Trying it again would repeat what it has passed on.
             self.give_up(attempt, error)
             return
-        self._account(start, cpu, watch)
+        self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks)
         self.park(parked, value)
 
-    def read_cpu(self) -> float | None:
-        """The thread's CPU clock, or None if this op is not sampled."""
-        return None if self.completed & self.cpu_mask else thread_time()
+    def generator_ended(self) -> None:
+        """Count an item whose generator has no more results. Called with the lock held."""
+        self.completed += 1
+        # Its results were its tasks.
+        self.steps -= self.steps_are_tasks
 
-    def _account(self, start: float, cpu: float | None, watch: Watch | None) -> None:
+    def claim_weight(self) -> int:
+        """How many ops the one that begins now stands for; 0 if it is not measured. Called with the lock held."""
+        if self.completed + self.steps < self.sample_at:
+            return 0
+        if self.weight > 1:
+            self.sample_at += AT_LEAST_ONE_OF
+        return self.weight
+
+    def is_deferred(self, value: Any) -> bool:
+        """Whether a value stands for results to come."""
+        return self.expand or type(value) in DEFERRED
+
+    def _account(self, start: float, cpu: float, weight: int, watch: Watch | None, *, succeeded: bool) -> None:
         """Take the lock again after an op, and add up its time.
+
+        Args:
+            start: When it began.
+            cpu: What the thread's CPU clock said then, if it was read.
+            weight: How many ops it stands for; 0 if its CPU time is not measured.
+            watch: What watches its time.
+            succeeded: Whether it was a task that did not raise.
 
         Raises:
             WrittenOff: If the item was given up meanwhile, and the thread replaced.
         """
-        seconds = perf_counter() - start
-        if cpu is not None:
+        now = perf_counter()
+        seconds = now - start
+        if weight:
             cpu = thread_time() - cpu
         self.engine.lock.acquire()
         self.busy_seconds += seconds
-        if cpu is not None:
-            self.add_cpu(seconds, cpu)
+        if weight:
+            self.add_cpu(seconds, cpu, weight)
+        if not succeeded:
+            self.other_seconds += seconds
+        elif weight:
+            self.note_task(seconds, weight, now)
+        elif seconds >= SHORT:
+            self.note_long(seconds)
         if watch is not None:
             assert self.overtime is not None
             if not self.overtime.end(watch):
                 raise WrittenOff
 
-    def add_cpu(self, seconds: float, cpu: float) -> None:
-        """Add a sampled op's CPU time, standing for those that were not, and choose how often to sample."""
+    def add_cpu(self, seconds: float, cpu: float, weight: int) -> None:
+        """Add a measured op's CPU time, standing for so many. Called with the lock held."""
         # The clock's own cost shows on the shortest ops; a thread cannot use more time than passes.
-        self.cpu_seconds += min(cpu, seconds) * (self.cpu_mask + 1)
-        self.cpu_mask = _CPU_MASK if seconds < _SHORT_OP else 0
+        self.cpu_seconds += min(cpu, seconds) * weight
+
+    def succeeded(self, seconds: float) -> None:
+        """Add up the time of a task whose CPU time nobody measured. Called with the lock held."""
+        self.busy_seconds += seconds
+        self.note_success(seconds)
+
+    def note_success(self, seconds: float) -> None:
+        """Note how long a task took whose time is added up elsewhere. Called with the lock held."""
+        if seconds >= SHORT:
+            self.times.add(seconds)
+        elif self.completed + self.steps >= self.sample_at:
+            self.note_task(seconds, self.weight, perf_counter())
+
+    def did_not_succeed(self, seconds: float) -> None:
+        """Add up the time of what was no task, or of one that raised. Called with the lock held."""
+        self.busy_seconds += seconds
+        self.other_seconds += seconds
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Deal with what an op returned. Called with the lock held."""
@@ -310,6 +359,7 @@ class FunctionNode(Node):
             self.engine.rubbish += (parked, value)
             self.slot_freed()
             return
+        self.steps += self.steps_are_tasks
         if value is None:
             self.dropped += 1
         else:

@@ -232,7 +232,9 @@ class Lane:
         try:
             while await self._place_in_front(source):
                 source.pulling = True
-                source.pulling_since = begin = perf_counter()
+                begin = perf_counter()
+                source.note_wait(begin)
+                source.pulling_since = begin
                 try:
                     value = await anext(iterator)
                 except StopAsyncIteration:
@@ -240,7 +242,8 @@ class Lane:
                     break
                 finally:
                     source.pulling = False
-                    source.busy_seconds += perf_counter() - begin
+                    source.pulled_at = perf_counter()
+                    source.busy_seconds += source.pulled_at - begin
                 with engine.lock:
                     source.put(value)
                     engine.progressed()

@@ -24,6 +24,8 @@ class MergeNode(Node):
 
     __slots__ = ("following", "inlets")
 
+    has_tasks = counts_gets = False
+
     def __init__(self, engine: Engine, name: str, branches: int) -> None:
         super().__init__(engine, name, None, limit=1)
         self.inlets: list[deque[Entry]] = [deque() for _ in range(branches)]
@@ -58,7 +60,10 @@ class MergeNode(Node):
     def _pop(self, index: int) -> Entry:
         self.engine.waiting -= 1
         self.engine.made_room(self.feeders[index])
-        return self.inlets[index].popleft()
+        inlet = self.inlets[index]
+        entry = inlet.popleft()
+        self.feeders[index].behind.took_one(len(inlet), counts=entry is not MARK)
+        return entry
 
     def _at_barrier(self) -> bool:
         # An epoch ends where it has ended in every branch.

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from ._edge import Edge
+from ._histogram import Histogram
+from ._sampling import AT_LEAST_ONE_OF, SHORT, Sampling
 from ._sentinel import MARK
+from ._task_record import NO_TASKS, TaskRecord
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -41,10 +45,11 @@ class Node:
     """
 
     __slots__ = (
+        "before",
+        "behind",
         "busy_seconds",
         "cancelled",
         "completed",
-        "cpu_mask",
         "cpu_seconds",
         "dropped",
         "emitted",
@@ -53,12 +58,14 @@ class Node:
         "feeders",
         "fill",
         "finished",
+        "got_at",
         "info",
         "limit",
         "name",
         "next",
         "op",
         "order",
+        "other_seconds",
         "out",
         "overdue",
         "plain",
@@ -66,11 +73,16 @@ class Node:
         "retried",
         "room",
         "running",
+        "sample_at",
+        "sampling",
         "slots",
+        "steps",
+        "times",
         "waiting_for",
         "waiting_since",
         "waits",
         "wants_room",
+        "weight",
     )
 
     # What messages call it; the plan says.
@@ -86,6 +98,10 @@ class Node:
     offers = False
     # Whether the number of items it works on at once may be changed.
     adjustable = False
+    # Whether it runs anything on its items.
+    has_tasks = True
+    # Whether its counters tell how many items it took, and how long it waited for them.
+    counts_gets = True
 
     def __init__(self, engine: Engine, name: str, op: Any, limit: int) -> None:
         self.engine = engine
@@ -108,9 +124,20 @@ class Node:
         self.finished = False
         self.cancelled = False
         self.completed = self.emitted = self.failed = self.dropped = self.retried = self.overdue = self.fill = 0
+        # Tasks besides one for each item that was completed: a generator's results, an aggregator's flushes.
+        self.steps = 0
         self.busy_seconds = self.cpu_seconds = 0.0
-        # The thread's CPU clock is read at every op whose number has none of these bits.
-        self.cpu_mask = 0
+        # What of the first is no time of tasks that succeeded, and the histogram of those.
+        self.other_seconds = 0.0
+        self.times = Histogram()
+        # The next task is measured once so many are completed, and stands for so many; 0 and 1 if all of them are.
+        self.sample_at = 0
+        self.weight = 1
+        self.sampling = Sampling()
+        # When the last item was taken.
+        self.got_at = 0.0
+        # What lies in front of it, and behind it.
+        self.before = self.behind = Edge()
         # Served by the event loop, and it found no room: whoever makes room tells the loop.
         self.wants_room = False
         self.waits = [0.0, 0.0, 0.0]
@@ -122,6 +149,7 @@ class Node:
         self.next = following
         self.out = out
         self.room = capacity + self.limit
+        self.behind.capacity = capacity
 
     def room_made(self) -> None:
         """Learn that there may be room again where there was none. Called with the lock held."""
@@ -158,6 +186,9 @@ class Node:
     def pass_mark(self) -> None:
         """Pass the end of an epoch on, once all before it has left. Called with the lock held."""
         self.engine.dequeue(self)
+        now = perf_counter()
+        self.before.took(len(self.queue), now, self.got_at)
+        self.got_at = now
         self.engine.emit_mark(self)
 
     def queued(self) -> int:
@@ -224,10 +255,24 @@ class Node:
         self.waiting_since = now
 
     def slot_taken(self) -> None:
-        """Count an item that is worked on now."""
+        """Count an item that was taken from the queue and is worked on now."""
         self.running += 1
+        now = perf_counter()
+        edge = self.before
+        edge.taken += 1
+        if edge.taken >= edge.sample_at:
+            self._note_wait(now, edge.weight)
+            edge.choose_next(now)
+        # As `Edge.took` does. A call of `max` would cost as much as all of this.
+        since = self.got_at
+        if since < edge.filled_at:  # noqa: PLR1730
+            since = edge.filled_at
+        edge.occupied_seconds += now - since
+        if edge.late:
+            edge.catch_up(len(self.queue), now)
+        self.got_at = now
         if self.waiting_since and (self.waiting_for or self.queue or self.running >= self.limit):
-            self.waits[self.waiting_for] += perf_counter() - self.waiting_since
+            self.waits[self.waiting_for] += now - self.waiting_since
             self.waiting_since = 0.0
 
     def slot_freed(self) -> None:
@@ -236,3 +281,47 @@ class Node:
         if not self.waiting_since and not self.queue:
             self.waiting_for = STARVED
             self.waiting_since = perf_counter()
+
+    # ---- measuring tasks, and waits for items ----
+
+    def note_get(self, now: float, weight: int) -> None:
+        """Note how long a free slot has waited for the item that is taken now, and claim the measurement."""
+        if weight > 1:
+            # The next one is chosen when this one has ended.
+            self.sample_at += AT_LEAST_ONE_OF
+        self._note_wait(now, weight)
+
+    def _note_wait(self, now: float, weight: int) -> None:
+        waited = 0.0
+        if self.waiting_since and self.waiting_for == STARVED:
+            # A slot that was free all the time has waited only since the item before this one.
+            waited = now - max(self.waiting_since, self.got_at)
+        self.before.get_times.add(waited, weight)
+
+    def note_long(self, seconds: float) -> None:
+        """Note a task that took long, though it was not to be measured; the next ones are."""
+        self.times.add(seconds)
+        self.weight = 1
+        self.sample_at = 0
+
+    def note_task(self, seconds: float, weight: int, now: float) -> None:
+        """Note a measured task, standing for so many, and choose the next one."""
+        if seconds >= SHORT:
+            # All of these are noted.
+            self.note_long(seconds)
+        else:
+            self.times.add(seconds, weight)
+            self.choose_next(now)
+
+    def choose_next(self, now: float) -> None:
+        """Choose which task is measured next: the quicker they follow each other, the fewer are."""
+        done = self.completed + self.steps
+        self.weight = self.sampling.weight(now, done)
+        self.sample_at = done + self.sampling.stride(self.weight) if self.weight > 1 else 0
+
+    def task_record(self) -> TaskRecord:
+        """What was counted of its tasks until now."""
+        if not self.has_tasks:
+            return NO_TASKS
+        seconds = self.busy_seconds - self.other_seconds
+        return TaskRecord(self.completed + self.steps, self.failed + self.retried, seconds, self.times.counts.copy())

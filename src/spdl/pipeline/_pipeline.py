@@ -7,7 +7,7 @@ import weakref
 from contextlib import AbstractContextManager, contextmanager, suppress
 from math import inf
 from threading import TIMEOUT_MAX, Lock
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from . import _lifetime
@@ -114,6 +114,7 @@ class Pipeline(Generic[T]):
         deadline = monotonic() + seconds
         alive = _lifetime.end_threads(engine, seconds)
         elsewhere = engine.await_executors(deadline)
+        engine.reporter.consumer_ended()
         if alive or elsewhere:
             # A pipeline that stops needs no words for what does not.
             from ._stragglers import describe_stragglers  # noqa: PLC0415
@@ -189,6 +190,8 @@ class Pipeline(Generic[T]):
                 engine.progressed()
         else:
             engine.lineage.open.discard(root)
+        if not engine.sink.entries:
+            engine.sink.edge.emptied_at = perf_counter()
         if engine.sink.full:
             self._tell_room()
 
@@ -264,7 +267,7 @@ class Pipeline(Generic[T]):
         with engine.lock:
             engine.room_in_sink()
 
-    def _wait(self, deadline: float, gate: Lock | None = None) -> None:
+    def _wait(self, deadline: float, gate: Lock | None = None) -> None:  # noqa: C901 - one step for each way out.
         """Wait until the sink may hold something, or the gate is opened. Raises if it will not, or not in time."""
         if not self._started:
             self.start()
@@ -288,6 +291,7 @@ class Pipeline(Generic[T]):
         if ended:
             self._raise_end()
         opened = False
+        begin = perf_counter()
         try:
             opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
         finally:
@@ -297,6 +301,8 @@ class Pipeline(Generic[T]):
                 if not opened:
                     # It was opened this very moment: what it announced is for somebody else, or for the next read.
                     engine.sink.wake_reader()
+        if not opened or engine.sink.entries:
+            engine.sink.awaited(perf_counter() - begin)
         if not opened and not engine.sink.entries:
             raise TimeoutError("No item became available in time.")
 
@@ -315,6 +321,7 @@ class Pipeline(Generic[T]):
             )
 
     def _raise_end(self) -> None:
+        self._engine.reporter.consumer_ended()
         failure = self._engine.failure()
         if failure is not None:
             self._observed = True
@@ -336,7 +343,7 @@ class Pipeline(Generic[T]):
 class PipelineIterator(Interruptible, Generic[T]):
     """Iterates a `Pipeline` until its end. Once ended, it stays ended; a failure is raised again at each ``next``."""
 
-    __slots__ = ("_discard", "_ended", "_engine", "_gate", "_pipeline", "_pop", "_timeout")
+    __slots__ = ("_discard", "_edge", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
 
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
@@ -344,7 +351,9 @@ class PipelineIterator(Interruptible, Generic[T]):
         self._ended = False
         self._gate = Lock()
         self._engine = pipeline._engine  # noqa: SLF001 - the two are one thing in two classes.
-        self._pop = self._engine.sink.entries.popleft
+        self._edge = self._engine.sink.edge
+        self._entries = self._engine.sink.entries
+        self._pop = self._entries.popleft
         self._discard = self._engine.lineage.open.discard
 
     def __iter__(self) -> Self:
@@ -366,6 +375,8 @@ class PipelineIterator(Interruptible, Generic[T]):
                     break
             else:
                 self._discard(root)
+                if not self._entries:
+                    self._edge.emptied_at = perf_counter()
             item: T = value
             return item
         self._ended = True

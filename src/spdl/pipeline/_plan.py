@@ -11,6 +11,7 @@ from ._async_node import AsyncNode
 from ._batched_routes import BatchMergeNode, make_batch_router
 from ._dedicated import DedicatedThread
 from ._defs import AggregateConfig, Collate, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig
+from ._edge import Edge
 from ._engine import Engine
 from ._executor_kind import kind_of
 from ._function_node import DisaggregateNode, FunctionNode
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ._executor_node import ExecutorNode
     from ._hooks._task_hook import TaskHook
     from ._policy import MaxFailures
-    from ._surroundings import Surroundings
+    from ._surroundings import StageHooks, Surroundings
 
     _SimpleConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any]
 
@@ -65,6 +66,8 @@ def plan(
     end = graph.add_sink(graph.add(config), config.sink.buffer_size)
     if isinstance(end, Node):
         end.connect(None, engine.sink.entries, engine.sink.size)
+    engine.sink.edge = end.behind
+    end.behind.feeder = end
     if len({source.continuous for source in graph.sources}) > 1:
         raise ValueError(
             f"Merged pipelines must have either continuous sources only or none ({callers_line()}): where some end "
@@ -109,10 +112,14 @@ class _Graph:
         number = str(next(self.stage_ids))
         return StageInfo(self.engine.pipeline_id, number, name, concurrency if concurrency > 1 else None)
 
-    def _live(self, stage: Node, hooks: Sequence[TaskHook]) -> None:
-        """Wrap the hooks around the stage's life."""
-        if hooks:
-            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks])
+    def _live(self, stage: Node, hooks: StageHooks) -> None:
+        """Wrap the hooks around the stage's life, and have those report that only measure."""
+        if hooks.running:
+            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks.running])
+        for hook in hooks.measuring:
+            hook.measure(stage.task_record)
+        for interval in hooks.intervals:
+            self.engine.reporter.add_stage(stage, interval)
 
     def _wrap(self, stage: Node | Source, contexts: Sequence[AbstractAsyncContextManager[None]]) -> None:
         from ._hooks._stage_life import StageLife  # noqa: PLC0415 - most pipelines have none.
@@ -121,7 +128,9 @@ class _Graph:
 
     def _carried(self, end: Node | Source, info: StageInfo, size: int = EDGE_CAPACITY) -> Node | Source:
         """Have a queue of the user's carry what a source or stage gives out, if there is such a queue."""
-        queue = self.surroundings.queue(info, size)
+        queue, interval = self.surroundings.queue(info, size)
+        if interval is not None:
+            self.engine.reporter.add_queue(end.behind, info, interval)
         if queue is None:
             return end
         from ._queues._queue_node import QueueNode  # noqa: PLC0415 - it imports asyncio.
@@ -166,7 +175,7 @@ class _Graph:
     def _stage(self, end: Node | Source, stage: _SimpleConfig) -> Node:
         info = self._info(stage.name, stage.concurrency if isinstance(stage, PipeConfig) else 1)
         hooks = self.surroundings.hooks(info)
-        node = _hooked_node(self.engine, stage, hooks) if hooks else _node(self.engine, stage)
+        node = _hooked_node(self.engine, stage, hooks.running) if hooks.running else _node(self.engine, stage)
         node.info = info
         _join(end, node)
         self.nodes.append(node)
@@ -193,6 +202,9 @@ class _Graph:
     def _path(self, router: Routing, path: Sequence[StageConfig], index: int) -> Node | Source:
         before = len(self.nodes)
         info = replace(router.info, stage_name=f"{router.name}_path{index}")
+        # A router has one behind it for each path.
+        router.behind = Edge()
+        router.behind.capacity = EDGE_CAPACITY
         end = self._chain(self._carried(router, info), path)
         router.paths.append(self.nodes[before])
         return end
@@ -206,6 +218,9 @@ def _join(end: Node | Source, node: Node, index: int = 0) -> None:
     elif not isinstance(end, Routing):
         end.connect(node, inlet, EDGE_CAPACITY)
     node.feeders.append(end)
+    node.before = end.behind
+    end.behind.feeder = end
+    end.behind.taker = node
 
 
 def _merge(engine: Engine, config: MergeConfig) -> Node:

@@ -46,6 +46,9 @@ class ProcessPoolNode(ExecutorNode):
     is then that item's failure and not the pool's end.
     """
 
+    # A generator is run to its end where the op is: an item is one task, whatever comes of it.
+    steps_are_tasks = False
+
     __slots__ = ("handed_over", "item_seconds", "lanes", "returned")
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -148,17 +151,19 @@ class ProcessPoolNode(ExecutorNode):
             del outcomes
         else:
             # The op could not be sent, or what the pool itself could not do: no outcome for any of them.
-            results, seconds, cpu = [(None, False, error)] * len(attempts), 0.0, 0.0
+            results, seconds, cpu = [(None, False, error)] * len(attempts), [0.0] * len(attempts), 0.0
         engine.lock.acquire()
         engine.rubbish.append(returned)
-        self.busy_seconds += seconds
         self.cpu_seconds += cpu
-        if seconds:
-            self.item_seconds += (seconds / len(attempts) - self.item_seconds) / 8
-        for attempt, (value, several, failure) in zip(attempts, results, strict=True):
+        if any(seconds):
+            self.item_seconds += (sum(seconds) / len(attempts) - self.item_seconds) / 8
+        for attempt, (value, several, failure), taken in zip(attempts, results, seconds, strict=True):
             if failure is not None:
+                self.did_not_succeed(taken)
                 self.fail(attempt, failure)
-            elif several and not self.cancelled:
+                continue
+            self.succeeded(taken)
+            if several and not self.cancelled:
                 self.defer(attempt, value)
             else:
                 self.finish(attempt, value)

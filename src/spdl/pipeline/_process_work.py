@@ -56,8 +56,8 @@ class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an
         return f"in a worker process\n{self.args[0]}"
 
 
-# The outcomes in the order of the items, and the wall and CPU seconds that they took together.
-Report = tuple[list[Done | Raised], float, float]
+# The outcomes in the order of the items, what each took, and the CPU seconds that they took together.
+Report = tuple[list[Done | Raised], list[float], float]
 
 
 def pack(value: object) -> bytes:
@@ -67,9 +67,13 @@ def pack(value: object) -> bytes:
 
 def work(op: Callable[[Any], Any], items: Sequence[bytes]) -> Report:
     """Run the op on each item. An item that fails is no matter of the others'."""
-    begin, cpu = perf_counter(), thread_time()
-    outcomes = [_outcome(op, item) for item in items]
-    return outcomes, perf_counter() - begin, thread_time() - cpu
+    cpu = thread_time()
+    outcomes, seconds = [], []
+    for item in items:
+        begin = perf_counter()
+        outcomes.append(_outcome(op, item))
+        seconds.append(perf_counter() - begin)
+    return outcomes, seconds, thread_time() - cpu
 
 
 def _outcome(op: Callable[[Any], Any], item: bytes) -> Done | Raised:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ._async_node import AsyncNode
@@ -51,6 +52,7 @@ class Routing(FunctionNode):
         self.engine.dequeue(self)
         for path in self.paths:
             path.queue.append(MARK)
+            path.before.filled(len(path.queue), perf_counter())
             self.engine.arrived(path)
 
     def finish(self, attempt: Attempt, value: Any) -> None:
@@ -76,6 +78,7 @@ class Routing(FunctionNode):
             self.emitted += 1
             following = self.paths[path]
             following.queue.append((attempt.root, attempt.item))
+            following.before.filled(len(following.queue), perf_counter())
             self.engine.arrived(following)
             self.slot_freed()
 

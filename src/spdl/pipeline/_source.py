@@ -5,7 +5,9 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ._edge import Edge
 from ._node import EDGE_CAPACITY
+from ._sampling import Sampling
 from ._sentinel import MARK
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Source:
     """
 
     __slots__ = (
+        "behind",
         "busy_seconds",
         "continuous",
         "dedicated",
@@ -57,10 +60,14 @@ class Source:
         "out",
         "pass_began_at",
         "position",
+        "pulled_at",
         "pulling",
         "pulling_since",
+        "sample_at",
+        "sampling",
         "unwanted",
         "wants_room",
+        "weight",
     )
 
     # What messages call it; the plan says.
@@ -93,6 +100,14 @@ class Source:
         self.on_loop = hasattr(iterable, "__aiter__")
         self.pulling = False
         self.pulling_since = 0.0
+        # When the last pull ended, the position from which it is next noted how long the pull was put off, and for how
+        # many that stands.
+        self.pulled_at = 0.0
+        self.sample_at = 0
+        self.weight = 1
+        self.sampling = Sampling()
+        # What lies behind it. No item is pulled before it has a place, so none is late.
+        self.behind = Edge()
         # Pulls it in a thread of its own, if it was asked for.
         self.dedicated: DedicatedThread | None = None
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
@@ -139,6 +154,14 @@ class Source:
                 raise RuntimeError("The source's `__iter__` raised StopIteration.") from error
         return next(self.iterator)
 
+    def note_wait(self, now: float) -> None:
+        """Note how long this pull was put off, since the item before had no place behind it."""
+        if not self.pulled_at:
+            return
+        self.behind.put_times.add(now - self.pulled_at, self.weight)
+        self.weight = self.sampling.weight(now, self.position)
+        self.sample_at = self.position + self.sampling.stride(self.weight) if self.weight > 1 else 0
+
     def admit(self) -> int:
         """Give the item just pulled its place in the lineage. Called with the lock held."""
         root = self.following_root
@@ -168,9 +191,11 @@ class Source:
 
     def _pass_on(self, entry: Entry) -> None:
         if self.first is None:
-            self.engine.sink.put(entry)
+            self.engine.sink.put(entry, self.pulled_at)
         else:
             self.out.append(entry)
+            if len(self.out) == 1:
+                self.behind.filled_at = self.pulled_at
             self.engine.arrived(self.first)
 
     def room_made(self) -> None:

@@ -37,9 +37,9 @@ class StageStatistics:
         running: Ops that run now, and generators between two results.
         busy_seconds: Time spent in ops that have ended, summed over concurrent ones; for the source, in its ``next()``,
             the call that runs now included.
-        cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only one in 16 is measured and stands
-            for the others. 0 for async ops, and in executors that are neither a ThreadPoolExecutor nor a
-            ProcessPoolExecutor.
+        cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only some are measured, up to one in
+            512 where they follow each other quickly, and stand for the others. 0 for async ops, and in executors that
+            are neither a ThreadPoolExecutor nor a ProcessPoolExecutor.
         starved_seconds: Time in which a slot was free and no item waited.
         blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place; for the
             source, time in which it was not asked for an item.

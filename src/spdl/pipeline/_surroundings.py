@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from . import _config
 from ._check import refuse, show
@@ -14,19 +14,46 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from ._hooks._task_hook import TaskHook
+    from ._hooks._task_stats_hook import TaskStatsHook
     from ._queues._async_queue import AsyncQueue
     from ._stage_info import StageInfo
 
     TaskHookFactory: TypeAlias = Callable[[StageInfo], Sequence[TaskHook]]
     QueueClass: TypeAlias = Callable[..., AsyncQueue[Any]]
 
-__all__ = ["QueueClass", "Surroundings", "TaskHookFactory", "enter_later"]
+__all__ = ["QueueClass", "StageHooks", "Surroundings", "TaskHookFactory", "enter_later"]
+
+
+class StageHooks(NamedTuple):
+    """The hooks of a stage.
+
+    Attributes:
+        running: Those that run around its tasks.
+        measuring: The library's own, which read what the engine counts.
+        intervals: For each line that is to be logged at the stage's end, the seconds from one to the next meanwhile.
+    """
+
+    running: Sequence[TaskHook] = ()
+    measuring: Sequence[TaskStatsHook] = ()
+    intervals: Sequence[float] = ()
+
+
+class EdgeQueue(NamedTuple):
+    """What lies between two stages.
+
+    Attributes:
+        carrier: What carries the items; None if they need nothing of the user's.
+        interval: If the engine is to log what it counts, the seconds from one line to the next.
+    """
+
+    carrier: AsyncQueue[Any] | None = None
+    interval: float | None = None
 
 
 class Surroundings:
     """Makes the hooks and queues that a pipeline was given, or that the process has as defaults.
 
-    The library's own hook and queue only measure, which the engine does by itself: no object is made of them.
+    The library's own hook and queue only measure, which the engine does by itself: they do not lie on the items' way.
     """
 
     def __init__(self, hook_factory: TaskHookFactory | None, queue_class: QueueClass | None, interval: float) -> None:
@@ -36,18 +63,16 @@ class Surroundings:
         self._queue_class, self._queue_options = queue_class, {}
         if queue_class is None and _config.chosen_queue_class() is not _config.OURS:
             self._queue_class, self._queue_options = _config.chosen_queue_class(), {"interval": interval}
-        if _is_own(self._queue_class, "_async_queue", "AsyncQueue") or _is_own(
-            self._queue_class, "_stats_queue", "StatsQueue"
-        ):
-            self._queue_class = None
 
     def _default_hooks(self) -> TaskHookFactory | None:
         chosen = _config.chosen_hook_class()
-        if chosen is None or chosen is _config.OURS:
+        if chosen is None:
+            return lambda _info: ()
+        if chosen is _config.OURS:
             return None
         return lambda info: [chosen(info, interval=self._interval)]
 
-    def hooks(self, info: StageInfo) -> Sequence[TaskHook]:
+    def hooks(self, info: StageInfo) -> StageHooks:
         """The hooks of a stage.
 
         Raises:
@@ -55,28 +80,35 @@ class Surroundings:
             ValueError: If a hook's ``stage_hook`` or ``task_hook`` is no async context manager.
         """
         if self._hook_factory is None:
-            return ()
+            return StageHooks(intervals=[self._interval])
         hooks: Any = self._hook_factory(info)
         from ._hooks._task_hook import TaskHook  # noqa: PLC0415 - most pipelines have none.
 
         if not isinstance(hooks, list | tuple) or not all(isinstance(hook, TaskHook) for hook in hooks):
             refuse(TypeError, "task_hook_factory", f"a function that returns a list of TaskHook (for {info})", hooks)
-        return [hook for hook in hooks if not _is_own(type(hook), "_task_stats_hook", "TaskStatsHook")]
+        if all(_is_own(type(hook), "_task_stats_hook", "TaskStatsHook") for hook in hooks):
+            return StageHooks(measuring=hooks, intervals=[hook.interval for hook in hooks])
+        # Beside others that run, it measures what these cost as well, or do not, depending on which comes first.
+        return StageHooks(running=hooks)
 
-    def queue(self, info: StageInfo, size: int) -> AsyncQueue[Any] | None:
-        """The queue behind a source, a stage or the sink; None if the engine's own is to be used.
+    def queue(self, info: StageInfo, size: int) -> EdgeQueue:
+        """What lies behind a source, a stage or the sink.
 
         Raises:
             TypeError: If the class makes something else.
         """
         if self._queue_class is None:
-            return None
-        queue: Any = self._queue_class(info, buffer_size=size, **self._queue_options)
+            return EdgeQueue(interval=self._interval)
+        made: Any = self._queue_class(info, buffer_size=size, **self._queue_options)
+        if _is_own(type(made), "_stats_queue", "StatsQueue"):
+            return EdgeQueue(interval=made.interval)
         from ._queues._async_queue import AsyncQueue  # noqa: PLC0415 - it imports asyncio.
 
-        if not isinstance(queue, AsyncQueue):
-            refuse(TypeError, "queue_class", "a subclass of AsyncQueue", queue)
-        return queue
+        if not isinstance(made, AsyncQueue):
+            refuse(TypeError, "queue_class", "a subclass of AsyncQueue", made)
+        if type(made) is AsyncQueue:
+            return EdgeQueue()
+        return EdgeQueue(carrier=made)
 
 
 def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]:

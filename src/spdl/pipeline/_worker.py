@@ -10,6 +10,7 @@ from ._function_node import DEFERRED, Attempt
 from ._node import STARVED
 from ._order import Ticket
 from ._overtime import WrittenOff
+from ._sampling import SHORT
 from ._sentinel import MARK
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def serve(engine: Engine) -> None:
         engine.written_off -= 1
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
         engine.crash(error)
-        engine.lock.release()
-        return
+    engine.gates.remove(gate)
     _leave(engine)
 
 
@@ -64,10 +64,12 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
     engine.permits -= 1
     cpu = 0.0
     ticket: Any = None
+    queued = False
     while True:
         if node.plain and not (root is None and node.queue[0] is MARK):
             if root is None:
                 root, value = engine.dequeue(node)
+                queued = True
             if TYPE_CHECKING:
                 assert isinstance(node, FunctionNode)
             node.running += 1
@@ -78,12 +80,19 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                 ticket = Ticket()
                 order.tickets.append(ticket)
             function = node.op
-            sampled = not node.completed & node.cpu_mask
+            # How many ops this one stands for, if it is measured.
+            weight = node.weight if node.completed >= node.sample_at else 0
             if idle and not engine.waking:
                 engine.progressed()
-            if sampled:
-                cpu = thread_time()
             begin = perf_counter()
+            if weight:
+                node.note_get(begin, weight)
+                cpu = thread_time()
+                begin = perf_counter()
+            if queued:
+                node.before.took(len(node.queue), begin, node.got_at)
+                queued = False
+            node.got_at = begin
             if node.waiting_since and (node.waiting_for or node.queue or node.running >= node.limit):
                 node.waits[node.waiting_for] += begin - node.waiting_since
                 node.waiting_since = 0.0
@@ -94,15 +103,20 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                 end = perf_counter()
                 acquire()
                 node.busy_seconds += end - begin
+                node.other_seconds += end - begin
                 node.fail(Attempt(root, value, ticket, 1), error)
                 break
             end = perf_counter()
-            if sampled:
+            if weight:
                 cpu = thread_time() - cpu
             acquire()
-            node.busy_seconds += end - begin
-            if sampled:
-                node.add_cpu(end - begin, cpu)
+            seconds = end - begin
+            node.busy_seconds += seconds
+            if weight:
+                node.add_cpu(seconds, cpu, weight)
+                node.note_task(seconds, weight, end)
+            elif seconds >= SHORT:
+                node.note_long(seconds)
             if value is None or type(value) in DEFERRED or node.cancelled:
                 node.finish(Attempt(root, value, ticket, 1), value)
                 break
@@ -115,7 +129,7 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
             following = node.next
             if order is None or order.take_alone(ticket):
                 if following is None:
-                    engine.sink.put((root, value))
+                    engine.sink.put((root, value), end)
                     break
                 if (
                     following.plain
@@ -129,6 +143,9 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                 if following.offers and not following.queue and following.offer(root, value):
                     break
                 node.out.append((root, value))
+                waiting = len(node.out)
+                if waiting == 1 or waiting > node.behind.capacity:
+                    node.behind.filled(waiting, end)
                 engine.arrived(following)
             else:
                 for entry in order.finish(ticket, (root, value)):
@@ -153,7 +170,10 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
 def pull(engine: Engine, source: Source) -> None:
     """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held."""
     source.pulling = True
-    source.pulling_since = begin = perf_counter()
+    begin = perf_counter()
+    if source.position >= source.sample_at:
+        source.note_wait(begin)
+    source.pulling_since = begin
     engine.lock.release()
     ended = False
     failure: BaseException | None = None
@@ -164,7 +184,7 @@ def pull(engine: Engine, source: Source) -> None:
         ended = True
     except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
         failure = error
-    end = perf_counter()
+    source.pulled_at = end = perf_counter()
     engine.lock.acquire()
     source.busy_seconds += end - begin
     source.pulling = False
@@ -201,6 +221,9 @@ def _idle(engine: Engine, gate: Lock) -> None:
     if engine.done or (engine.waiting and engine.select() is not None):
         return
     if _drop_rubbish(engine):
+        return
+    if engine.reporter.lines:
+        engine.drop_rubbish()
         return
     engine.idle.append(gate)
     # A request to stop takes no lock: it may have looked for idle workers before this one was among them. A consumer
@@ -253,7 +276,11 @@ def _leave(engine: Engine) -> None:
     if engine.stopping:
         for node in engine.nodes:
             engine.rubbish += node.discard()
+        if not engine.gates:
+            for node in engine.nodes:
+                engine.reporter.stage_ended(node)
     engine.timer.end()
     while _drop_rubbish(engine):
         pass
     engine.lock.release()
+    engine.reporter.log()

@@ -29,6 +29,7 @@ class ConveyorNode(Node):
     __slots__ = ("begun", "inlets", "manifest", "over")
 
     on_loop = True
+    has_tasks = counts_gets = False
 
     def __init__(self, engine: Engine, name: str, branches: int = 1) -> None:
         super().__init__(engine, name, None, limit=1)
@@ -113,7 +114,9 @@ class ConveyorNode(Node):
         return feeder.finished() if isinstance(feeder, Source) else feeder.finished
 
     def _take(self, index: int) -> Any:
-        entry = self.inlets[index].popleft()
+        inlet = self.inlets[index]
+        entry = inlet.popleft()
+        self.feeders[index].behind.took_one(len(inlet), counts=entry is not MARK)
         self.engine.made_room(self.feeders[index])
         self.engine.concluded()
         if entry is MARK:

@@ -1,0 +1,29 @@
+"""What is told of a stage's tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["TaskPerfStats"]
+
+
+@dataclass
+class TaskPerfStats:
+    """What the tasks of a stage did, since the start or since the last report.
+
+    Percentiles come from a histogram and are within 10 % of exact. Where ops take less than 50 microseconds and follow
+    each other as quickly, one in 32 is measured, after the first 256.
+
+    Attributes:
+        num_tasks: How many tasks have ended: calls of the op, results of generators, calls of an aggregator.
+        num_failures: How many of them raised.
+        ave_time: Mean seconds of those that did not; 0 if there were none.
+        p90_time: Seconds that 90 % of them did not exceed.
+        p99_time: Seconds that 99 % of them did not exceed.
+    """
+
+    num_tasks: int
+    num_failures: int
+    ave_time: float
+    p90_time: float
+    p99_time: float

@@ -1,0 +1,213 @@
+"""StatsQueue: what a derived class measures of the items that it carries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.support import source
+
+from spdl.pipeline import QueuePerfStats, StageInfo, StatsQueue
+from spdl.pipeline.config import set_default_queue_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from spdl.pipeline import PipelineBuilder
+
+INFO = StageInfo(0, "1", "op", 2)
+
+
+class Kept(StatsQueue[Any]):
+    """Keeps what it is told, and itself."""
+
+    made: list[Kept]
+
+    def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
+        super().__init__(info, buffer_size=buffer_size, interval=interval)
+        self.laps: list[QueuePerfStats] = []
+        self.made.append(self)
+
+    async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
+        await asyncio.sleep(0)
+        self.laps.append(stats)
+
+
+@pytest.fixture(autouse=True)
+def made() -> list[Kept]:
+    Kept.made = []
+    return Kept.made
+
+
+def nap(seconds: float) -> Callable[[Any], Any]:
+    def op(x: Any) -> Any:
+        time.sleep(seconds)
+        return x
+
+    return op
+
+
+def run(builder: PipelineBuilder[Any, Any], kind: Any = Kept, *, consume: float = 0, **kwargs: Any) -> list[Any]:
+    with builder.add_sink(3).build(num_threads=4, queue_class=kind, **kwargs).auto_stop() as pipeline:
+        items = []
+        for item in pipeline.get_iterator(timeout=20):
+            items.append(item)
+            time.sleep(consume)
+        return items
+
+
+def whole(queue: StatsQueue[Any]) -> QueuePerfStats:
+    """What it measured from its beginning to now; lines show one digit after the point."""
+    return queue._record().total(queue._began_at)
+
+
+class TestValues:
+    """Of ops and sources that take known times; the engine's own counters are asked the same in test_reporter."""
+
+    def test_a_slow_stage(self, made: list[Kept]) -> None:
+        assert len(run(source(range(40)).pipe(nap(0.01), name="slow"))) == 40
+        before, behind, sink = (whole(queue) for queue in made)
+        assert [queue.info.stage_name for queue in made] == ["src", "slow", "sink"]
+        assert before.num_items == behind.num_items == sink.num_items == 40
+        assert 0.006 <= before.ave_put_time < 0.02
+        assert before.p90_put_time >= 0.009
+        assert behind.ave_put_time < 0.003
+        assert 0.009 <= behind.ave_get_time < 0.02
+        assert behind.p90_get_time >= 0.009
+        assert behind.occupancy_rate < 0.3
+
+    def test_a_slow_source(self, made: list[Kept]) -> None:
+        def slowly() -> Iterator[int]:
+            for x in range(30):
+                time.sleep(0.01)
+                yield x
+
+        run(source(slowly()).pipe(abs))
+        first = whole(made[0])
+        assert first.num_items == 30
+        assert first.ave_put_time < 0.003
+        assert 0.009 <= first.ave_get_time < 0.02
+        assert first.occupancy_rate < 0.3
+
+    def test_a_slow_consumer(self, made: list[Kept]) -> None:
+        run(source(range(30)), consume=0.01)
+        sink = whole(made[-1])
+        assert sink.num_items == 30
+        assert sink.occupancy_rate > 0.5
+        assert sink.ave_put_time >= 0.004
+
+    def test_epochs_are_no_items(self, made: list[Kept]) -> None:
+        pipeline = source([1, 2, 3], continuous=True).add_sink(1).build(num_threads=1, queue_class=Kept)
+        with pipeline.auto_stop():
+            for _ in range(4):
+                assert list(pipeline.get_iterator(timeout=10)) == [1, 2, 3]
+        assert 12 <= whole(made[-1]).num_items <= 20
+
+
+class TestAlone:
+    """It is an asyncio queue like any other."""
+
+    def test_waits_on_both_sides(self) -> None:
+        async def use() -> tuple[QueuePerfStats, QueuePerfStats]:
+            queue = StatsQueue[int](INFO, buffer_size=1)
+            async with queue.stage_hook():
+                await queue.put(1)
+                blocked = asyncio.ensure_future(queue.put(2))
+                await asyncio.sleep(0.05)
+                assert (await queue.get(), await queue.get()) == (1, 2)
+                await blocked
+                first = whole(queue)
+                waiting = asyncio.ensure_future(queue.get())
+                await asyncio.sleep(0.1)
+                await queue.put(3)
+                assert await waiting == 3
+                return first, whole(queue)
+
+        first, second = asyncio.run(use())
+        assert (first.num_items, second.num_items) == (2, 3)
+        # A busy machine sleeps longer. Of two puts one waited, and of three gets one.
+        assert 0.025 <= first.ave_put_time == pytest.approx(first.p99_put_time / 2, rel=0.15)
+        assert first.ave_get_time < 0.01
+        assert first.occupancy_rate > 0.8
+        assert 0.033 <= second.ave_get_time == pytest.approx(second.p99_get_time / 3, rel=0.15)
+        assert second.occupancy_rate == pytest.approx(first.elapsed / second.elapsed, abs=0.05)
+
+    def test_a_queue_in_which_something_lies_is_occupied(self) -> None:
+        async def use() -> QueuePerfStats:
+            queue = StatsQueue[int](INFO, buffer_size=2)
+            async with queue.stage_hook():
+                await queue.put(1)
+                await asyncio.sleep(0.05)
+                return whole(queue)
+
+        stats = asyncio.run(use())
+        assert stats.num_items == 0
+        assert stats.occupancy_rate > 0.9
+        assert stats.qps == 0
+
+    @pytest.mark.parametrize("interval", ["1", None, float("nan")])
+    def test_an_interval_is_a_number(self, interval: Any) -> None:
+        with pytest.raises((TypeError, ValueError), match="`interval`"):
+            StatsQueue[int](INFO, interval=interval)
+
+
+class TestReports:
+    """At intervals and at the end."""
+
+    def test_each_covers_the_time_since_the_last(self, made: list[Kept]) -> None:
+        class Often(Kept):
+            def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
+                super().__init__(info, buffer_size=buffer_size, interval=0.03)
+
+        run(source(range(30)).pipe(nap(0.01)), Often)
+        for queue in made:
+            assert len(queue.laps) >= 3
+            assert sum(lap.num_items for lap in queue.laps) <= 30
+            assert all(0.025 <= lap.elapsed < 1 for lap in queue.laps)
+
+    def test_the_default_class_gets_the_interval_of_the_build(self, made: list[Kept]) -> None:
+        set_default_queue_class(Kept)
+        try:
+            run(source(range(20)).pipe(nap(0.005)), None, report_stats_interval=0.02)
+        finally:
+            set_default_queue_class()
+        assert [queue.interval for queue in made] == [0.02] * 3
+        assert all(queue.laps for queue in made)
+
+    def test_a_line_for_each_at_its_end(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, "spdl.pipeline")
+        run(source(range(20)).pipe(abs, name="op"))
+        lines = [record.getMessage() for record in caplog.records if record.name == "spdl.pipeline.queues"]
+        assert sorted(line.split("]\t")[0].split(":", 1)[1] for line in lines) == [
+            "0:src_queue",
+            "1:op_queue",
+            "2:sink_queue",
+        ]
+        assert all("Processed    20 items in" in line for line in lines)
+
+    def test_what_the_callback_raises_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        class Failing(StatsQueue[Any]):
+            def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
+                super().__init__(info, buffer_size=buffer_size, interval=0.02)
+
+            async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
+                raise OSError("no place left")
+
+        assert len(run(source(range(20)).pipe(nap(0.005)), Failing)) == 20
+        errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+        assert len(errors) >= 3
+        assert all("interval_stats_callback" in error and "no place left" in error for error in errors)
+
+
+def test_the_record_is_that_of_the_reference() -> None:
+    stats = QueuePerfStats(2.0, 10, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.5)
+    assert astuple(stats) == (2.0, 10, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.5)
+    assert stats.qps == 5
+    assert QueuePerfStats(0, 10, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.5).qps == 0
+    assert repr(stats).startswith(
+        "QueuePerfStats(elapsed=2.0, num_items=10, ave_put_time=1.0, ave_get_time=2.0, p90_put"
+    )
