@@ -486,9 +486,16 @@ _COUNTS = (
     Mutant(
         "more concurrency than threads adds no threads",
         "_engine.py",
-        "        for thread in added:\n            thread.start()",
-        "        for thread in added:\n            pass",
+        "            for thread in added:\n                thread.start()",
+        "            for thread in added:\n                pass",
         ("test_set_concurrency.py::TestSetConcurrency::test_more_and_less",),
+    ),
+    Mutant(
+        "more concurrency adds no room",
+        "_engine.py",
+        "        node.room += limit - node.limit\n",
+        "",
+        ("test_set_concurrency.py::TestSetConcurrency::test_room_follows",),
     ),
     Mutant(
         "a lowered limit is not kept",

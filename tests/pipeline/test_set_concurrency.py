@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.support import source, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 class TestSetConcurrency:
@@ -57,6 +62,97 @@ class TestSetConcurrency:
         with pipeline.auto_stop():
             assert sorted(pipeline) == list(range(100))
         assert most == 7
+
+    def test_room_follows(self) -> None:
+        begun: list[int] = []
+        gate = threading.Semaphore(0)
+
+        def op(x: int) -> int:
+            begun.append(x)
+            gate.acquire()
+            return x
+
+        # Its results have two places, the sink's and that of its slot, before anything is changed.
+        pipeline = source(range(50)).pipe(op, name="op").add_sink(1).build(num_threads=6)
+        with pipeline.auto_stop():
+            pipeline.set_concurrency("op", 6)
+            assert wait_until(lambda: len(begun) == 6)
+            pipeline.set_concurrency("op", 1)
+            gate.release(6)
+            # Now there are six in two places: four of them must leave before anything begins.
+            assert [len(str(pipeline.get_item())) for _ in range(4)] == [1] * 4
+            time.sleep(0.02)
+            assert len(begun) == 6
+            gate.release(50)
+            assert len(list(pipeline)) == 46
+
+    def test_more_within_the_number_of_threads(self) -> None:
+        together = threading.Barrier(8)
+
+        def op(x: int) -> int:
+            together.wait(timeout=20)
+            return x
+
+        pipeline = source(range(16)).pipe(op, name="op", concurrency=1).add_sink(16).build(num_threads=8)
+        with pipeline.auto_stop():
+            pipeline.set_concurrency("op", 8)
+            assert sorted(pipeline) == list(range(16))
+
+    def test_a_stage_on_an_executor_takes_no_threads_from_the_pipeline(self) -> None:
+        most = running = 0
+        lock = threading.Lock()
+
+        def op(x: int) -> int:
+            nonlocal most, running
+            with lock:
+                running += 1
+                most = max(most, running)
+            time.sleep(0.002)
+            with lock:
+                running -= 1
+            return x
+
+        with ThreadPoolExecutor(2) as executor:
+            builder = source(range(60)).pipe(op, concurrency=16).pipe(abs, name="there", executor=executor)
+            with builder.add_sink(60).build(num_threads=2).auto_stop() as pipeline:
+                pipeline.set_concurrency("there", 16)
+                assert sorted(pipeline) == list(range(60))
+        assert most == 2
+
+    def test_nothing_starts_before_the_start(self) -> None:
+        pulled: list[int] = []
+
+        def numbers() -> Iterator[int]:
+            for x in range(20):
+                pulled.append(x)
+                yield x
+
+        before = set(threading.enumerate())
+        together = threading.Barrier(4)
+
+        def op(x: int) -> int:
+            together.wait(timeout=20)
+            return x
+
+        pipeline = source(numbers()).pipe(op, name="op").add_sink(20).build(num_threads=1)
+        pipeline.set_concurrency("op", 4)
+        assert set(threading.enumerate()) == before
+        assert pulled == []
+        with pipeline.auto_stop():
+            assert sorted(pipeline) == list(range(20))
+
+    @pytest.mark.parametrize("items", [range(3), itertools.count()], ids=["done", "stopped"])
+    def test_nothing_starts_after_the_end(self, items: Iterable[int]) -> None:
+        started: list[str] = []
+        pipeline = source(items).pipe(abs, name="op").add_sink(9).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert [pipeline.get_item() for _ in range(3)] == [0, 1, 2]
+            if isinstance(items, range):
+                assert list(pipeline) == []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+            pipeline.set_concurrency("op", 5)
+        assert started == []
 
     @pytest.mark.parametrize(
         ("stage", "concurrency", "error", "message"),

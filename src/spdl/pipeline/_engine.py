@@ -74,6 +74,7 @@ class Engine:
         "waiting",
         "waking",
         "worker_numbers",
+        "workers",
         "written_off",
     )
 
@@ -98,6 +99,8 @@ class Engine:
         self.waking = False
         self.threads: list[Thread] = []
         self.worker_numbers = itertools.count()
+        # How many were started, those aside that replace others; 0 before the start.
+        self.workers = 0
         # Threads that are still in ops whose items were given up.
         self.written_off = 0
         self.timer = Timer(self)
@@ -399,14 +402,23 @@ class Engine:
 
     def start_workers(self) -> None:
         """Start the threads that work, the event loop's aside."""
+        with self.lock:
+            threads = self._add_workers()
+            threads += [source.dedicated.thread for source in self.sources if source.dedicated is not None]
+            self.threads += threads
+        for thread in threads:
+            thread.start()
+
+    def _add_workers(self) -> list[Thread]:
+        """Make those workers that the stages have use for and that are not there. Called with the lock held."""
         useful = sum(node.limit for node in self.ranked)
         # Each source may block, so each has a worker that counts as none of the ops'.
         pullers = sum(not (source.on_loop or source.dedicated) for source in self.sources)
-        threads = [self._new_worker() for _ in range(min(self.num_threads, useful) + max(1, pullers))]
-        threads += [source.dedicated.thread for source in self.sources if source.dedicated is not None]
-        self.threads += threads
-        for thread in threads:
-            thread.start()
+        missing = min(self.num_threads, useful) + max(1, pullers) - self.workers
+        if missing <= 0:
+            return []
+        self.workers += missing
+        return [self._new_worker() for _ in range(missing)]
 
     def _new_worker(self) -> Thread:
         from ._worker import serve  # noqa: PLC0415 - the worker's loop knows the engine, not the other way round.
@@ -431,18 +443,18 @@ class Engine:
 
     def set_limit(self, node: Node, limit: int) -> None:
         """Change how many items a stage may work on at once. Called with the lock held."""
-        if node.cancelled or node.finished:
+        if node.cancelled or node.finished or self.stopping or self.done:
             return
         node.room += limit - node.limit
         node.limit = node.slots = limit
-        added = []
-        if limit > self.num_threads and not node.on_loop:
-            added = [self._new_worker() for _ in range(limit - self.num_threads)]
-            self.permits += len(added)
+        if node.on_workers and limit > self.num_threads:
+            self.permits += limit - self.num_threads
             self.num_threads = limit
+        if self.workers:
+            added = self._add_workers()
             self.threads += added
-        for thread in added:
-            thread.start()
+            for thread in added:
+                thread.start()
         if node.on_loop and self.lane is not None:
             self.lane.wake()
         self.progressed()

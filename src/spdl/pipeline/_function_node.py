@@ -57,8 +57,6 @@ class FunctionNode(Node):
     """
 
     adjustable = True
-    # Whether workers run its ops: one whose op never returns can be replaced.
-    on_workers = True
     # Whether whoever takes a turn calls the op right there.
     calls_op = True
     # Whether each result of a generator counts as a task.

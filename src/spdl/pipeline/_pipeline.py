@@ -223,8 +223,9 @@ class Pipeline(Generic[T]):
     def set_concurrency(self, stage: str, concurrency: int) -> None:
         """Change how many items a stage works on at once, while the pipeline runs or before.
 
-        If a synchronous stage is given more than the pipeline has threads, threads are added. If it is given less
-        than it works on now, it starts nothing until it is below.
+        If a synchronous stage is given more than the pipeline has threads, threads are added; one on an executor of
+        yours uses that one's as before. If a stage is given less than it works on now, it starts nothing until it is
+        below. Once the pipeline has ended or was stopped, nothing is changed.
 
         Args:
             stage: The stage's name, which must be that of one stage only: give names to `pipe`.
