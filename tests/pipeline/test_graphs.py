@@ -141,6 +141,16 @@ class TestMerge:
         assert "      len(concurrency=1, op=len)" in lines
 
 
+def several_indices(_: object) -> Iterator[int]:
+    yield 0
+    yield 1
+
+
+async def several_indices_later(_: object) -> AsyncIterator[int]:
+    yield 0
+    yield 1
+
+
 def routed(items: Any, router: Any, *paths: Any, **kwargs: Any) -> PipelineBuilder[Any, Any]:
     return PipelineBuilder[Any, Any]().add_source(items).path_variants(router, paths, **kwargs)
 
@@ -198,6 +208,7 @@ class TestPathVariants:
             (-1, IndexError, "must return 0 to 1, got -1"),
             ("0", TypeError, "must return an int, got '0'"),
             (None, TypeError, "must return an int, got None"),
+            (iter(()), TypeError, "must return an int, got <tuple_iterator object"),
         ],
     )
     def test_a_wrong_answer_fails_the_pipeline(self, answer: Any, error: type[Exception], message: str) -> None:
@@ -212,6 +223,28 @@ class TestPathVariants:
         (note,) = failure.__notes__
         assert note.endswith(":1:fork, source item 0")
         pipeline.stop()
+
+    @pytest.mark.parametrize("plain", [True, False])
+    @pytest.mark.parametrize("router", [several_indices, several_indices_later])
+    def test_several_answers_fail_the_pipeline(self, router: Any, *, plain: bool) -> None:
+        wrapped = lambda x: router(x)  # noqa: E731, PLW0108 - it does not tell what it returns before it is called.
+        builder = routed(range(10), router if plain else wrapped, [Pipe(abs)], [Pipe(abs)], name="fork")
+        pipeline = builder.add_sink(2).build(num_threads=2)
+        pipeline.start()
+        with pytest.raises(PipelineFailure) as caught:
+            pipeline.get_item(timeout=10)
+        (failure,) = caught.value.exceptions
+        assert isinstance(failure, TypeError)
+        assert "The router of 'fork' must return an int, got <" in str(failure)
+        assert failure.__notes__[0].endswith(":1:fork, source item 0")
+        pipeline.stop()
+
+    def test_a_function_may_return_a_coroutine_of_the_index(self) -> None:
+        async def parity(x: int) -> int:
+            return x % 2
+
+        builder = routed(range(9), lambda x: parity(x), [Pipe(lambda x: -x)], [Pipe(abs)])  # noqa: PLW0108 - as above.
+        assert sorted(run(builder.add_sink(2).get_config())) == [-8, -6, -4, -2, 0, 1, 3, 5, 7]
 
     def test_a_router_that_raises_fails_the_pipeline(self) -> None:
         pipeline = routed([0, 1], lambda x: 1 // x, [Pipe(len)]).add_sink(2).build(num_threads=2)
@@ -271,6 +304,8 @@ class TestBatchedVariants:
             return by_parities(batch)
 
         assert self.run([[1, 2], [4, 3]], router, [Pipe(list)], [Pipe(list)]) == [[2, 1], [4, 3]]
+        wrapped = lambda xs: router(xs)  # noqa: E731, PLW0108 - as above.
+        assert self.run([[1, 2], [4, 3]], wrapped, [Pipe(list)], [Pipe(list)]) == [[2, 1], [4, 3]]
 
     def test_paths_of_different_speed_stay_in_step(self) -> None:
         def slow(xs: list[int]) -> list[int]:
@@ -321,7 +356,8 @@ class TestBatchedVariants:
             (lambda _: [0], ValueError, "one index for each of the 2 elements, got 1"),
             (lambda _: [0, 2], IndexError, "must return indices 0 to 1, got 2"),
             (lambda _: [0, -1], IndexError, "must return indices 0 to 1, got -1"),
-            (lambda _: 3, TypeError, "not iterable"),
+            (lambda _: 3, TypeError, "must return one index for each element, got 3"),
+            (several_indices_later, TypeError, "must return one index for each element, got <async_generator"),
         ],
     )
     def test_wrong_answers_fail_the_pipeline(self, router: Any, error: type[Exception], message: str) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from math import inf
 from time import perf_counter
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ._aggregate_node import GatheringNode
+from ._check import show
 from ._function_node import FunctionNode
 from ._lineage import Group
 from ._merge_node import MergeNode
@@ -16,7 +18,7 @@ from ._order import AHEAD
 from ._router_node import AsyncRouterNode, RouterNode, Routing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from ._engine import Engine
     from ._function_node import Attempt
@@ -61,6 +63,9 @@ class _BatchRouting(Routing):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Send each path its share, be it empty. Called with the lock held."""
+        if type(value) is CoroutineType and not self.cancelled:
+            self.defer(attempt, value)
+            return
         if self.cancelled:
             self.slot_freed()
             return
@@ -88,7 +93,16 @@ class BatchRouterNode(_BatchRouting, RouterNode):
     __slots__ = ("merge",)
 
     def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any], paths: int) -> None:
-        super().__init__(engine, name, lambda batch: _split(name, batch, router(batch), paths))
+        async def split_later(batch: Any, indices: Awaitable[Any]) -> list[list[Any]]:
+            return _split(name, batch, await indices, paths)
+
+        def split(batch: Any) -> list[list[Any]] | Coroutine[Any, Any, list[list[Any]]]:
+            indices = router(batch)
+            if type(indices) is CoroutineType:
+                return split_later(batch, indices)
+            return _split(name, batch, indices, paths)
+
+        super().__init__(engine, name, split)
 
 
 class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
@@ -103,8 +117,14 @@ class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
         super().__init__(engine, name, split)
 
 
-def _split(name: str, batch: Any, indices: Sequence[int], paths: int) -> list[list[Any]]:
+def _split(name: str, batch: Any, indices: Any, paths: int) -> list[list[Any]]:
     items = list(batch)
+    try:
+        indices = iter(indices)
+    except TypeError as error:
+        raise TypeError(
+            f"The router of {name!r} must return one index for each element, got {show(indices)}."
+        ) from error
     indices = list(indices)
     if len(items) != len(indices):
         raise ValueError(

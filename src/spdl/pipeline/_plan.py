@@ -18,7 +18,7 @@ from ._function_node import DisaggregateNode, FunctionNode
 from ._locate import callers_line
 from ._merge_node import MergeNode
 from ._node import EDGE_CAPACITY, Node
-from ._op import is_async
+from ._op import is_async, makes_coroutine
 from ._order import Order
 from ._policy import BEAR_ALL
 from ._router_node import AsyncRouterNode, RouterNode, Routing
@@ -183,7 +183,7 @@ class _Graph:
         return node
 
     def _variants(self, end: Node | Source, stage: PathVariantsConfig[Any]) -> Node | Source:
-        engine, name, on_loop = self.engine, f"{stage.name}_merge", is_async(stage.router)
+        engine, name, on_loop = self.engine, f"{stage.name}_merge", makes_coroutine(stage.router)
         if stage.batched:
             together = BatchMergeNode(engine, name, len(stage.paths))
             merge: MergeNode = together

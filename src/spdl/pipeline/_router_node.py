@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from time import perf_counter
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ._async_node import AsyncNode
 from ._check import show
-from ._function_node import DEFERRED, FunctionNode
+from ._function_node import FunctionNode
 from ._node import BLOCKED, EDGE_CAPACITY
 from ._policy import BEAR_ALL
 from ._sentinel import MARK
@@ -57,7 +58,8 @@ class Routing(FunctionNode):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Route the item. Called with the lock held."""
-        if type(value) in DEFERRED and not self.cancelled:
+        # A generator gives results of which none is the index.
+        if type(value) is CoroutineType and not self.cancelled:
             self.defer(attempt, value)
             return
         path: int | Exception = value
