@@ -67,7 +67,19 @@ def test_in_between() -> None:
     assert computing(lambda it: 1.0 if it == 1 else 2.3).gil == "partly"
 
 
-@pytest.mark.parametrize(("runnable", "verdict"), [(1.5, "holds"), (2.5, "unknown"), (3.9, "releases")])
+def test_what_the_engine_s_own_threads_do_is_left_out() -> None:
+    assert computing(lambda it: 1.6 if it == 1 else 2.3).gil == "holds"
+
+
+@pytest.mark.parametrize("waiting", [0.0, 0.5])
+def test_a_measurement_that_got_no_core_proves_nothing(waiting: float) -> None:
+    """Where the others show that many could use one at a time."""
+    assert computing(lambda it: 1.0 if it <= 4 else 0.7 * it, waiting=waiting).gil == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("runnable", "verdict"), [(1.4, "holds"), (1.7, "unknown"), (2.5, "unknown"), (3.9, "releases")]
+)
 def test_a_busy_machine_shows_clear_cases_only(runnable: float, verdict: str) -> None:
     assert computing(lambda it: 1.0 if it == 1 else runnable, waiting=0.5).gil == verdict
 

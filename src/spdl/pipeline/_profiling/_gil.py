@@ -21,6 +21,8 @@ _GAINS = 1.5
 _ENOUGH_CORES = 3
 # How far from one runnable thread to all of them.
 _HOLDS, _RELEASES = 0.3, 0.6
+# How many more threads than where ops run alone may be runnable on average, over all measurements, if they hold it.
+_ABOVE, _BUSY_ABOVE = 1.0, 0.5
 # If even the ops that run one by one must wait for a core so much of the time, the machine is busy with other work.
 _BUSY = 0.25
 # Ops that use more of their time than this as CPU time do nothing else.
@@ -45,10 +47,13 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     # More than one even where ops run one by one: the engine's own threads, which wait for a core, too.
     least = max(1.0, alone.num_runnable)
     way = (enough.num_runnable - least) / (max(_ENOUGH_CORES, enough.concurrency * share) - 1)
+    busy = _is_busy(alone)
     if way < _HOLDS:
-        return "holds"
-    # There, a thread that holds the GIL may wait for a core and all others for it; and all that wakes up waits.
-    if _is_busy(alone) and (way < _RELEASES or share < _COMPUTES):
+        # A single measurement may have got no core at all, and then nobody could take the GIL.
+        above = sum((it.num_runnable or 0.0) - least for it in together) / len(together)
+        return "holds" if above < (_BUSY_ABOVE if busy else _ABOVE) else "unknown"
+    # On a busy machine a thread that holds the GIL may wait for a core and all others for it; and all that wakes waits.
+    if busy and (way < _RELEASES or share < _COMPUTES):
         return "unknown"
     return "releases" if way >= _RELEASES else "partly"
 

@@ -84,10 +84,11 @@ class ProfileResult:
         results. Of the others, so many are looked at together that three cores would be in use if they never held each
         other up: four of those that do nothing but compute. If they hold the GIL, about one thread at a time can use a
         core. If they release it, about all of them do, or wait for a core where there are not enough. Below 0.3 of the
-        way from the one to the other they hold it, from 0.6 on they release it. On a machine that is busy with other
-        work (even one op at a time waits for a core for a quarter of the time) only the clear cases are told: up to
-        0.3, and from 0.6 on for ops that do nothing but compute; the others are unknown. Where the system does not tell
-        how long threads waited for cores, ops that use 1.4 cores release it, and of others it is unknown.
+        way from the one to the other they hold it, if also the measurements at all other concurrencies have less than
+        one runnable thread more on average. From 0.6 on they release it. On a machine that is busy with other work
+        (even one op at a time waits for a core for a quarter of the time) only the clear cases are told: less than half
+        a thread more, and from 0.6 on for ops that do nothing but compute; the others are unknown. Where the system
+        does not tell how long threads waited for cores, ops that use 1.4 cores release it, and others are unknown.
         """
         return gil_use(self.stats)
 
