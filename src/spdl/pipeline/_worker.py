@@ -89,13 +89,14 @@ def _carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> No
                 node.note_get(begin, weight)
                 cpu = thread_time()
                 begin = perf_counter()
+            # The queue is empty where an item is carried past it.
+            if node.waiting_since and (node.waiting_for or (queued and node.queue) or node.running >= node.limit):
+                node.waits[node.waiting_for] += begin - node.waiting_since
+                node.waiting_since = 0.0
             if queued:
                 node.before.took(len(node.queue), begin, node.got_at)
                 queued = False
             node.got_at = begin
-            if node.waiting_since and (node.waiting_for or node.queue or node.running >= node.limit):
-                node.waits[node.waiting_for] += begin - node.waiting_since
-                node.waiting_since = 0.0
             release()
             try:
                 value = function(value)
