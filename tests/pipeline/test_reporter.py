@@ -323,11 +323,11 @@ class TestValues:
         assert (slow.num_tasks, slow.num_failures) == (60, 0)
         assert 0.01 <= slow.ave_time <= slow.p99_time
         assert before.num_items == behind.num_items == 60
-        assert before.ave_put_time == pytest.approx(slow.ave_time / 2, rel=0.2)
+        assert before.ave_put_time == pytest.approx(slow.ave_time / 2, rel=0.3)
         assert before.ave_get_time < 0.002
         assert before.occupancy_rate > 0.8
         assert behind.ave_put_time < 0.002
-        assert behind.ave_get_time == pytest.approx(slow.ave_time / 2, rel=0.2)
+        assert behind.ave_get_time == pytest.approx(slow.ave_time / 2, rel=0.3)
         assert behind.p90_get_time >= 0.009
         assert behind.occupancy_rate < 0.2
         assert before.elapsed == pytest.approx(30 * slow.ave_time, rel=0.2)
@@ -337,8 +337,9 @@ class TestValues:
         run(source(range(60)).pipe(nap(0.001), name="quick").pipe(nap(0.005), name="slow"))
         lines = Lines(caplog.records)
         between, slow = lines.queue("quick"), lines.task("slow")
-        assert 0.6 * slow.ave_time <= between.ave_put_time < slow.ave_time
-        assert between.p90_put_time >= 0.7 * slow.ave_time
+        # A busy machine has the quick one be late at times.
+        assert 0.4 * slow.ave_time <= between.ave_put_time < slow.ave_time
+        assert between.p90_put_time >= 0.6 * slow.ave_time
         assert between.ave_get_time < 0.001
         assert between.occupancy_rate > 0.8
 
@@ -364,7 +365,7 @@ class TestValues:
         run(source(range(60)).pipe(nap(0.001), name="op", concurrency=concurrency), consume=0.01)
         sink = Lines(caplog.records).queue("sink")
         assert sink.num_items == 60
-        assert 0.0075 * concurrency <= sink.ave_put_time < 0.014 * concurrency
+        assert 0.007 * concurrency <= sink.ave_put_time < 0.02 * concurrency
         assert sink.p90_put_time >= 0.008 * concurrency
         assert sink.ave_get_time < 0.002
         assert sink.occupancy_rate > 0.9
