@@ -206,3 +206,51 @@ class TestRetries:
         (name,) = arguments
         with pytest.raises(error, match=f"`{name}` must be"):
             source([]).pipe(len, **arguments)
+
+
+class TestToldAtOnce:
+    """The consumer learns of a failure whatever still runs or rests in what was cut off."""
+
+    @pytest.mark.parametrize("where", ["beside", "upstream"])
+    def test_an_op_that_does_not_return(self, where: str) -> None:
+        release = threading.Event()
+        blocked = threading.Event()
+
+        def block_on_zero(x: int) -> int:
+            if x == 0:
+                blocked.set()
+                release.wait(30)
+            return x
+
+        def fail_on_one(x: int) -> int:
+            if x == 1:
+                blocked.wait(20)
+                raise KeyboardInterrupt
+            return x
+
+        if where == "beside":
+            builder = source(range(9)).pipe(lambda x: fail_on_one(block_on_zero(x)), concurrency=2)
+        else:
+            builder = source(range(9)).pipe(block_on_zero, concurrency=2).pipe(fail_on_one)
+        pipeline = builder.add_sink(9).build(num_threads=3)
+        begin = time.monotonic()
+        with pytest.raises(PipelineFailure):
+            list(pipeline.get_iterator(timeout=20))
+        assert time.monotonic() - begin < 10
+        release.set()
+        pipeline.stop()
+
+    def test_an_item_that_rests_until_its_retry(self) -> None:
+        def op(x: int) -> int:
+            if x == 0:
+                raise ValueError
+            if x == 5:
+                raise KeyboardInterrupt
+            return x
+
+        pipeline = source(range(9)).pipe(op, concurrency=3, retries=1, retry_delay=25).add_sink(9).build(num_threads=2)
+        begin = time.monotonic()
+        with pytest.raises(PipelineFailure):
+            list(pipeline.get_iterator(timeout=20))
+        assert time.monotonic() - begin < 10
+        pipeline.stop()

@@ -8,6 +8,7 @@ from threading import Lock, RLock, Thread, current_thread, get_ident
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ._epoch_counts import EpochCounts
 from ._failure import PipelineFailure, annotate
 from ._lineage import Lineage, describe
 from ._policy import MaxFailures, Tally
@@ -43,9 +44,9 @@ class Engine:
     __slots__ = (
         "__weakref__",
         "background",
-        "counted",
         "done",
         "ending",
+        "epochs",
         "failures",
         "forked",
         "gates",
@@ -108,8 +109,7 @@ class Engine:
         self.tally = Tally(max_failures)
         self.quarantine = Quarantine()
         self.reporter = Reporter(self)
-        # How many items had failed, were dropped and came out when the epoch began.
-        self.counted = (0, 0, 0)
+        self.epochs = EpochCounts()
         self.lane: Lane | None = None
         # What is wrapped around the lives of stages.
         self.lives: list[StageLife] = []
@@ -261,7 +261,8 @@ class Engine:
 
     def _is_finished(self, node: Node) -> bool:
         if node.cancelled:
-            return not node.running
+            # What still runs there, or rests, is no longer wanted: the consumer is told without waiting for it.
+            return True
         for feeder in node.feeders:
             if not (feeder.finished() if isinstance(feeder, Source) else feeder.finished):
                 return False
@@ -287,25 +288,14 @@ class Engine:
 
     def emit_mark(self, node: Node) -> None:
         """Pass the end of an epoch on."""
+        self.epochs.passes(node)
         if node.next is None and (failure := self._total_failure()) is not None:
             self.fail(node, None, failure)
         else:
             self.emit(node, MARK)
 
     def _total_failure(self) -> RuntimeError | None:
-        """What to raise if every item failed since the start, or since the epoch began."""
-        # A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
-        failed = sum(node.failed for node in self.nodes)
-        dropped = sum(node.dropped for node in self.nodes)
-        emitted = self.nodes[-1].emitted if self.nodes else 0
-        before, self.counted = self.counted, (failed, dropped, emitted)
-        if self.failures or failed == before[0] or (dropped, emitted) != before[1:]:
-            return None
-        last = self.quarantine.items()[-1]
-        return RuntimeError(
-            f"Nothing came out of the pipeline: all {failed - before[0]} items failed, the last one in stage "
-            f"{last.stage!r}: {last.error}"
-        )
+        return None if self.failures else self.epochs.failure(self.nodes, self.quarantine)
 
     def _wake_all(self) -> None:
         # Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
@@ -429,17 +419,17 @@ class Engine:
     def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:
         """Leave a worker to an op that takes too long, and start another. Called with the lock held."""
         self.written_off += 1
+        # Also for the last one: what is downstream of a failure still has work to do.
+        self.permits += 1
+        worker = self._new_worker()
+        self.threads.append(worker)
+        worker.start()
         if self.written_off > 2 * self.num_threads:
             error = RuntimeError(
                 f"{self.written_off} ops that were written off still run, which is more than twice the number of "
                 f"threads. The last one is in stage {node.name!r}.{stack}"
             )
             self.fail(node, root, error)
-            return
-        self.permits += 1
-        worker = self._new_worker()
-        self.threads.append(worker)
-        worker.start()
 
     def set_limit(self, node: Node, limit: int) -> None:
         """Change how many items a stage may work on at once. Called with the lock held."""

@@ -48,7 +48,9 @@ class Timer:
             with engine.lock:
                 while not (engine.stopping or engine.done):
                     self._take_turn()
-                self._heap.clear()
+                # What it holds is dropped without the lock.
+                actions, self._heap = self._heap, []
+            del actions
         except BaseException as error:  # noqa: BLE001 - such as of a log handler, or where no thread can be started.
             engine.crash(error)
             engine.lock.release()
