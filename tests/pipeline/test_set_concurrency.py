@@ -13,7 +13,7 @@ import pytest
 from tests.pipeline.support import source, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
 
 class TestSetConcurrency:
@@ -118,6 +118,31 @@ class TestSetConcurrency:
                 pipeline.set_concurrency("there", 16)
                 assert sorted(pipeline) == list(range(60))
         assert most == 2
+
+    @pytest.mark.parametrize("order", ["completion", "input"])
+    @pytest.mark.parametrize("declared", [True, False])
+    def test_async_generators_under_way_go_on_when_there_is_less(self, order: Any, *, declared: bool) -> None:
+        begun: list[int] = []
+        lowered = threading.Event()
+
+        async def steps(x: int) -> AsyncIterator[int]:
+            begun.append(x)
+            while not lowered.is_set():  # noqa: ASYNC110 - another thread sets it, as it does the limit.
+                await asyncio.sleep(0.001)
+            for _ in range(3):
+                yield x
+
+        def returned(x: int) -> AsyncIterator[int]:
+            return steps(x)
+
+        # One on each way to the event loop: by the stage, or by a worker that finds what the op returned.
+        op = steps if declared else returned
+        builder = source(range(20)).pipe(op, name="op", concurrency=8, output_order=order)
+        with builder.add_sink(2).build(num_threads=2).auto_stop() as pipeline:
+            assert wait_until(lambda: len(begun) == 8)
+            pipeline.set_concurrency("op", 1)
+            lowered.set()
+            assert sorted(pipeline.get_iterator(timeout=20)) == sorted([*range(20)] * 3)
 
     def test_nothing_starts_before_the_start(self) -> None:
         pulled: list[int] = []

@@ -118,7 +118,8 @@ class FunctionNode(Node):
         """Whether one more result of the item with this ticket has a place to go."""
         under_way = self.running - len(self.parked)
         if ticket is None:
-            return self.has_room(under_way)
+            # What was under way when the limit was lowered may be more than there is room for, and waits here itself.
+            return self.has_room(min(under_way, self.limit))
         assert self.order is not None
         # The head's results go on; those of the others wait in their tickets.
         if self.order.is_head(ticket):
