@@ -373,10 +373,12 @@ class TestValues:
     def test_a_quick_consumer(self, caplog: pytest.LogCaptureFixture) -> None:
         run(source(range(60)).pipe(nap(0.005), name="op"))
         sink = Lines(caplog.records).queue("sink")
-        assert sink.ave_put_time == 0
-        assert 0.0045 <= sink.ave_get_time < 0.01
+        # Unless the machine keeps the consumer from being so.
+        assert sink.ave_put_time < 0.001
+        assert sink.p90_put_time == 0
+        assert 0.004 <= sink.ave_get_time < 0.01
         assert sink.p90_get_time >= 0.0045
-        assert sink.occupancy_rate < 0.2
+        assert sink.occupancy_rate < 0.3
 
     def test_epochs_are_no_items(self, caplog: pytest.LogCaptureFixture) -> None:
         pipeline = source([1, 2, 3], continuous=True).pipe(abs, name="op").aggregate(2).add_sink(1).build(num_threads=1)
