@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.support import let_go, wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
 from spdl.pipeline.defs import (
@@ -25,7 +26,7 @@ from spdl.pipeline.defs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 class Passes:
@@ -218,6 +219,60 @@ def test_an_iterator_that_starts_anew_is_iterated_again(stages: Any, *, dedicate
     for source in (Restarting(), AsyncRestarting()):
         config = PipelineConfig(SourceConfig(source, True, dedicated_thread), stages, SinkConfig(2))  # noqa: FBT003
         assert epochs(config, 3) == [[1, 2, 3]] * 3
+
+
+class Watched:
+    """An iterator of either kind that notes whether the pipeline can be used when it is finalized."""
+
+    def __init__(self, use: Callable[[], None], finalized: list[str]) -> None:
+        self.use = use
+        self.finalized = finalized
+        self.items = iter([1, 2, 3])
+
+    def __next__(self) -> int:
+        return next(self.items)
+
+    async def __anext__(self) -> int:
+        for item in self.items:
+            return item
+        raise StopAsyncIteration
+
+    def __iter__(self) -> Self:
+        return self
+
+    __aiter__ = __iter__
+
+    def __del__(self) -> None:
+        try:
+            self.use()
+            self.finalized.append("")
+        except RuntimeError as error:
+            self.finalized.append(str(error))
+
+
+@pytest.mark.parametrize("kind", ["plain", "dedicated", "async"])
+def test_the_iterator_of_an_epoch_is_finalized_without_the_lock(kind: str) -> None:
+    finalized: list[str] = []
+
+    class Source:
+        def __iter__(self) -> Watched:
+            return Watched(lambda: pipeline.set_concurrency("same", 1), finalized)
+
+    class AsyncSource:
+        __aiter__ = Source.__iter__
+
+    items = AsyncSource() if kind == "async" else Source()
+    config = PipelineConfig(
+        SourceConfig(items, continuous=True, dedicated_thread=kind == "dedicated"),
+        [Pipe(lambda x: x, name="same")],
+        SinkConfig(2),
+    )
+    pipeline = build_pipeline(config, num_threads=2)
+    with pipeline.auto_stop():
+        assert [list(pipeline.get_iterator(timeout=10)) for _ in range(4)] == [[1, 2, 3]] * 4
+        let_go()
+        assert wait_until(lambda: len(finalized) >= 2)
+        assert set(finalized) == {""}
 
 
 def test_an_endless_source_needs_no_epochs() -> None:

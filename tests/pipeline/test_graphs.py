@@ -141,6 +141,12 @@ class TestMerge:
         assert "      len(concurrency=1, op=len)" in lines
 
 
+def fails_on_three(x: int) -> int:
+    if x == 3:
+        raise ValueError("three")
+    return x
+
+
 def several_indices(_: object) -> Iterator[int]:
     yield 0
     yield 1
@@ -336,6 +342,60 @@ class TestBatchedVariants:
             [*range(0, size, 2), *range(1, size, 2)] for size in (2, 3, 4, 5, 6)
         ]
         assert self.run([[0, 2], [1]], by_parities, [Pipe(lambda _: None)], [Pipe(list)]) == [[1]]
+
+    def test_what_a_path_passes_on_is_listed_without_the_lock(self) -> None:
+        changed = threading.Event()
+
+        def change() -> None:
+            pipeline.set_concurrency("same", 2)
+            changed.set()
+
+        def wait_for_change(x: int) -> int:
+            # Another thread's call of the pipeline's must get through, whatever takes long here.
+            threading.Thread(target=change).start()
+            assert changed.wait(10)
+            return -x
+
+        builder = routed([[0]], by_parities, [Pipe(lambda xs: map(wait_for_change, xs))], [Pipe(list)], batched=True)
+        pipeline = builder.pipe(lambda xs: xs, name="same").add_sink(1).build(num_threads=2)
+        with pipeline.auto_stop():
+            assert list(pipeline.get_iterator(timeout=20)) == [[0]]
+
+    def test_what_takes_long_to_list_is_not_overtaken(self) -> None:
+        def in_two(xs: list[int]) -> Iterator[Any]:
+            yield map(slow, xs)
+            yield [-x for x in xs]
+
+        def slow(x: int) -> int:
+            time.sleep(0.02)
+            return x
+
+        batches = [[2, 4, 3], [6], [5], [8, 8]]
+        got = self.run(batches, by_parities, [Pipe(in_two)], [Pipe(in_two)], num_threads=4)
+        assert got == [[2, 4, -2, -4, 3, -3], [6, -6], [5, -5], [8, 8, -8, -8]]
+
+    @pytest.mark.parametrize(
+        ("op", "error", "message"),
+        [
+            (len, TypeError, "Path 1 of 'fork' must pass on lists, as its router splits batches, got 2."),
+            (lambda xs: map(fails_on_three, xs), ValueError, "three"),
+        ],
+    )
+    def test_what_cannot_be_listed_fails_the_pipeline(self, op: Any, error: type[Exception], message: str) -> None:
+        builder = routed(
+            [[2], [5, 3]], by_parities, [Pipe(list)], [Pipe(lambda xs: op(xs) if xs else xs)], name="fork", batched=True
+        )
+        pipeline = builder.add_sink(2).build(num_threads=2)
+        pipeline.start()
+        assert pipeline.get_item(timeout=10) == [2]
+        with pytest.raises(PipelineFailure) as caught:
+            pipeline.get_item(timeout=10)
+        (failure,) = caught.value.exceptions
+        assert isinstance(failure, error)
+        assert message in str(failure)
+        (note,) = failure.__notes__
+        assert note.endswith(":fork_merge, source item 1")
+        pipeline.stop()
 
     def test_nothing_stays_in_flight(self) -> None:
         builder = routed([[0, 1], [2], []], by_parities, [Pipe(lambda _: None)], [Pipe(list)], batched=True)

@@ -56,6 +56,18 @@ class Sealed:
         raise TypeError("sealed")
 
 
+class Interrupting:
+    """Is interrupted on its way to a process, or on its way back."""
+
+    def __init__(self, *, there: bool) -> None:
+        self.there = there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.there:
+            raise KeyboardInterrupt("on the way")
+        return _Interrupted, ()
+
+
 class Trap:
     """Can be pickled, but not be made again."""
 
@@ -65,6 +77,17 @@ class Trap:
 
 def _snap() -> NoReturn:
     raise ValueError("snap")
+
+
+class _Interrupted:
+    """Is interrupted where a process made it again, or where it comes back to."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _interrupt, ()
+
+
+def _interrupt() -> NoReturn:
+    raise KeyboardInterrupt("on the way")
 
 
 def same(x: Any) -> Any:
@@ -205,6 +228,18 @@ class TestFailures:
         got, failed = failures_of(op, pool, items)
         assert got == [0, 2]
         assert message in failed.error
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_an_interrupt_on_the_way_is_the_stages(self, pool: ProcessPoolExecutor, *, there: bool) -> None:
+        items = [0, Interrupting(there=there), 2]
+        pipeline = source(items).pipe(same, executor=pool, name="pooled").add_sink(3).build(num_threads=1)
+        pipeline.start()
+        with pytest.raises(PipelineFailure) as caught:
+            list(pipeline.get_iterator(timeout=60))
+        (failure,) = caught.value.exceptions
+        assert isinstance(failure.__cause__, KeyboardInterrupt)
+        assert failure.__notes__[-1].endswith(":1:pooled, source item 1")
+        pipeline.stop()
 
     def test_items_that_cannot_be_sent_hold_nothing_up(self, pool: ProcessPoolExecutor) -> None:
         # More of them than hand-overs that may be under way.

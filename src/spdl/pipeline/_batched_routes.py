@@ -171,7 +171,7 @@ class BatchMergeNode(MergeNode):
         return len(self.batches) < max(map(_capacity, self.paths))
 
     def ready(self) -> bool:
-        if self.cancelled:
+        if self.cancelled or self.running:
             return False
         if self._complete_head() is not None or self._may_pass_mark():
             return self.has_room(0)
@@ -189,6 +189,9 @@ class BatchMergeNode(MergeNode):
             elif (index := self._next_branch()) is not None:
                 self.following = (index + 1) % len(self.inlets)
                 root, values = self._pop(index)
+                # These run no code of the user's.
+                if type(values) is not list and type(values) is not tuple:
+                    values = self._list(index, root, values)
                 self._share_of(root).values += values
                 self.engine.lineage.release(root)
             else:
@@ -202,6 +205,33 @@ class BatchMergeNode(MergeNode):
                 self._pop(each)
             self.engine.emit_mark(self)
             self.engine.made_room(self.router)
+
+    def _list(self, index: int, root: Root, values: Any) -> list[Any]:
+        """List what a path passed on. Called with the lock held, which it releases meanwhile."""
+        engine = self.engine
+        # Nobody else takes a turn until then: a path's results keep their order.
+        self.running += 1
+        engine.release_to_user()
+        listed: list[Any] = []
+        failure: BaseException | None = None
+        try:
+            try:
+                iterator = iter(values)
+            except TypeError as error:
+                raise TypeError(
+                    f"Path {index} of {self.router.name!r} must pass on lists, as its router splits batches, got "
+                    f"{show(values)}."
+                ) from error
+            listed += iterator
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            failure = error
+        engine.lock.acquire()
+        self.running -= 1
+        engine.rubbish.append(values)
+        if failure is not None:
+            self.failed += 1
+            engine.fail(self, root, failure)
+        return listed
 
     def _share_of(self, root: Root) -> _Share:
         while not (isinstance(root, _Share) and root.merge is self):
@@ -227,7 +257,7 @@ class BatchMergeNode(MergeNode):
             self.engine.lineage.release(batch)
 
     def drained(self) -> bool:
-        if not super().drained() or self._complete_head() is not None:
+        if self.running or not super().drained() or self._complete_head() is not None:
             return False
         # After a failure some miss a share that never comes.
         return not self.batches or bool(self.engine.failures)

@@ -55,6 +55,8 @@ class DedicatedThread:
                 source.wants_room = False
                 pull(engine, source)
                 engine.concluded()
+                if engine.rubbish:
+                    engine.drop_rubbish()
             else:
                 engine.lock.release()
                 self._gate.acquire()

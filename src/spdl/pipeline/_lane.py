@@ -212,6 +212,7 @@ class Lane:
                 with engine.lock:
                     source.end_epoch()
                     engine.progressed()
+                    engine.drop_rubbish()
         except BaseException as error:
             if engine.stopping or engine.done:
                 raise

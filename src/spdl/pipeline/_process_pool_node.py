@@ -109,8 +109,8 @@ class ProcessPoolNode(ExecutorNode):
             try:
                 items.append(pack(attempt.item))
                 attempts.append(attempt)
-            except Exception as raised:  # noqa: BLE001 - it cannot be sent, which is this item's failure.
-                raised.add_note("The item could not be pickled, to be sent to a process of the executor.")
+            except BaseException as raised:  # noqa: BLE001 - it cannot be sent, which is this item's failure.
+                _add_note(raised, "The item could not be pickled, to be sent to a process of the executor.")
                 failed.append((attempt, raised))
         if not attempts:
             engine.lock.acquire()
@@ -202,9 +202,15 @@ def _unpack(outcome: Done | Raised) -> tuple[Any, bool, BaseException | None]:
         return None, False, outcome.unpack()
     try:
         return outcome.unpack(), outcome.several, None
-    except Exception as error:  # noqa: BLE001 - whatever unpickling calls.
-        error.add_note("The result came back from a process of the executor and could not be unpickled.")
+    except BaseException as error:  # noqa: BLE001 - whatever unpickling calls.
+        _add_note(error, "The result came back from a process of the executor and could not be unpickled.")
         return None, False, error
+
+
+def _add_note(error: BaseException, note: str) -> None:
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        BaseException.add_note(error, note)
 
 
 def _nothing() -> None:

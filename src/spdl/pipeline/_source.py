@@ -186,6 +186,8 @@ class Source:
             self.engine.fail(self, None, error)
             return
         self.pass_began_at = self.position
+        # Its finalizer is the user's, so it is dropped without the lock.
+        self.engine.rubbish.append(self.iterator)
         self.iterator = None
         self._pass_on(MARK)
 
