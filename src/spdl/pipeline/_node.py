@@ -12,7 +12,6 @@ from ._edge import Edge
 from ._histogram import Histogram
 from ._sampling import AT_LEAST_ONE_OF, SHORT, Sampling
 from ._sentinel import MARK
-from ._task_record import NO_TASKS, TaskRecord
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from ._order import Order
     from ._source import Source
     from ._stage_info import StageInfo
+    from ._task_record import TaskRecord
 
 __all__ = ["BLOCKED", "EDGE_CAPACITY", "HELD", "STARVED", "Entry", "Node"]
 
@@ -323,6 +323,8 @@ class Node:
 
     def task_record(self) -> TaskRecord:
         """What was counted of its tasks until now."""
+        from ._task_record import NO_TASKS, TaskRecord  # noqa: PLC0415 - declaring pipelines needs none.
+
         if not self.has_tasks:
             return NO_TASKS
         seconds = self.busy_seconds - self.other_seconds
