@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, source
+from tests.pipeline.support import run, source, wait_until
+
+from spdl.pipeline import TaskHook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 class Wrapped(Executor):
@@ -82,6 +85,32 @@ class TestAnyExecutor:
         with make() as executor:
             assert run(source(range(5)).pipe(op, executor=executor, retries=2, retry_delay=0.001)) == list(range(5))
         assert sorted(seen) == sorted([*range(5)] * 3)
+
+
+class Never(Executor):
+    """Begins nothing of what is submitted."""
+
+    submitted = 0
+
+    def submit(self, _fn: Callable[..., Any], /, *_args: Any, **_kwargs: Any) -> Future[Any]:
+        self.submitted += 1
+        return Future()
+
+
+class Bystander(TaskHook):
+    """Has the stage's calls made by the event loop."""
+
+    @asynccontextmanager
+    async def task_hook(self, _input_item: Any = None) -> AsyncIterator[None]:
+        yield
+
+
+@pytest.mark.parametrize("hooks", [[], [Bystander()]], ids=["bare", "hooked"])
+def test_stop_does_not_wait_for_what_has_not_begun(hooks: list[TaskHook]) -> None:
+    executor = Never()
+    builder = source(range(9)).pipe(halve, executor=executor, concurrency=3).add_sink(1)
+    with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop(timeout=5):
+        assert wait_until(lambda: executor.submitted == 3)
 
 
 def test_every_step_runs_in_the_executor() -> None:

@@ -141,6 +141,18 @@ def test_stop_within_an_op_does_not_wait_for_that_op() -> None:
     assert seconds[0] < 5
 
 
+def test_stop_does_not_wait_for_other_work_in_the_executor() -> None:
+    busy = threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(busy.wait, 20)
+        pipeline = source(range(9)).pipe(str, executor=executor).add_sink(1).build(num_threads=1)
+        try:
+            with pipeline.auto_stop(timeout=5):
+                assert wait_until(lambda: pipeline.statistics().stages[1].queue_size)
+        finally:
+            busy.set()
+
+
 def test_an_op_that_takes_too_long_is_dropped_and_shown(caplog: pytest.LogCaptureFixture) -> None:
     release = threading.Event()
 

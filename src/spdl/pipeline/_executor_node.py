@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ._function_node import FunctionNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor, Future
 
     from ._engine import Engine
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._order import Order
     from ._policy import FailurePolicy
 
-__all__ = ["ExecutorNode"]
+__all__ = ["ExecutorNode", "await_calls"]
 
 
 class ExecutorNode(FunctionNode):
@@ -93,8 +93,12 @@ class ExecutorNode(FunctionNode):
         return True
 
     def await_calls(self, seconds: float) -> int:
-        """Cancel what has not begun, wait for what has, and return how many calls still run after so many seconds."""
-        futures = list(self.futures)
-        for future in futures:
-            future.cancel()
-        return len(wait(futures, max(0.0, seconds)).not_done)
+        return await_calls(list(self.futures), seconds)
+
+
+def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:
+    """Cancel what has not begun, wait for what has, and return how many calls still run after so many seconds."""
+    # `wait` would count as under way what was cancelled, until the executor comes to it: behind other work of the
+    # user's, or never.
+    begun = [future for future in futures if not future.cancel()]
+    return len(wait(begun, max(0.0, seconds)).not_done)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import BrokenExecutor, wait
+from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._executor_node import await_calls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -54,10 +56,7 @@ class ExecutorCalls:
 
     def await_calls(self, seconds: float) -> int:
         """Withdraw what has not begun, wait for what has, and return how many calls still run after so many seconds."""
-        futures = list(self.futures)
-        for future in futures:
-            future.cancel()
-        return len(wait(futures, max(0.0, seconds)).not_done)
+        return await_calls(list(self.futures), seconds)
 
 
 class ProcessCalls(ExecutorCalls):
