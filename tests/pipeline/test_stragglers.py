@@ -13,7 +13,7 @@ from tests.pipeline.support import source
 from spdl.pipeline.defs import Aggregator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from spdl.pipeline import PipelineBuilder
 
@@ -79,6 +79,61 @@ def declare(kind: str, op: Op, executor: Executor) -> PipelineBuilder[Any, Any]:
             return builder.aggregate(Gathering(op))
         case _:
             return builder.pipe(op.here, name="slow", executor=executor)
+
+
+class Stubborn:
+    """An async source whose second item does not come, whatever becomes of it."""
+
+    def __init__(self, *, blocks: bool) -> None:
+        self.blocks = blocks
+        self.awaited = threading.Event()
+        self.asked = asyncio.Event()
+        self.gate = threading.Event()
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        yield 0
+        self.awaited.set()
+        self.asked.set()
+        while not self.gate.is_set():
+            try:
+                if self.blocks:
+                    self.gate.wait(20)
+                else:
+                    await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                pass
+        yield 1
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_an_async_source_that_does_not_return_is_left_alone(*, blocks: bool) -> None:
+    items = Stubborn(blocks=blocks)
+    pipeline = source(items).pipe(abs).add_sink(1).build(num_threads=1)
+    pipeline.start()
+    assert items.awaited.wait(20)
+    try:
+        pipeline.stop()
+    finally:
+        items.gate.set()
+
+
+def test_an_async_op_that_blocks_is_told_though_an_async_source_is_awaited() -> None:
+    items, op = Stubborn(blocks=False), Op()
+
+    async def wait(item: int) -> int:
+        await items.asked.wait()
+        return op.here(item + 2)
+
+    pipeline = source(items).pipe(wait, name="slow").add_sink(1).build(num_threads=1)
+    pipeline.start()
+    assert op.blocks.wait(20)
+    items.gate.set()
+    try:
+        with pytest.raises(TimeoutError, match="'slow', source item 0"):
+            pipeline.stop(timeout=1)
+    finally:
+        op.gate.set()
+    pipeline.stop()
 
 
 @pytest.mark.parametrize(

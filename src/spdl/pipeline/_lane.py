@@ -44,6 +44,8 @@ class Lane:
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        # Those of them that serve a source.
+        self._pulls: dict[asyncio.Task[None], Source] = {}
         self._background: RunningTasks | None = None
         # Those who wait for room; each looks for itself when woken.
         self._waiters: list[asyncio.Future[None]] = []
@@ -89,6 +91,14 @@ class Lane:
         # A closed loop has nothing to learn.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
+
+    def waits_for_source(self) -> bool:
+        """Whether nothing but a source keeps the thread from ending. Needs no lock."""
+        current = asyncio.current_task(self._loop)
+        # One that blocks keeps all others from being cancelled.
+        remaining = list(self._tasks) if current is None else [current]
+        pulled = [self._pulls.get(task) for task in remaining]
+        return bool(pulled) and all(source is not None and source.pulling for source in pulled)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
@@ -164,7 +174,7 @@ class Lane:
             engine.start_workers()
         for source in engine.sources:
             if source.on_loop:
-                self._spawn(self._pull(source))
+                self._pulls[self._spawn(self._pull(source))] = source
         if engine.background:
             from ._background._running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
 

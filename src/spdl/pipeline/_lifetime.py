@@ -45,7 +45,7 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
     begin = monotonic()
     while alive := [thread for thread in engine.all_threads() if thread.is_alive()]:
         elapsed = monotonic() - begin
-        if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= sum(source.pulling for source in engine.sources):
+        if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine):
             return []
         if elapsed >= seconds:
             return alive
@@ -55,6 +55,13 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
             with contextlib.suppress(RuntimeError):
                 thread.join(min(_SLICE, max(0.0, begin + seconds - monotonic())))
     return []
+
+
+def _threads_in_sources(engine: Engine) -> int:
+    """How many threads are kept from ending by a source only."""
+    pulling = sum(source.pulling and not source.on_loop for source in engine.sources)
+    # While an async source is awaited its thread is free for other work, which may be what does not end.
+    return pulling + (engine.lane is not None and engine.lane.waits_for_source())
 
 
 def _stop_all() -> None:
