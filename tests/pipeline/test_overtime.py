@@ -156,6 +156,30 @@ def test_an_async_straggler_is_cancelled() -> None:
     assert pipeline.failures()[0].positions == (3,)
 
 
+def test_a_pipeline_may_be_stopped_while_an_async_straggler_is_reported() -> None:
+    threads = set(threading.enumerate())
+    reporting = threading.Event()
+
+    class Slow(logging.Handler):
+        def emit(self, _: logging.LogRecord) -> None:
+            reporting.set()
+            assert wait_until(
+                lambda: all("timer" in thread.name for thread in set(threading.enumerate()) - threads), 20
+            )
+
+    pipeline = source([30]).pipe(asyncio.sleep, timeout=0.01, on_timeout="drop").add_sink(1).build(num_threads=1)
+    log, handler = logging.getLogger("spdl.pipeline"), Slow()
+    log.addHandler(handler)
+    try:
+        pipeline.start()
+        assert reporting.wait(20)
+        # Nothing is left of the event loop when the straggler would be cancelled.
+        pipeline.stop(timeout=30)
+    finally:
+        log.removeHandler(handler)
+    assert pipeline.statistics().stages[1].num_overdue == 1
+
+
 def test_an_async_straggler_that_is_only_reported() -> None:
     async def op(x: int) -> int:
         await asyncio.sleep(0.1 if x == 3 else 0)

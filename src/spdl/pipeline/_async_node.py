@@ -185,7 +185,7 @@ async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the or
 
 def not_cancelled(error: BaseException) -> BaseException:
     """What an op failed with, if the pipeline goes on."""
-    from asyncio import CancelledError  # noqa: PLC0415 - as above.
+    from asyncio import CancelledError  # noqa: PLC0415 - half of what importing the package would cost.
 
     # Only the engine cancels tasks from outside. A cancellation from within an op, such as that of a library's scope,
     # is the item's failure like any other.
@@ -199,13 +199,14 @@ def not_cancelled(error: BaseException) -> BaseException:
 def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:
     if node.overtime is None:
         return None
-    import asyncio  # noqa: PLC0415 - half of what importing the package would cost; where this runs it is there.
+    import asyncio  # noqa: PLC0415 - as above; where this runs it is there.
 
     task = asyncio.current_task()
+    lane = node.engine.lane
     assert task is not None
-    loop = asyncio.get_running_loop()
+    assert lane is not None
     with node.engine.lock:
-        return node.overtime.begin(attempt, cancel=lambda: loop.call_soon_threadsafe(task.cancel))
+        return node.overtime.begin(attempt, cancel=lambda: lane.post(task.cancel))
 
 
 async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[Any]) -> None:

@@ -112,7 +112,8 @@ class Overtime:
             show_logging_error()
         finally:
             engine.lock.acquire()
-        if not drop:
+        # Whoever stops the pipeline is told of what does not end.
+        if not drop or engine.stopping:
             return
         if watch.cancel is not None:
             watch.cancel()
