@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline.defs import Aggregator
 
@@ -134,6 +134,52 @@ def test_an_async_op_that_blocks_is_told_though_an_async_source_is_awaited() -> 
     finally:
         op.gate.set()
     pipeline.stop()
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "timed", "generator", "returned"])
+def test_async_ops_that_heed_no_cancellation_are_named(kind: str) -> None:
+    started: list[int] = []
+    cancelled: list[int] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+    gate = asyncio.Event()
+
+    async def deaf(item: int) -> int:
+        loops.append(asyncio.get_running_loop())
+        started.append(item)
+        while not gate.is_set():
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                cancelled.append(item)
+        return item
+
+    async def results(item: int) -> AsyncIterator[int]:
+        yield await deaf(item)
+
+    op: Callable[[int], Any] = results if kind == "generator" else deaf
+    if kind == "returned":
+        op = lambda item: deaf(item)  # noqa: E731, PLW0108 - it does not tell what it returns before it is called.
+    timeout = 1000 if kind == "timed" else None
+    builder = source(range(9)).pipe(op, name="deaf", concurrency=2, timeout=timeout)
+    pipeline = builder.add_sink(9).build(num_threads=2)
+    pipeline.start()
+    assert wait_until(lambda: len(started) == 2, 20)
+    try:
+        with pytest.raises(TimeoutError):
+            pipeline.stop(timeout=0)
+        assert wait_until(lambda: len(cancelled) == 2, 20)
+        with pytest.raises(TimeoutError) as caught:
+            pipeline.stop(timeout=0.1)
+    finally:
+        loops[0].call_soon_threadsafe(gate.set)
+    pipeline.stop()
+    message = str(caught.value)
+    assert message.startswith("2 op(s) of the pipeline still run; an op that does not return cannot be interrupted.")
+    for item in range(2):
+        assert f"Stage 'deaf', source item {item}, on the event loop:" in message
+    # What an async generator awaits cannot be seen from outside.
+    if kind != "generator":
+        assert message.count("await gate.wait()") == 2
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,10 @@ class Lane:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
 
+    def suspended(self) -> list[asyncio.Task[None]]:
+        """The tasks that do not end, though the thread is free to run them. Needs no lock."""
+        return list(self._tasks) if asyncio.current_task(self._loop) is None else []
+
     def waits_for_source(self) -> bool:
         """Whether nothing but a source keeps the thread from ending. Needs no lock."""
         current = asyncio.current_task(self._loop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from ._executor_node import ExecutorNode
@@ -12,8 +13,8 @@ from ._lineage import describe
 from ._node import Node
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from threading import Thread
-    from types import FrameType
 
     from ._engine import Engine
     from ._lineage import Root
@@ -43,6 +44,7 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
         elif ident in named:
             # It runs what is no stage's: a background task, say.
             others.append(f"{named[ident]}:\n{stack}")
+    lines += _suspended(engine)
     for node in engine.nodes:
         if isinstance(node, ExecutorNode):
             calls = [roots for roots in list(node.futures.values()) if roots]
@@ -50,6 +52,32 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
     count = len(lines)
     lines.insert(0, f"{count} op(s) of the pipeline still run; an op that does not return cannot be interrupted.")
     return "\n".join(lines + others)
+
+
+def _suspended(engine: Engine) -> list[str]:
+    """What is awaited on the event loop, and does not heed its cancellation."""
+    lines = []
+    for task in [] if engine.lane is None else engine.lane.suspended():
+        frames = list(_frames_of(task.get_coro()))
+        works = [work for frame in frames if (work := _work_of(engine, frame)) is not None]
+        if works:
+            stage, root = works[-1]
+            places = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in frames[-_FRAMES_SHOWN:])
+            stack = "".join(places.format()).rstrip()
+            lines.append(f"Stage {stage!r}{_item(engine, root)}, on the event loop:\n{stack}")
+    return lines
+
+
+def _frames_of(awaited: object) -> Iterator[FrameType]:
+    """The frames of a coroutine and of what it awaits, outermost first."""
+    while awaited is not None:
+        for kind in ("cr", "ag", "gi"):
+            if isinstance(frame := getattr(awaited, f"{kind}_frame", None), FrameType):
+                yield frame
+                awaited = getattr(awaited, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)
+                break
+        else:
+            return
 
 
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
