@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import run, source, wait_until
 
-from spdl.pipeline import TaskHook
+from spdl.pipeline import Pipeline, TaskHook
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -111,6 +113,89 @@ def test_stop_does_not_wait_for_what_has_not_begun(hooks: list[TaskHook]) -> Non
     builder = source(range(9)).pipe(halve, executor=executor, concurrency=3).add_sink(1)
     with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop(timeout=5):
         assert wait_until(lambda: executor.submitted == 3)
+
+
+@pytest.mark.parametrize("make", [lambda: Wrapped(1), lambda: ThreadPoolExecutor(1)], ids=["any", "thread pool"])
+@pytest.mark.parametrize("hooks", [[], [Bystander()]], ids=["bare", "hooked"])
+class TestFromWithinAnOp:
+    def test_stop_does_not_wait_for_that_op(self, make: Callable[[], Executor], hooks: list[TaskHook]) -> None:
+        pipelines: list[Pipeline[Any]] = []
+        returned = []
+
+        def op(x: int) -> int:
+            pipelines[0].stop(timeout=10)
+            returned.append(x)
+            return x
+
+        with make() as executor:
+            builder = source(range(9)).pipe(op, executor=executor).add_sink(1)
+            pipelines.append(builder.build(num_threads=1, task_hook_factory=lambda _: hooks))
+            assert len(list(pipelines[0])) <= 1
+            pipelines[0].stop()
+        assert returned == [0]
+
+    def test_reading_what_is_not_there_is_refused(self, make: Callable[[], Executor], hooks: list[TaskHook]) -> None:
+        pipelines: list[Pipeline[Any]] = []
+
+        def op(x: int) -> int:
+            if x == 0:
+                pipelines[0].get_item(timeout=10)
+            return x
+
+        with make() as executor:
+            builder = source(range(4)).pipe(op, executor=executor, output_order="input").add_sink(9)
+            pipelines.append(builder.build(num_threads=1, task_hook_factory=lambda _: hooks))
+            with pipelines[0].auto_stop() as pipeline:
+                assert list(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
+        (failure,) = pipelines[0].failures()
+        assert failure.error.startswith("RuntimeError: ")
+        assert "op" in failure.error
+
+
+class Elsewhere(Wrapped):
+    """Sends its calls as pickles, and keeps them."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.sent: list[bytes] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **_kwargs: Any) -> Future[Any]:
+        self.sent.append(pickle.dumps(fn))
+        return super().submit(pickle.loads(self.sent[-1]), *args)  # noqa: S301 - from the line above.
+
+
+def test_what_is_sent_elsewhere_is_the_op_alone() -> None:
+    with Elsewhere() as executor:
+        assert run(source(range(0, 20, 2)).pipe(halve, executor=executor, output_order="input")) == list(range(10))
+    # Where it arrives there may be no such package.
+    assert not any(b"spdl" in sent for sent in executor.sent)
+
+
+def test_its_calls_are_named_as_the_op() -> None:
+    names = set()
+
+    class Naming(Wrapped):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            names.add(fn.__qualname__)
+            return super().submit(fn, *args, **kwargs)
+
+    with Naming(1) as executor:
+        assert run(source([2]).pipe(halve, executor=executor)) == [1]
+    assert names == {"halve"}
+
+
+def test_what_waits_in_the_executor_is_not_busy() -> None:
+    def op(x: int) -> int:
+        time.sleep(0.02)
+        return x
+
+    with Wrapped(1) as executor:
+        builder = source(range(16)).pipe(op, executor=executor, concurrency=8).add_sink(16)
+        with builder.build(num_threads=1).auto_stop() as pipeline:
+            assert sorted(pipeline) == list(range(16))
+            stage = pipeline.statistics().stages[1]
+    # It has one thread.
+    assert 16 * 0.02 <= stage.busy_seconds <= stage.elapsed
 
 
 def test_every_step_runs_in_the_executor() -> None:

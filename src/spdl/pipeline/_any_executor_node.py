@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._executor_node import ExecutorNode
 from ._function_node import Attempt, Parked
+from ._local_call import LocalCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,11 +65,15 @@ class AnyExecutorNode(ExecutorNode):
     def _submit(self, work: Attempt | Parked, shown: Attempt, function: Any, value: Any) -> None:
         watch = None if self.overtime is None else self.overtime.begin(shown)
         self.engine.release_to_user()
-        if not self.hand_over([work.root], partial(self._landed, work, watch, perf_counter()), function, value):
+        call = LocalCall(self.engine, function)
+        if not self.hand_over([work.root], partial(self._landed, work, watch, call, perf_counter()), call, value):
             self.slot_freed()
 
-    def _landed(self, work: Attempt | Parked, watch: Watch | None, start: float, future: Future[Any]) -> None:
-        seconds = perf_counter() - start
+    def _landed(
+        self, work: Attempt | Parked, watch: Watch | None, call: LocalCall, start: float, future: Future[Any]
+    ) -> None:
+        # Of one that ran elsewhere no more is known than when it was sent.
+        seconds = perf_counter() - start if call.seconds is None else call.seconds
         if watch is not None and self.overtime is not None and not self.overtime.end(watch):
             self.did_not_succeed(seconds)
             return

@@ -36,7 +36,9 @@ class StageStatistics:
         num_overdue: Ops that took longer than the stage's timeout.
         running: Ops that run now, and generators between two results.
         busy_seconds: Time spent in ops that have ended, summed over concurrent ones; for the source, in its ``next()``,
-            the call that runs now included.
+            the call that runs now included. In executors that are neither a ThreadPoolExecutor nor a
+            ProcessPoolExecutor and run their calls in other processes, what an op waits there and its way there and
+            back count as well.
         cpu_seconds: CPU time of the threads in ops. Of ops under 50 microseconds only some are measured, up to one in
             512 where they follow each other quickly, and stand for the others. 0 for async ops, and in executors that
             are neither a ThreadPoolExecutor nor a ProcessPoolExecutor.

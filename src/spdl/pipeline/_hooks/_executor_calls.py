@@ -7,6 +7,7 @@ from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._executor_node import await_calls
+from spdl.pipeline._local_call import LocalCall
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
@@ -32,7 +33,7 @@ class ExecutorCalls:
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
         """Have the executor call ``function(argument)``."""
-        return await self.submit(function, argument)
+        return await self.submit(LocalCall(self.stage.engine, function), argument)
 
     async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Submit a call and wait for it. An executor that is broken or closed fails the pipeline."""
