@@ -11,7 +11,6 @@ from ._pipeline import Pipeline, PipelineIterator
 from ._quarantine import FailedItem
 from ._sentinel import is_eof, is_epoch_end
 from ._stage_info import StageInfo
-from ._statistics import PipelineStatistics, StageStatistics
 
 if TYPE_CHECKING:
     from ._background._create_task import create_task
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from ._queues._async_queue import AsyncQueue
     from ._queues._queue_perf_stats import QueuePerfStats
     from ._queues._stats_queue import StatsQueue
+    from ._statistics import PipelineStatistics, StageStatistics
     from ._subprocess._iterate import iterate_in_subprocess
     from ._subprocess._run_pipeline import run_pipeline_in_subprocess
 
@@ -73,26 +73,28 @@ __all__ = [
 # What surrounds the engine is imported when it is first asked for: most pipelines use none of it.
 _LATER = {
     "AsyncQueue": "_queues._async_queue",
-    "TaskHook": "_hooks._task_hook",
-    "TaskPerfStats": "_hooks._task_perf_stats",
-    "TaskStatsHook": "_hooks._task_stats_hook",
-    "QueuePerfStats": "_queues._queue_perf_stats",
-    "StatsQueue": "_queues._stats_queue",
     "BackgroundTask": "_background._task",
     "BackgroundTaskFactory": "_background._task",
+    "create_task": "_background._create_task",
+    "iterate_in_subprocess": "_subprocess._iterate",
+    "PipelineStatistics": "_statistics",
     "PriorityExecutorEntrypoint": "_priority._entrypoint",
     "PriorityInterpreterPoolExecutor": "_priority._interpreter_pool",
     "PriorityProcessPoolExecutor": "_priority._process_pool",
     "PriorityThreadPoolExecutor": "_priority._thread_pool",
     "ProcessGroupResourceUsage": "_background._resource_usage",
     "ProcessGroupStatsMonitor": "_background._process_group_monitor",
-    "create_task": "_background._create_task",
+    "profile_pipeline": "_profiling._profile_pipeline",
     "ProfileHook": "_profiling._profile_hook",
     "ProfileResult": "_profiling._profile_result",
     "ProfileStats": "_profiling._profile_result",
-    "profile_pipeline": "_profiling._profile_pipeline",
-    "iterate_in_subprocess": "_subprocess._iterate",
+    "QueuePerfStats": "_queues._queue_perf_stats",
     "run_pipeline_in_subprocess": "_subprocess._run_pipeline",
+    "StageStatistics": "_statistics",
+    "StatsQueue": "_queues._stats_queue",
+    "TaskHook": "_hooks._task_hook",
+    "TaskPerfStats": "_hooks._task_perf_stats",
+    "TaskStatsHook": "_hooks._task_stats_hook",
 }
 
 

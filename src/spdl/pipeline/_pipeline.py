@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from . import _lifetime
 from ._check import check_str, check_timeout, positive, refuse
+from ._interruptible import Interruptible
 from ._lineage import Group
 from ._locate import callers_line
 from ._sentinel import EPOCH_END
-from ._source import Interruptible
-from ._statistics import PipelineStatistics, collect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._engine import Engine
     from ._quarantine import FailedItem
+    from ._statistics import PipelineStatistics
 
 __all__ = ["Pipeline", "PipelineIterator"]
 
@@ -50,6 +50,10 @@ class Pipeline(Generic[T]):
     def __init__(self, engine: Engine, description: str) -> None:
         self._engine = engine
         self._description = description
+        # Declaring pipelines needs no statistics, and a signal handler that asks for them must import nothing.
+        from ._statistics import collect  # noqa: PLC0415
+
+        self._collect = collect
         self._started = False
         self._observed = False
         self._starting = Lock()
@@ -218,7 +222,7 @@ class Pipeline(Generic[T]):
         It takes no lock, so it may be called at any time, from any thread, op or signal handler. Counts that change
         while they are read may differ by the items that were just moving.
         """
-        return collect(self._engine)
+        return self._collect(self._engine)
 
     def set_concurrency(self, stage: str, concurrency: int) -> None:
         """Change how many items a stage works on at once, while the pipeline runs or before.

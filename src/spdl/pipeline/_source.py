@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ._edge import Edge
+from ._interruptible import Interruptible
 from ._node import EDGE_CAPACITY
 from ._sampling import Sampling
 from ._sentinel import MARK
@@ -18,19 +19,9 @@ if TYPE_CHECKING:
     from ._node import Entry, Node
     from ._stage_info import StageInfo
 
-__all__ = ["SOURCE", "Interruptible", "Source"]
+__all__ = ["SOURCE", "Source"]
 
 SOURCE = "src"
-
-
-class Interruptible:
-    """An iterator whose reader can be woken from another thread: that of a pipeline that feeds another."""
-
-    __slots__ = ()
-
-    def interrupt(self) -> None:
-        """Have the thread in ``next()`` return at once. Needs no lock. What it waited for stays to be read."""
-        raise NotImplementedError
 
 
 class Source:
