@@ -7,13 +7,24 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.support import source, wait_until
 
+from spdl.pipeline import TaskHook
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
+
+
+class Bystander(TaskHook):
+    """Has the event loop look after the stage's tasks."""
+
+    @asynccontextmanager
+    async def task_hook(self, _input_item: Any = None) -> AsyncIterator[None]:
+        yield
 
 
 class TestSetConcurrency:
@@ -86,17 +97,20 @@ class TestSetConcurrency:
             gate.release(50)
             assert len(list(pipeline)) == 46
 
-    def test_more_within_the_number_of_threads(self) -> None:
+    @pytest.mark.parametrize("num_threads", [2, 8])
+    @pytest.mark.parametrize("hooks", [[], [Bystander()]], ids=["bare", "hooked"])
+    def test_threads_follow(self, num_threads: int, hooks: list[TaskHook]) -> None:
         together = threading.Barrier(8)
 
         def op(x: int) -> int:
             together.wait(timeout=20)
             return x
 
-        pipeline = source(range(16)).pipe(op, name="op", concurrency=1).add_sink(16).build(num_threads=8)
+        builder = source(range(16)).pipe(op, name="op", concurrency=1).add_sink(16)
+        pipeline = builder.build(num_threads=num_threads, task_hook_factory=lambda _: hooks)
         with pipeline.auto_stop():
             pipeline.set_concurrency("op", 8)
-            assert sorted(pipeline) == list(range(16))
+            assert sorted(pipeline.get_iterator(timeout=40)) == list(range(16))
 
     def test_a_stage_on_an_executor_takes_no_threads_from_the_pipeline(self) -> None:
         most = running = 0

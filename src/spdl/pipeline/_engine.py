@@ -437,9 +437,12 @@ class Engine:
             return
         node.room += limit - node.limit
         node.limit = node.slots = limit
-        if node.on_workers and limit > self.num_threads:
-            self.permits += limit - self.num_threads
-            self.num_threads = limit
+        served = node.for_workers()
+        if served is not None:
+            served.limit = limit
+            if served.on_workers and limit > self.num_threads:
+                self.permits += limit - self.num_threads
+                self.num_threads = limit
         if self.workers:
             added = self._add_workers()
             self.threads += added
