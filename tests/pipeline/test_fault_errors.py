@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from tests.pipeline.kinds import KINDS, Item, Items, Kind, one_process_pool, text_log
@@ -52,6 +52,36 @@ class UnwritableInterrupt(BaseException):
         raise ValueError(note)
 
 
+class UnreadableNotesError(Exception):
+    @property
+    def __notes__(self) -> list[str]:
+        raise ValueError("no notes")
+
+    @__notes__.setter
+    def __notes__(self, notes: list[str]) -> None:
+        raise ValueError("no notes")
+
+
+class UnreadableCauseError(Exception):
+    @property
+    def __cause__(self) -> BaseException | None:
+        raise ValueError("no cause")
+
+    @__cause__.setter
+    def __cause__(self, cause: BaseException | None) -> None:
+        raise ValueError("no cause")
+
+
+class InterruptingError(Exception):
+    """Is interrupted whatever is asked of it."""
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+    def __reduce__(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+
 class HugeError(Exception):
     """Its message is as long as a file."""
 
@@ -80,6 +110,9 @@ ERRORS: list[type[BaseException]] = [
     UnspeakableInterrupt,
     UnwritableError,
     UnwritableInterrupt,
+    UnreadableNotesError,
+    UnreadableCauseError,
+    InterruptingError,
     HugeError,
     UnpicklableError,
 ]
@@ -120,7 +153,8 @@ def read(pipeline: Pipeline[Any], got: list[int]) -> PipelineFailure | None:
 def causes(error: BaseException) -> Iterator[BaseException]:
     """An exception and all that it wraps."""
     yield error
-    for inner in (error.__cause__, *(error.exceptions if isinstance(error, BaseExceptionGroup) else ())):
+    cause = None if isinstance(error, UnreadableCauseError) else error.__cause__
+    for inner in (cause, *(error.exceptions if isinstance(error, BaseExceptionGroup) else ())):
         if inner is not None:
             yield from causes(inner)
 
@@ -128,7 +162,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def check_failure(failure: PipelineFailure, kind: Kind, error: type[BaseException]) -> None:
     found = list(causes(failure))
     assert any(isinstance(inner, error) for inner in found)
-    if error is not UnwritableError:
+    if error not in (UnwritableError, UnreadableNotesError):
         notes = [note for inner in found for note in getattr(inner, "__notes__", ())]
         assert any(note.startswith("Pipeline stage: ") and kind.stage in note for note in notes)
 

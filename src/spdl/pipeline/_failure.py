@@ -28,6 +28,8 @@ __all__ = [
     "report_failed_item",
     "shorten",
     "show_logging_error",
+    "traceback_of",
+    "type_and_message",
 ]
 
 _LOG = logging.getLogger("spdl.pipeline")
@@ -101,8 +103,28 @@ def _as_exception(error: BaseException) -> Exception:
 def _message_of(error: BaseException) -> str:
     try:
         return shorten(str(error), MESSAGE_CHARACTERS)
-    except Exception as broken:  # noqa: BLE001 - what describes the failure must not replace it.
+    except BaseException as broken:  # noqa: BLE001 - what describes the failure must not replace it.
         return f"(its message cannot be read: {type(broken).__name__})"
+
+
+def type_and_message(error: BaseException) -> str:
+    """The exception's last line, or lines, in a traceback."""
+    try:
+        return "".join(traceback.format_exception_only(error)).strip()
+    except BaseException:  # noqa: BLE001 - as above; any attribute of an exception may be a property of the user's.
+        return f"{type(error).__name__}: {_message_of(error)}"
+
+
+def traceback_of(error: BaseException) -> str:
+    """The formatted traceback."""
+    return _formatted(error) or f"{type_and_message(error)}\n(its traceback cannot be shown)"
+
+
+def _formatted(error: BaseException) -> str | None:
+    try:
+        return "".join(traceback.format_exception(error))
+    except BaseException:  # noqa: BLE001 - as above.
+        return None
 
 
 def shorten(text: str, characters: int) -> str:
@@ -160,18 +182,18 @@ def log_error(error: BaseException, message: str, *values: object) -> None:
     if is_compact_log_enabled():
         _LOG.error(f"{message}: %s", *values, on_one_line(error))
         return
-    what = shorten("".join(traceback.format_exception_only(error)).strip(), MESSAGE_CHARACTERS)
-    text = "".join(traceback.format_exception(error))
-    if len(text) <= TRACEBACK_CHARACTERS:
+    what = shorten(type_and_message(error), MESSAGE_CHARACTERS)
+    text = _formatted(error)
+    if text is not None and len(text) <= TRACEBACK_CHARACTERS:
         _LOG.error(f"{message}: %s", *values, what, exc_info=error)
     else:
-        # A handler would write in full what `exc_info` holds.
-        _LOG.error(f"{message}: %s\n%s", *values, what, shorten(text, TRACEBACK_CHARACTERS))
+        # A handler would write in full what `exc_info` holds, or fail to.
+        _LOG.error(f"{message}: %s\n%s", *values, what, shorten(text or traceback_of(error), TRACEBACK_CHARACTERS))
 
 
 def on_one_line(error: BaseException) -> str:
     """The exception's type and message, and where it was raised."""
-    what = " ".join(shorten("".join(traceback.format_exception_only(error)), MESSAGE_CHARACTERS).split())
+    what = " ".join(shorten(type_and_message(error), MESSAGE_CHARACTERS).split())
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     return what + "".join(f" ({frame.filename}:{frame.lineno}:{frame.name})" for frame in frames)
 

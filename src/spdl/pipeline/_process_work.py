@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-import traceback
 from multiprocessing.reduction import ForkingPickler
 from time import perf_counter, thread_time
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from ._failure import traceback_of, type_and_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,9 +43,11 @@ class Raised(NamedTuple):
         if self.error is not None:
             try:
                 error = pickle.loads(self.error)  # noqa: S301 - as above.
-            except Exception:  # noqa: BLE001 - what it needs exists in the worker only. The description says the rest.
+            except BaseException:  # noqa: BLE001 - what it needs exists in the worker only. The description says the rest.
                 error = RuntimeError(self.description)
-        error.__cause__ = WorkerTraceback(self.traceback)
+        # A class of the user's may have its own idea of causes.
+        with contextlib.suppress(Exception):
+            error.__cause__ = WorkerTraceback(self.traceback)
         return error
 
 
@@ -96,13 +98,13 @@ def _outcome(op: Callable[[Any], Any], item: bytes) -> Done | Raised:
 
 def pack_error(error: BaseException) -> Raised:
     """Make an exception fit to leave its process, with its traceback as text."""
-    text = "".join(traceback.format_exception(error))
+    text = traceback_of(error)
     packed = None
     try:
         # Many exceptions can be pickled but not made again, since their __init__ takes other arguments than `args`.
         packed = pack(error)
         if type(pickle.loads(packed)) is not type(error):  # noqa: S301 - as above.
             packed = None
-    except Exception:  # noqa: BLE001 - whatever the exception's own class does.
+    except BaseException:  # noqa: BLE001 - whatever the exception's own class does.
         packed = None
-    return Raised(packed, "".join(traceback.format_exception_only(error)).strip(), text)
+    return Raised(packed, type_and_message(error), text)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import reprlib
-import traceback
 from collections import deque
 from dataclasses import dataclass
 
-from ._failure import MESSAGE_CHARACTERS, TRACEBACK_CHARACTERS, shorten
+from ._failure import MESSAGE_CHARACTERS, TRACEBACK_CHARACTERS, shorten, traceback_of, type_and_message
 from ._lineage import describe
 
 __all__ = ["FailedItem", "Quarantine"]
@@ -38,7 +37,7 @@ _REPR = _Repr()
 def _show(item: object) -> str:
     try:
         return _REPR.repr(item)
-    except Exception:  # noqa: BLE001 - classes that only share a name with a built-in one are taken for it, for example.
+    except BaseException:  # noqa: BLE001 - classes that only share a name with a built-in one are taken for it, for example.
         return f"<{type(item).__name__} object, whose repr fails>"
 
 
@@ -88,8 +87,8 @@ class Quarantine:
             tuple(position for _, position in origins),
             tuple(source for source, _ in origins),
             _show(item),
-            shorten("".join(traceback.format_exception_only(error)).strip(), MESSAGE_CHARACTERS),
-            shorten("".join(traceback.format_exception(error)), TRACEBACK_CHARACTERS),
+            shorten(type_and_message(error), MESSAGE_CHARACTERS),
+            shorten(traceback_of(error), TRACEBACK_CHARACTERS),
             attempts,
         )
         self._items.append(failed)
