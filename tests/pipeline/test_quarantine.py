@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import fails_at, source
 
-from spdl.pipeline import FailedItem, PipelineBuilder
+from spdl.pipeline import FailedItem, PipelineBuilder, build_pipeline
+from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +106,18 @@ class TestQuarantine:
             assert list(pipeline) == [1, 2]
             assert len(pipeline.failures()) == 1
         assert dead.wait(5)
+
+
+def test_the_source_is_named_if_there_are_several() -> None:
+    sources = [PipelineConfig(SourceConfig(range(3)), [], SinkConfig(1)) for _ in range(2)]
+    config = PipelineConfig(Merge(sources), [Pipe(fails_at(1))], SinkConfig(9))
+    with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        assert sorted(pipeline.get_iterator(timeout=20)) == [0, 0, 2, 2]
+    origins = [item.origin for item in pipeline.failures()]
+    assert sorted(origins) == ["source item 1 of source 0", "source item 1 of source 1"]
+    with source(range(3)).pipe(fails_at(1)).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=20)) == [0, 2]
+    assert [item.origin for item in pipeline.failures()] == ["source item 1"]
 
 
 def test_it_can_be_read_while_items_fail() -> None:

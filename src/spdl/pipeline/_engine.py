@@ -132,6 +132,7 @@ class Engine:
         """Take over the graph: its sources, and its stages such that each stands behind all that feed it."""
         self.sources = sources
         self.lineage = Lineage(len(sources))
+        self.quarantine.sources = len(sources)
         self.nodes = nodes
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
 

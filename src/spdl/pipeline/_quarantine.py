@@ -49,6 +49,7 @@ class FailedItem:
         stage: The stage's name.
         positions: The positions in their sources, counted from 0, of the item or of all that were merged into it.
         sources: For each position, the source it is in, counted from 0 in the order of declaration.
+        origin: The positions in words, and the sources if the pipeline has several.
         item: What the op was called with, as `repr` shows it, shortened.
         error: The exception's type and message.
         traceback: The formatted traceback, shortened.
@@ -58,24 +59,21 @@ class FailedItem:
     stage: str
     positions: tuple[int, ...]
     sources: tuple[int, ...]
+    origin: str
     item: str
     error: str
     traceback: str
     attempts: int
 
-    @property
-    def origin(self) -> str:
-        """The source items in words."""
-        pairs = list(zip(self.sources, self.positions, strict=True))
-        return describe(pairs, sources=max(self.sources, default=0) + 1)
-
 
 class Quarantine:
     """The most recent failed items."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "sources")
 
     def __init__(self) -> None:
+        # How many the pipeline has.
+        self.sources = 1
         self._items: deque[FailedItem] = deque(maxlen=_REMEMBERED)
 
     def add(
@@ -86,6 +84,7 @@ class Quarantine:
             stage,
             tuple(position for _, position in origins),
             tuple(source for source, _ in origins),
+            describe(origins, sources=self.sources),
             _show(item),
             shorten(type_and_message(error), MESSAGE_CHARACTERS),
             shorten(traceback_of(error), TRACEBACK_CHARACTERS),
