@@ -271,6 +271,13 @@ _ORDER = (
         ("test_worker.py::test_a_pulled_item_goes_behind_those_that_wait",),
     ),
     Mutant(
+        "a carried result leaves what its follower has given behind",
+        "_order.py",
+        "(tickets[1].done or tickets[1].results)",
+        "tickets[1].done",
+        ("test_order.py::TestOrder::test_what_a_generator_behind_a_slow_value_has_given_leaves_before_the_rest",),
+    ),
+    Mutant(
         "a carried result leaves before those of earlier tickets",
         "_order.py",
         "        if tickets[0] is not ticket:\n            return False",

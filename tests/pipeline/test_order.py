@@ -47,6 +47,32 @@ class TestOrder:
         expected = [y for x in range(20) for y in (x, x + 100)]
         assert run(source(range(20)).pipe(op, concurrency=3, output_order="input")) == expected
 
+    def test_what_a_generator_behind_a_slow_value_has_given_leaves_before_the_rest(self) -> None:
+        waits = threading.Event()
+        goes_on = threading.Event()
+
+        def results() -> Iterator[str]:
+            yield "first"
+            # This one is kept while the value before it takes its time.
+            waits.set()
+            assert goes_on.wait(20)
+            yield "last"
+
+        def op(x: int) -> Any:
+            if x:
+                return results()
+            assert waits.wait(20)
+            return "value"
+
+        builder = source(range(2)).pipe(op, concurrency=2, output_order="input")
+        with builder.add_sink(9).build(num_threads=3).auto_stop() as pipeline:
+            try:
+                # The generator has not ended.
+                assert [pipeline.get_item(timeout=10) for _ in range(2)] == ["value", "first"]
+            finally:
+                goes_on.set()
+            assert list(pipeline.get_iterator(timeout=10)) == ["last"]
+
     def test_generators_behind_a_slow_one_pause(self) -> None:
         gate = threading.Event()
         produced: list[int] = []
