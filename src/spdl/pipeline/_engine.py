@@ -59,6 +59,7 @@ class Engine:
         "nodes",
         "num_threads",
         "permits",
+        "permitted",
         "pipeline_id",
         "quarantine",
         "ranked",
@@ -90,6 +91,8 @@ class Engine:
         self.nodes: list[Node] = []
         # What workers serve, nearest the sink first.
         self.ranked: list[Node] = []
+        # Those of them whose turns run no ops and need no permit.
+        self.permitted: list[Node] = []
         # Turns that wait in queues that workers serve, whether ready or not.
         self.waiting = 0
         # How many more synchronous ops may run now.
@@ -135,6 +138,7 @@ class Engine:
         self.quarantine.sources = len(sources)
         self.nodes = nodes
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
+        self.permitted = [node for node in self.ranked if not node.on_workers]
 
     # ---- moving items; all of it is called with the lock held ----
 
@@ -212,10 +216,9 @@ class Engine:
 
     def select(self) -> Node | None:
         """The ready stage nearest the sink."""
-        if self.permits:
-            for node in self.ranked:
-                if node.ready():
-                    return node
+        for node in self.ranked if self.permits else self.permitted:
+            if node.ready():
+                return node
         return None
 
     def progressed(self) -> None:
@@ -405,7 +408,10 @@ class Engine:
         useful = sum(node.limit for node in self.ranked)
         # Each source may block, so each has a worker that counts as none of the ops'.
         pullers = sum(not (source.on_loop or source.dedicated) for source in self.sources)
-        missing = min(self.num_threads, useful) + max(1, pullers) - self.workers
+        ops = sum(node.limit for node in self.ranked if node.on_workers)
+        # Where ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
+        spare = ops >= self.num_threads and bool(self.permitted)
+        missing = min(self.num_threads, useful) + max(1, pullers) + spare - self.workers
         if missing <= 0:
             return []
         self.workers += missing
@@ -478,6 +484,10 @@ class Engine:
         """Whether the current thread is in a critical section, which a finalizer or a signal handler may interrupt."""
         owned: bool = self.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading.Condition`.
         return owned
+
+    def is_over(self) -> bool:
+        """Whether nothing more is wanted of ops."""
+        return self.stopping or self.done
 
     def is_mine(self) -> bool:
         """Whether the current thread belongs to the engine, or runs its code now."""
