@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ._executor_node import ExecutorNode
 from ._lineage import describe
 from ._node import Node
+from ._worker import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,7 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
     """
     lines = []
     others = []
+    suspended = _suspended(engine)
     named = {thread.ident: thread.name for thread in threads}
     for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to see what a thread does.
         work = _work_of(engine, frame)
@@ -41,10 +43,10 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
             stage, root = work
             thread = f", in {named[ident]}" if ident in named else ""
             lines.append(f"Stage {stage!r}{_item(engine, root)}{thread}:\n{stack}")
-        elif ident in named:
-            # It runs what is no stage's: a background task, say.
+        elif ident in named and not (suspended and frame.f_globals.get("__name__") == "selectors"):
+            # It runs what is no stage's: a background task, say. That a loop waits as its tasks do goes without saying.
             others.append(f"{named[ident]}:\n{stack}")
-    lines += _suspended(engine)
+    lines += suspended
     for node in engine.nodes:
         if isinstance(node, ExecutorNode):
             calls = [roots for roots in list(node.futures.values()) if roots]
@@ -84,7 +86,7 @@ def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None]
     """The stage whose op this stack is in, and the item's root."""
     while frame is not None:
         # What a worker's loop has looked at last is no longer at work.
-        if _MODULE.match(str(frame.f_globals.get("__name__"))) and frame.f_code.co_name != "serve":
+        if _MODULE.match(str(frame.f_globals.get("__name__"))) and frame.f_code is not serve.__code__:
             names = frame.f_locals
             node = names.get("node", names.get("self"))
             if isinstance(node, Node) and node.engine is engine:
