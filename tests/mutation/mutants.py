@@ -437,9 +437,16 @@ _COUNTS = (
     Mutant(
         "more ops run than there are permits",
         "_engine.py",
-        "        if self.permits:",
-        "        if True:",
+        "self.ranked if self.permits else self.permitted:",
+        "self.ranked:",
         ("test_function_node.py::TestFunctions::test_num_threads_bounds_all_stages_together",),
+    ),
+    Mutant(
+        "all workers may be in ops",
+        "_engine.py",
+        " + spare - self.workers",
+        " - self.workers",
+        ("test_worker.py::test_what_came_out_elsewhere_waits_for_no_op",),
     ),
     Mutant(
         "two threads pull one source",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.support import run, source, wait_until
@@ -159,6 +161,51 @@ def test_a_failure_ends_what_is_upstream() -> None:
     with pytest.raises(PipelineFailure):
         pipeline.get_item(timeout=10)
     pipeline.stop()
+
+
+class Wrapped(Executor):
+    """Somebody's own executor."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self._threads.submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize("where", ["the event loop", "a thread pool", "any executor"])
+def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
+    held, release = threading.Event(), threading.Event()
+
+    def hold_the_second(x: int) -> int:
+        if x == 1:
+            held.set()
+            assert release.wait(40)
+        return x
+
+    def there(x: int) -> int:
+        assert held.wait(20)
+        return x
+
+    async def later(x: int) -> int:
+        while not held.is_set():  # noqa: ASYNC110 - a worker sets it.
+            await asyncio.sleep(0.001)
+        return x
+
+    with ThreadPoolExecutor(1) as threads:
+        builder = source([0, 1]).pipe(hold_the_second)
+        if where == "the event loop":
+            builder.pipe(later).aggregate(1).pipe(later).aggregate(1)
+        else:
+            executor = threads if where == "a thread pool" else Wrapped(threads)
+            builder.pipe(there, executor=executor).pipe(there, executor=executor)
+        with builder.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
+            try:
+                # The only thread is in the first stage's op.
+                assert pipeline.get_item(timeout=20) in (0, [[0]])
+            finally:
+                release.set()
+            assert list(pipeline.get_iterator(timeout=20)) in ([1], [[[1]]])
 
 
 def test_the_wait_for_the_lock_is_no_time_of_the_ops() -> None:

@@ -62,6 +62,7 @@ class GatheringNode(Node):
 class CollateNode(GatheringNode):
     """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
 
+    on_workers = False
     offers = True
 
     __slots__ = ("batch", "n")

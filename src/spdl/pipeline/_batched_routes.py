@@ -143,6 +143,9 @@ class BatchMergeNode(MergeNode):
 
     __slots__ = ("batches", "noted", "paths", "router")
 
+    # It may have to iterate over what a path passed on.
+    on_workers = True
+
     router: Routing
 
     def __init__(self, engine: Engine, name: str, branches: int) -> None:

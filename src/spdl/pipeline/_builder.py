@@ -239,7 +239,8 @@ class PipelineBuilder(Generic[T, U]):
 
         Args:
             num_threads: How many synchronous ops may run at once, over all stages. One more thread waits for the
-                source; an event-loop thread is added if something is async. By default, and with None, 4 more than
+                source; an event-loop thread is added if something is async, and one more thread where what it or an
+                executor has done would wait for synchronous ops otherwise. By default, and with None, 4 more than
                 the cores that the process may use, so that ops that wait for data leave no core idle; at most 32.
                 What counts are the process's affinity and the CPU quota of its control groups, as in a container,
                 not the cores of the machine. No more threads are started than the stages' ``concurrency`` allows

@@ -24,6 +24,7 @@ class MergeNode(Node):
 
     __slots__ = ("following", "inlets")
 
+    on_workers = False
     has_tasks = counts_gets = False
 
     def __init__(self, engine: Engine, name: str, branches: int) -> None:

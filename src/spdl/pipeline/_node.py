@@ -91,7 +91,7 @@ class Node:
     is_stage = True
     # Whether the event loop's thread serves it, and no worker does.
     on_loop = False
-    # Whether workers run its ops: one whose op never returns can be replaced.
+    # Whether workers run its ops, for which they need a permit: one whose op never returns can be replaced.
     on_workers = True
     # Whether its free slots count as places in its queue. What waits is taken as soon as the loop or the executor runs:
     # with the queue's own places alone, source and stage would hand over two items at a time.

@@ -34,7 +34,10 @@ def serve(engine: Engine) -> None:
             if engine.rubbish:
                 _drop_rubbish(engine)
             if engine.waiting and (node := engine.select()) is not None:
-                _carry(engine, node, None, [])
+                if node.on_workers:
+                    _carry(engine, node, None, [])
+                else:
+                    node.turn()
             elif (source := engine.pullable()) is not None:
                 pull(engine, source)
             else:
