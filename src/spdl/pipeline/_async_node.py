@@ -230,7 +230,7 @@ def not_cancelled(error: BaseException) -> BaseException:
     # is the item's failure like any other.
     if not isinstance(error, CancelledError):
         return error
-    failure = RuntimeError("The op was cancelled from within.")
+    failure = RuntimeError("What the user's code waited for was cancelled from within.")
     failure.__cause__ = error
     return failure
 

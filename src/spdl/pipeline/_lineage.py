@@ -85,6 +85,9 @@ def _origins(root: Root) -> list[int]:
 def describe(origins: Sequence[tuple[int, int]], *, sources: int) -> str:
     """Name source items, given as ``(source, position)`` pairs, for a message."""
     names = [str(position) if sources == 1 else f"{position} of source {source}" for source, position in origins]
+    if not names:
+        # A merge of the user's may make items.
+        return "an item of no source"
     if len(names) == 1:
         return f"source item {names[0]}"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -461,6 +461,31 @@ class TestTheEnd:
         assert "op 1 CancelledError" in lines
         assert [item.positions for item in pipeline.failures()] == [(1,)]
 
+    def test_a_task_that_is_cancelled_once_its_op_has_returned(self) -> None:
+        """The worker is free by then, so there is nobody to replace."""
+
+        class Late(TaskHook):
+            @asynccontextmanager
+            async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+                if input_item % 2:
+                    await asyncio.sleep(0.01)
+                    # The event loop sees the other op's end and its time limit in the same turn.
+                    time.sleep(0.1)  # noqa: ASYNC251 - see above.
+                    yield
+                else:
+                    async with asyncio.timeout(0.05):
+                        yield
+
+        def op(x: int) -> int:
+            time.sleep(0.0 if x % 2 else 0.03)
+            return x
+
+        builder = source(range(12)).pipe(op, concurrency=2).add_sink(20)
+        with builder.build(num_threads=2, task_hook_factory=lambda _: [Late()]).auto_stop() as pipeline:
+            got = list(pipeline.get_iterator(timeout=20))
+            assert pipeline._engine.written_off == 0
+        assert set(got) >= set(range(1, 12, 2))
+
     def test_retries_are_tasks_of_their_own(self) -> None:
         lines: list[str] = []
         builder = source([1]).pipe(fail_on_one, name="op", retries=2, retry_delay=0.001).add_sink(9)

@@ -181,6 +181,8 @@ class Faulty(AsyncQueue[Any]):
     async def put(self, item: Any) -> None:
         if item == 2 and self.fault == "put raises":
             raise OSError("no room")
+        if item == 2 and self.fault == "put cancels":
+            raise asyncio.CancelledError
         if item == 2 and self.fault == "loses":
             return
         await super().put(item)
@@ -191,6 +193,8 @@ class Faulty(AsyncQueue[Any]):
         item = await super().get()
         if item == 2 and self.fault == "get raises":
             raise OSError("no room")
+        if item == 2 and self.fault == "get cancels":
+            raise asyncio.CancelledError
         if item == 2 and self.fault == "wraps":
             return (item,)
         return item
@@ -220,6 +224,18 @@ class TestFaults:
             list(pipeline.get_iterator(timeout=20))
         assert {type(error) for error in caught.value.exceptions} == {OSError}
         assert ":0:src" in "".join(caught.value.exceptions[0].__notes__) or len(caught.value.exceptions) > 1
+        pipeline.stop()
+
+    @pytest.mark.parametrize("fault", ["put cancels", "get cancels"])
+    def test_a_cancellation_of_the_queues_own_fails_the_pipeline(self, fault: str) -> None:
+        class Queue(Faulty):
+            pass
+
+        Queue.fault = fault
+        pipeline = source(range(5)).pipe(lambda x: x).add_sink(9).build(num_threads=1, queue_class=Queue)
+        with pytest.raises(PipelineFailure) as caught:
+            list(pipeline.get_iterator(timeout=20))
+        assert "was cancelled from within" in str(caught.value.exceptions[0])
         pipeline.stop()
 
     @pytest.mark.parametrize(

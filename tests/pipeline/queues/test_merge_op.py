@@ -181,16 +181,37 @@ def test_what_it_raises_fails_the_pipeline(error: BaseException) -> None:
     pipeline.stop()
 
 
-def test_giving_out_what_was_never_put_in_fails_the_pipeline() -> None:
-    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
-        for _ in range(5):
-            await output.put("made up")
+def test_it_may_put_out_more_than_it_took() -> None:
+    """As the released reference lets it: to repeat items, or to frame them."""
 
-    pipeline = merged(op, [], [])
-    with pytest.raises(PipelineFailure) as caught:
-        list(pipeline.get_iterator(timeout=20))
-    assert "'merge' gave out something though nothing is inside: str" in str(caught.value.exceptions[0])
-    pipeline.stop()
+    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        await output.put("header")
+        for queue in inputs:
+            while not is_eof(item := await queue.get()):
+                await output.put(item)
+                await output.put(item)
+        await output.put("footer")
+
+    with merged(op, range(4), range(4, 6)).auto_stop() as pipeline:
+        got = list(pipeline.get_iterator(timeout=20))
+    assert got == ["header", *(item for item in range(6) for _ in range(2)), "footer"]
+    assert pipeline.statistics().in_flight == 0
+
+
+def test_what_it_makes_up_fails_without_a_source_item(caplog: pytest.LogCaptureFixture) -> None:
+    async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
+        await output.put("made up")
+        await output.put(1)
+
+    config = PipelineConfig(
+        Merge([PipelineConfig(SourceConfig([]), [], SinkConfig(1))], op), [Pipe(lambda x: 1 // x)], SinkConfig(3)
+    )
+    with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        assert list(pipeline.get_iterator(timeout=20)) == [1]
+    (failed,) = pipeline.failures()
+    assert (failed.positions, failed.origin) == ((), "an item of no source")
+    assert "failed on an item of no source" in caplog.text
+    assert "'made up'" in failed.item
 
 
 def test_stop_while_it_waits() -> None:

@@ -22,7 +22,7 @@ __all__ = ["Errands"]
 class _Errand:
     """One call, and what came of it."""
 
-    __slots__ = ("abandoned", "argument", "error", "function", "future", "thread", "value")
+    __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "value")
 
     def __init__(self, function: Callable[[Any], Any], argument: Any, future: asyncio.Future[None]) -> None:
         self.function = function
@@ -30,6 +30,8 @@ class _Errand:
         self.future = future
         # The worker that does it, once one has begun.
         self.thread: int | None = None
+        # The worker is done with it.
+        self.ended = False
         # Nobody waits for it any more, and its worker was replaced.
         self.abandoned = False
         self.value: Any = None
@@ -74,6 +76,7 @@ class Errands(Node):
             engine.rubbish.append(errand)
             del errand
             raise WrittenOff
+        errand.ended = True
         self.done.append(errand)
         if not self.posted and engine.lane is not None:
             self.posted = True
@@ -119,6 +122,6 @@ class Errands(Node):
             if errand in self.calls:
                 self.calls.remove(errand)
                 engine.waiting -= 1
-            elif errand not in self.done and not (engine.stopping or engine.done):
+            elif not errand.ended and not engine.is_over():
                 errand.abandoned = True
                 engine.replace_worker(self.stage, None, stack_of(errand.thread))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._async_node import not_cancelled
 from spdl.pipeline._node import Node
 from spdl.pipeline._sentinel import EOF, EPOCH_END, MARK
 from spdl.pipeline._source import Source
@@ -14,7 +14,10 @@ from spdl.pipeline._source import Source
 from ._manifest import Manifest
 
 if TYPE_CHECKING:
+    import asyncio
+
     from spdl.pipeline._engine import Engine
+    from spdl.pipeline._lineage import Root
     from spdl.pipeline._node import Entry
 
 __all__ = ["ConveyorNode"]
@@ -76,10 +79,11 @@ class ConveyorNode(Node):
         failure: BaseException | None = None
         try:
             await self.carry()
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the consumer is told.
-            failure = error
+        except BaseException as error:
+            if engine.is_over():
+                raise
+            # Only the engine cancels from outside: what a queue or a merge raises of that kind is its failure.
+            failure = not_cancelled(error)
         finally:
             with engine.lock:
                 self.over = True
@@ -133,6 +137,10 @@ class ConveyorNode(Node):
                 return
             await self._pass_on(item)
 
+    def root_of_extra(self, item: Any) -> Root:
+        """Where something comes from that came out though nothing is inside. Called with the lock held."""
+        raise RuntimeError(f"{self.name!r} gave out something though nothing is inside: {type(item).__name__}.")
+
     async def _pass_on(self, item: Any) -> None:
         engine = self.engine
         lane = engine.lane
@@ -155,7 +163,7 @@ class ConveyorNode(Node):
             return
         root = self.manifest.take(item)
         if root is None:
-            raise RuntimeError(f"{self.name!r} gave out something though nothing is inside: {type(item).__name__}.")
+            root = self.root_of_extra(item)
         self.completed += 1
         self.emitted += 1
         self.engine.emit(self, (root, item))

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._async_node import not_cancelled
+from spdl.pipeline._lineage import Group
 from spdl.pipeline._node import EDGE_CAPACITY
 from spdl.pipeline._sentinel import EOF
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from spdl.pipeline._engine import Engine
+    from spdl.pipeline._lineage import Root
     from spdl.pipeline._stage_info import StageInfo
 
 __all__ = ["MergeOpNode"]
@@ -35,6 +37,9 @@ class MergeOpNode(ConveyorNode):
     ) -> None:
         super().__init__(engine, name, branches)
         self.merge = op
+
+    def root_of_extra(self, item: Any) -> Root:  # noqa: ARG002 - whatever it is, the op has made it.
+        return Group([], 1)
 
     async def carry(self) -> None:
         inputs = [AsyncQueue[Any](feeder.info, buffer_size=EDGE_CAPACITY) for feeder in self.feeders]
