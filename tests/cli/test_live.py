@@ -1,3 +1,4 @@
+import codecs
 import os
 import pty
 import re
@@ -22,6 +23,7 @@ def run_on_terminal(
     terminal, side_of_command = pty.openpty()
     environment = os.environ | {"TERM": kind, "COLUMNS": "110", "LINES": "40"}
     shown = ""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with subprocess.Popen(
         [*COMMAND, *arguments],
         stdin=side_of_command,
@@ -34,7 +36,8 @@ def run_on_terminal(
         deadline = time.monotonic() + 40
         while time.monotonic() < deadline and select.select([terminal], [], [], 40)[0]:
             try:
-                shown += os.read(terminal, 65536).decode()
+                # A read may end in the middle of a character.
+                shown += decoder.decode(os.read(terminal, 65536))
             except OSError:  # How Linux says that the other side is closed.
                 break
             if interrupt_after and re.search(interrupt_after, shown):
