@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from types import FrameType
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["describe_stragglers"]
 
 _FRAMES_SHOWN = 3
-
-_MODULE = re.compile(r"spdl\.pipeline\._")
 
 
 def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
@@ -86,7 +83,7 @@ def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None]
     """The stage whose op this stack is in, and the item's root."""
     while frame is not None:
         # What a worker's loop has looked at last is no longer at work.
-        if _MODULE.match(str(frame.f_globals.get("__name__"))) and frame.f_code is not serve.__code__:
+        if str(frame.f_globals.get("__name__")).startswith("spdl.pipeline._") and frame.f_code is not serve.__code__:
             names = frame.f_locals
             node = names.get("node", names.get("self"))
             if isinstance(node, Node) and node.engine is engine:
