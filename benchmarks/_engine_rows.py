@@ -93,16 +93,16 @@ def _sleeping_alike(length: str, seconds: float, threads: int, items: tuple[int,
     return _sleeping(title, items, [seconds] * 3, [4] * 3, threads, mark=mark)
 
 
-def _training(title: str, *, wait: bool) -> Row:
+def _training(title: str, threads: int, *, bare: int, wait: bool) -> Row:
     work = {"steps": 500, "wait": wait}
-    piped = work | {"work": "training.pipeline", "threads": 4}
+    piped = work | {"work": "training.pipeline", "threads": threads}
     return Row(
         title,
         (*SPREAD, "longest_microseconds"),
         {
             OURS: piped,
             REFERENCE: piped,
-            BARE: work | {"work": "training.bare_thread"},
+            BARE: work | {"work": "training.bare_threads", "threads": bare},
             "no loader": work | {"work": "training.no_loader"},
         },
         (
@@ -110,7 +110,7 @@ def _training(title: str, *, wait: bool) -> Row:
             # A loader that is late spares the steps.
             Claim("items_per_second", "at least", 396),
         ),
-        "1 thread, `queue.Queue`",
+        f"{bare} thread{'s'[: bare - 1]}, `queue.Queue`",
         calibrated=True,
         times=3,
     )
@@ -199,7 +199,12 @@ ROWS: dict[str, Row] = {
         [4, 2, 8],
         16,
     ),
-    "training": _training("training loop: 1 ms steps, 400/s, each takes an item of 1 ms without the GIL", wait=True),
-    "training-busy": _training("the same, steps without a wait between them, 400 items/s", wait=False),
+    "training": _training(
+        "training loop: 1 ms steps, 400/s, each takes an item of 1 ms without the GIL; 4 threads", 4, bare=1, wait=True
+    ),
+    # Steps that never give the GIL up leave several loading threads to run at once when it is their turn, on the cores
+    # that there are: whoever loads, the steps are interrupted for as long as there are more threads than cores.
+    "training-busy-1": _training("the same, steps without a wait between them, 1 thread", 1, bare=1, wait=False),
+    "training-busy-4": _training("the same, steps without a wait between them, 4 threads", 4, bare=4, wait=False),
     "wide": _wide("3 no-op stages, concurrency 16, 32 threads", [4, 8, 16, 24, 48]),
 }

@@ -65,8 +65,8 @@ def no_loader(*, steps: int, wait: bool, step_turns: int, item_turns: int) -> di
     return _train(lambda: None, nullcontext(), steps, step_turns, wait=wait)
 
 
-def bare_thread(*, steps: int, wait: bool, step_turns: int, item_turns: int) -> dict[str, float]:
-    """One thread does the items' work and puts them into a queue."""
+def bare_threads(*, steps: int, wait: bool, step_turns: int, item_turns: int, threads: int) -> dict[str, float]:
+    """Bare threads do the items' work and put them into a queue."""
     items: Queue[bytes] = Queue(AHEAD)
     ended = Event()
 
@@ -74,12 +74,16 @@ def bare_thread(*, steps: int, wait: bool, step_turns: int, item_turns: int) -> 
         while not ended.is_set():
             items.put(native_work(item_turns))
 
-    thread = Thread(target=load, daemon=True)
-    thread.start()
+    loaders = [Thread(target=load, daemon=True) for _ in range(threads)]
+    for thread in loaders:
+        thread.start()
     result = _train(items.get, nullcontext(), steps, step_turns, wait=wait)
     ended.set()
-    items.get()
-    thread.join()
+    # The queue has room for what each of them may still put.
+    for _ in range(items.qsize()):
+        items.get()
+    for thread in loaders:
+        thread.join()
     return result
 
 

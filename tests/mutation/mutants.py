@@ -226,6 +226,20 @@ _LOOKS_WITHOUT_THE_LOCK = (
         ("test_wake_ups.py::TestRoom::test_made_between_the_loops_look_and_its_wait",),
     ),
     Mutant(
+        "a worker that may run no op is woken for a source whatever its pulls take",
+        "_engine.py",
+        "(self.permits or source.is_slow())",
+        "True",
+        ("test_wake_ups.py::TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+    ),
+    Mutant(
+        "no worker that may run no op is woken for a source",
+        "_engine.py",
+        "(self.permits or source.is_slow())",
+        "self.permits",
+        ("test_wake_ups.py::TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+    ),
+    Mutant(
         "a reader waits without a second look for a stop",
         "_pipeline.py",
         " ended = engine.stopping",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import signal
 import threading
 import time
@@ -59,6 +60,40 @@ class TestWorkers:
             assert wait_until(lambda: len(pipeline._engine.idle) == 3)
             pause.set()
             assert sorted(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
+
+    # Some pulls are quick only in the mean, as threads take turns at the cores.
+    @pytest.mark.parametrize(("seconds", "before", "ahead"), [(0.0, 20_000, 0), (0.001, 50, 1)], ids=["quick", "slow"])
+    def test_those_that_may_run_no_op_pull_what_takes_long(self, seconds: float, before: int, ahead: int) -> None:
+        go_on = threading.Event()
+        go_on.set()
+        pulled: list[int] = []
+        begun: list[int] = []
+
+        def items() -> Iterator[int]:
+            for number in itertools.count():
+                if seconds:
+                    time.sleep(seconds)
+                pulled.append(number)
+                yield number
+
+        def op(x: int) -> int:
+            begun.append(x)
+            assert go_on.wait(20)
+            return x
+
+        with source(items()).pipe(op).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+            results = pipeline.get_iterator(timeout=20)
+            for number in range(before):
+                assert next(results) == number
+            # All places are taken. Then the reader makes one, and an op that does not end has the only thread.
+            assert wait_until(lambda: len(pipeline._engine.idle) == 2 and len(begun) > before + 2)
+            go_on.clear()
+            pulls, ops = len(pulled), len(begun)
+            assert next(results) == before
+            assert wait_until(lambda: len(begun) > ops)
+            assert wait_until(lambda: len(pulled) > pulls, seconds=5 if ahead else 0.1) == bool(ahead)
+            assert len(pulled) == pulls + ahead
+            go_on.set()
 
     def test_a_stop_between_the_last_look_and_the_wait(self) -> None:
         pause = threading.Event()

@@ -23,6 +23,10 @@ __all__ = ["SOURCE", "Source"]
 
 SOURCE = "src"
 
+# Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
+# GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
+_SHORT = 20e-6
+
 
 class Source:
     """The iterator that feeds the first stage.
@@ -130,6 +134,10 @@ class Source:
             return True
         sink.full = True
         return len(sink.entries) < sink.size
+
+    def is_slow(self) -> bool:
+        """Whether its pulls take so long that one is worth waking a worker that may run no op."""
+        return self.busy_seconds > _SHORT * self.position
 
     def next(self) -> Any:
         """Pull one item. Called by the token's holder without the lock.
