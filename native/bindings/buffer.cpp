@@ -2,8 +2,15 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
+#include <cstring>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bindings/gil.h"
 
@@ -73,6 +80,66 @@ nb::object dlpack(nb::handle_t<CpuBuffer> self, const nb::kwargs& options) {
     return as_ndarray(self).attr("__dlpack__")(**options);
 }
 
+// Memory of another Python object. The last owner may let go of it without the GIL.
+struct ReleaseView {
+    void operator()(Py_buffer* view) const {
+        const nb::gil_scoped_acquire held;
+        PyBuffer_Release(view);
+        delete view;
+    }
+};
+
+ElementType element_type(std::string_view name) {
+    for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
+                                      {"uint16", ElementType::kUint16},
+                                      {"float32", ElementType::kFloat32}}) {
+        if (name == known) {
+            return type;
+        }
+    }
+    throw nb::value_error(("there is no CPUBuffer of dtype \"" + std::string(name) +
+                           "\"; there are those of \"uint8\", \"uint16\" and \"float32\"")
+                              .c_str());
+}
+
+// An array over the memory of `content` if that may be written to, else over a copy of it.
+CpuBuffer adopt(nb::handle content, std::vector<std::size_t> shape, std::string_view dtype) {
+    const ElementType type = element_type(dtype);
+    std::size_t bytes = element_bytes(type);
+    bool fits = true;
+    for (const std::size_t side : shape) {
+        fits = fits && !__builtin_mul_overflow(bytes, side, &bytes);
+    }
+    auto view = std::make_unique<Py_buffer>();
+    bool writable = PyObject_GetBuffer(content.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) == 0;
+    if (!writable) {
+        PyErr_Clear();
+        if (PyObject_GetBuffer(content.ptr(), view.get(), PyBUF_C_CONTIGUOUS) != 0) {
+            throw nb::python_error();
+        }
+    }
+    const std::shared_ptr<Py_buffer> owner(view.release(), ReleaseView());
+    if (!fits || static_cast<std::size_t>(owner->len) != bytes) {
+        throw nb::value_error(("the content of a CPUBuffer of this shape and dtype \"" + std::string(dtype) +
+                               "\" has " + (fits ? std::to_string(bytes) : "too many") + " bytes, got " +
+                               std::to_string(owner->len) + ": it was damaged on its way")
+                                  .c_str());
+    }
+    auto* const data = static_cast<std::uint8_t*>(owner->buf);
+    if (writable && reinterpret_cast<std::uintptr_t>(data) % element_bytes(type) == 0) {
+        return CpuBuffer(Buffer{owner, data, std::move(shape), type});
+    }
+    Buffer copy = allocate(std::move(shape), type);
+    if (bytes > 0) {
+        std::memcpy(copy.data, data, bytes);
+    }
+    return CpuBuffer(std::move(copy));
+}
+
+nb::object reduce_ex(nb::handle_t<CpuBuffer> self, int protocol) {
+    return nb::module_::import_("spdl.io._pickling").attr("reduce_buffer")(self, protocol);
+}
+
 std::string represent(const CpuBuffer& self) {
     std::string text = "CPUBuffer(shape=" + std::string(nb::repr(shape(self)).c_str()) + ", dtype=" + dtype(self);
     if (const std::size_t failed = nb::len(self.failures); failed != 0) {
@@ -126,7 +193,8 @@ void bind_buffer(nb::module_& module) {
         "A C-contiguous array in main memory, made by convert_frames, load_image or load_image_batch.\n"
         "\n"
         "``to_numpy`` and ``to_torch`` (or anything that reads ``__array_interface__`` or DLPack) view\n"
-        "it without a copy; the views are writable and keep the memory alive.")
+        "it without a copy; the views are writable and keep the memory alive. It can be pickled; by\n"
+        "protocol 5 its content may travel out of band, and is not copied then.")
         .def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
         .def_prop_ro("shape", &shape, "The sides, outermost first.")
         .def_prop_ro("dtype", &dtype, "The element type by NumPy's name, \"uint8\", \"uint16\" or \"float32\".")
@@ -152,7 +220,9 @@ void bind_buffer(nb::module_& module) {
                  }
                  return self.buffer.shape.front();
              })
+        .def("__reduce_ex__", &reduce_ex, nb::arg("protocol"), "For pickle, which by protocol 5 need not copy it.")
         .def("__repr__", &represent);
+    module.def("adopt", &adopt, nb::arg("content"), nb::arg("shape"), nb::arg("dtype"));
 }
 
 }  // namespace spdl

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Ends", "serve"]
 
-_TO_BE_SENT = "items are pickled (for buffers of spdl.io, send `spdl.io.to_numpy(buffer)`, which copies nothing)"
-
 # How long a worker whose parent is gone may take to end in order.
 _GRACE = 1.0
 
@@ -149,7 +147,7 @@ def _run_pass(outbox: Outbox, iterator: Iterator[Any]) -> int | None:
             raise
         except BaseException as error:  # noqa: BLE001 - as above.
             kind = type(item).__name__
-            _tell(outbox, f"Failed to send item {count} of the pass, of type {kind!r}: {_TO_BE_SENT}", error)
+            _tell(outbox, f"Failed to send item {count} of the pass, of type {kind!r}: items are pickled", error)
         count += 1
         del item
     return None
