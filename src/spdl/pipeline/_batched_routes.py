@@ -8,8 +8,9 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import show
+
 from ._aggregate_node import GatheringNode
-from ._check import show
 from ._function_node import FunctionNode
 from ._lineage import Group
 from ._merge_node import MergeNode

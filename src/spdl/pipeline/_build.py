@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._check import check_flag, check_int, check_number, positive, refuse
 from spdl._cores import available_cores
 
 from . import _config
-from ._check import check_flag, check_int, check_number, positive, refuse
 from ._defs import PipelineConfig
 from ._failure import log_error
 from ._op import place_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Self
 
+from spdl._locate import callers_line
+
 from ._build import build_pipeline
 from ._defs import Aggregate, Disaggregate, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
-from ._locate import callers_line
 from ._type_vars import T, U
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, TypeVar
 
-from ._check import check_flag, check_int, positive, refuse
+from spdl._check import check_flag, check_int, positive, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

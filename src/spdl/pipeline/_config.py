@@ -9,8 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from ._check import check_flag, refuse
+from spdl._check import check_flag, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

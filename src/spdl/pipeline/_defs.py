@@ -11,7 +11,8 @@ from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
-from ._check import check_flag, check_int, check_str, positive, refuse
+from spdl._check import check_flag, check_int, check_str, positive, refuse
+
 from ._op import called_function, is_async, name_of, place_of
 from ._policy import BEAR_ALL, FailurePolicy, MaxFailures, OnFailure, check_policy
 from ._type_vars import T, U

@@ -10,11 +10,12 @@ from threading import TIMEOUT_MAX, Lock
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from spdl._check import check_str, check_timeout, positive, refuse
+from spdl._locate import callers_line
+
 from . import _lifetime
-from ._check import check_str, check_timeout, positive, refuse
 from ._interruptible import Interruptible
 from ._lineage import Group
-from ._locate import callers_line
 from ._sentinel import EPOCH_END
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl._locate import callers_line
+
 from ._aggregate_node import AggregateNode, CollateNode
 from ._async_node import AsyncNode
 from ._batched_routes import BatchMergeNode, make_batch_router
@@ -15,7 +17,6 @@ from ._edge import Edge
 from ._engine import Engine
 from ._executor_kind import kind_of
 from ._function_node import DisaggregateNode, FunctionNode
-from ._locate import callers_line
 from ._merge_node import MergeNode
 from ._node import EDGE_CAPACITY, Node
 from ._op import is_async, makes_coroutine

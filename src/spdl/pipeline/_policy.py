@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
-from ._check import check_int, check_seconds, refuse
+from spdl._check import check_int, check_seconds, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,9 @@ from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import show
+
 from ._async_node import AsyncNode
-from ._check import show
 from ._function_node import FunctionNode
 from ._node import BLOCKED, EDGE_CAPACITY
 from ._policy import BEAR_ALL

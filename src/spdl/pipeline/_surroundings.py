@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from spdl._check import refuse, show
+from spdl._locate import callers_line
+
 from . import _config
-from ._check import refuse, show
-from ._locate import callers_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._check import check_flag, positive
+from spdl._check import check_flag, positive
 from spdl.pipeline._failure import log_error
 
 if TYPE_CHECKING:

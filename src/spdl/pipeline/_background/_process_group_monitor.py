@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._check import check_seconds, refuse
+from spdl._check import check_seconds, refuse
 from spdl.pipeline._failure import log_error
 from spdl.pipeline._op import place_of
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._check import check_number
+from spdl._check import check_number
 from spdl.pipeline._failure import log_error
 from spdl.pipeline._histogram import Histogram
 from spdl.pipeline._report_lines import task_line

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._check import check_flag, check_number, positive, refuse
+from spdl._check import check_flag, check_number, positive, refuse
 
 from ._dispatcher import Dispatcher
 from ._entrypoint import PriorityExecutorEntrypoint

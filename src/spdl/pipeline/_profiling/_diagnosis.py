@@ -6,8 +6,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
+from spdl._check import check_timeout
 from spdl.pipeline import _config
-from spdl.pipeline._check import check_timeout
 from spdl.pipeline._pipeline import Pipeline, PipelineIterator
 
 from ._profile_pipeline import profile_pipeline

@@ -6,8 +6,8 @@ import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import positive, refuse
 from spdl.pipeline import _config
-from spdl.pipeline._check import positive, refuse
 from spdl.pipeline._defs import PipelineConfig
 
 from ._profile import Profile

@@ -6,8 +6,8 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from spdl.pipeline._check import check_flag, check_str, check_timeout, positive, refuse, show
-from spdl.pipeline._locate import callers_line
+from spdl._check import check_flag, check_str, check_timeout, positive, refuse, show
+from spdl._locate import callers_line
 
 from ._iterable import SubprocessIterable
 from ._payload import Payload

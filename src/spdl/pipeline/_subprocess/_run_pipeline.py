@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._check import check_flag, refuse
 from spdl.pipeline import _plan
 from spdl.pipeline._builder import PipelineBuilder
-from spdl.pipeline._check import check_flag, refuse
 from spdl.pipeline._defs import PipelineConfig
 
 from ._executors import declare_executors

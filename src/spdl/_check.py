@@ -7,7 +7,7 @@ import operator
 import reprlib
 from typing import Any, NoReturn
 
-from ._locate import callers_line
+from spdl._locate import callers_line
 
 __all__ = [
     "check_flag",
