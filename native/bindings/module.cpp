@@ -9,6 +9,7 @@
 
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
+#include "bindings/ffmpeg.h"
 #include "bindings/images.h"
 #include "core/interrupt.h"
 #include "ffmpeg/last_words.h"
@@ -55,6 +56,7 @@ NB_MODULE(_native, module) {
     bind_buffer(module);
     bind_images(module);
     bind_batch(module);
+    bind_ffmpeg(module);
     module.def("kernel_names", &kernel_names);
     module.def("select_kernels", &select_kernels, nb::arg("name"));
 }

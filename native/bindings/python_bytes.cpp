@@ -28,18 +28,25 @@ PythonBytes::~PythonBytes() {
 }
 
 PythonPath::PythonPath(nb::str path) {
-    if (PyUnicode_IS_COMPACT_ASCII(path.ptr())) {
-        Py_ssize_t size = 0;
-        const char* const text = PyUnicode_AsUTF8AndSize(path.ptr(), &size);
-        text_ = {text, static_cast<std::size_t>(size)};
-        encoded_ = std::move(path);
-        return;
+    Py_ssize_t size = 0;
+    if (const char* const text = PyUnicode_AsUTF8AndSize(path.ptr(), &size)) {
+        if (size == PyUnicode_GetLength(path.ptr())) {
+            text_ = {text, static_cast<std::size_t>(size)};
+            encoded_ = std::move(path);
+            return;
+        }
+    } else {
+        PyErr_Clear();  // Surrogate escapes, which only the file system's encoding takes.
     }
     encoded_ = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
     if (!encoded_.is_valid()) {
         throw nb::python_error();
     }
-    text_ = {PyBytes_AS_STRING(encoded_.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded_.ptr()))};
+    char* text = nullptr;
+    if (PyBytes_AsStringAndSize(encoded_.ptr(), &text, &size) != 0) {
+        throw nb::python_error();
+    }
+    text_ = {text, static_cast<std::size_t>(size)};
 }
 
 }  // namespace spdl

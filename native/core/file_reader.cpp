@@ -21,10 +21,24 @@ namespace {
 // Enough for most photos; pipes and other files of unknown length start with it too.
 constexpr std::size_t kFirstBytes = 1 << 18;
 
+// The protocol of an address such as https://host/name, empty for anything else.
+std::string_view protocol(std::string_view path) {
+    const std::string_view name = path.substr(0, path.find("://"));
+    const bool is_name = std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-';
+    });
+    return name.size() < path.size() && is_name ? name : std::string_view();
+}
+
 class Descriptor {
   public:
     explicit Descriptor(const char* path) {
         while ((fd_ = ::open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+            if (errno == ENOENT && !protocol(path).empty()) {
+                throw MediaError("cannot open the address: the protocol \"" + std::string(protocol(path)) +
+                                 "\" is not in this build, which reads files and bytes. Fetch it, for instance with "
+                                 "urllib.request or fsspec, and pass the bytes");
+            }
             if (errno != EINTR) {
                 throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
             }

@@ -5,6 +5,7 @@
 
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "ffmpeg/build_info.h"
 #include "ffmpeg/last_words.h"
 #include "image/geometry.h"
 
@@ -15,14 +16,14 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
     if (name.empty()) {
         const AVCodec* const decoder = avcodec_find_decoder(image.parameters->codec_id);
         if (decoder == nullptr) {
-            throw MediaError(std::string("this FFmpeg has no decoder for \"") +
-                             avcodec_get_name(image.parameters->codec_id) + "\"");
+            throw MediaError(std::string("FFmpeg has no decoder for \"") +
+                             avcodec_get_name(image.parameters->codec_id) + "\". " + remedy_for_missing_part());
         }
         return decoder;
     }
     const AVCodec* const decoder = avcodec_find_decoder_by_name(name.c_str());
     if (decoder == nullptr) {
-        throw MediaError("FFmpeg has no decoder \"" + name + "\": `ffmpeg -decoders` lists those it has");
+        throw MediaError("FFmpeg has no decoder \"" + name + "\". " + remedy_for_missing_part());
     }
     if (decoder->id != image.parameters->codec_id) {
         throw MediaError("the decoder \"" + name + "\" does not decode \"" +

@@ -6,6 +6,7 @@
 
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "ffmpeg/build_info.h"
 #include "ffmpeg/last_words.h"
 #include "ffmpeg/memory_input.h"
 
@@ -33,7 +34,7 @@ const AVInputFormat* find_format(const std::string& name) {
     }
     const AVInputFormat* format = av_find_input_format(name.c_str());
     if (format == nullptr) {
-        throw MediaError("FFmpeg has no demuxer \"" + name + "\": `ffmpeg -demuxers` lists those it has");
+        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
     }
     if ((format->flags & AVFMT_NOFILE) != 0) {
         throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read an image's bytes");

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/media_error.h"
+#include "ffmpeg/build_info.h"
 
 namespace spdl {
 namespace {
@@ -40,6 +41,22 @@ std::string without_address(std::string line) {
     return end == std::string::npos ? line : line.erase(at, end - at);
 }
 
+// Whether FFmpeg looked for a part of its own by name. For filters releases before 6 say it in words alone.
+bool is_missing_part(int code, const std::string& words) {
+    switch (code) {
+        case AVERROR_BSF_NOT_FOUND:
+        case AVERROR_DECODER_NOT_FOUND:
+        case AVERROR_DEMUXER_NOT_FOUND:
+        case AVERROR_ENCODER_NOT_FOUND:
+        case AVERROR_FILTER_NOT_FOUND:
+        case AVERROR_MUXER_NOT_FOUND:
+        case AVERROR_PROTOCOL_NOT_FOUND:
+            return true;
+        default:
+            return words.find("No such filter") != std::string::npos;
+    }
+}
+
 }  // namespace
 
 LastWords::LastWords() : outer_(listener) {
@@ -63,7 +80,8 @@ void LastWords::hear(const char* line) {
 void LastWords::raise(const std::string& what, int code) const {
     char text[AV_ERROR_MAX_STRING_SIZE]{};
     av_strerror(code, text, sizeof(text));
-    throw MediaError(what + ": " + text + (line_.empty() ? "" : " (FFmpeg: " + line_ + ")"));
+    throw MediaError(what + ": " + text + (line_.empty() ? "" : " (FFmpeg: " + line_ + ")") +
+                     (is_missing_part(code, line_) ? ". " + remedy_for_missing_part() : ""));
 }
 
 void install_log_callback() {

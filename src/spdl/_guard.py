@@ -60,29 +60,41 @@ def _find_origin(metadata: str) -> list[str]:
     return ["--editable", path] if record.get("dir_info", {}).get("editable") else [path]
 
 
-def _compose_remedy(folder: str, ours: str | None) -> str:
+def _pip(*arguments: str) -> str:
     import shlex  # noqa: PLC0415 - only on the way to an error.
 
-    pip = [sys.executable or "python3", "-m", "pip"]
+    return shlex.join([sys.executable or "python3", "-m", "pip", *arguments])
+
+
+def _find_ours(names: list[str]) -> str | None:
+    return next((name for name in names if name.startswith(_OURS)), None)
+
+
+def compose_reinstall() -> str:
+    """Return the command that installs this distribution again, from where it came."""
+    folder, names = _find_installation()
+    ours = _find_ours(names)
     origin = _find_origin(os.path.join(folder, ours)) if ours else ["spdl-turbo"]
-    uninstall = shlex.join([*pip, "uninstall", "--yes", "spdl", "spdl-core", "spdl-io"])
-    install = shlex.join([*pip, "install", "--force-reinstall", "--no-deps", *origin])
-    return f"Remove them and restore spdl-turbo with this command:\n\n    {uninstall} && {install}\n"
+    return _pip("install", "--force-reinstall", "--no-deps", *origin)
+
+
+def _compose_remedy() -> str:
+    uninstall = _pip("uninstall", "--yes", "spdl", "spdl-core", "spdl-io")
+    return f"Remove them and restore spdl-turbo with this command:\n\n    {uninstall} && {compose_reinstall()}\n"
 
 
 def _check() -> None:
     folder, names = _find_installation()
-    ours = next((name for name in names if name.startswith(_OURS)), None)
     theirs = sorted(name.removesuffix(_SUFFIX).replace("-", " ") for name in names if name.startswith(_THEIRS))
     if theirs:
         raise ImportError(
             f"{', '.join(theirs)} and spdl-turbo are installed in the same folder, {folder}, and share the package "
-            f"name 'spdl': whichever came last has overwritten modules of the other. {_compose_remedy(folder, ours)}"
+            f"name 'spdl': whichever came last has overwritten modules of the other. {_compose_remedy()}"
         )
     if getattr(sys.modules["spdl"], "__file__", None) is None:
         raise ImportError(
             f"parts of spdl-turbo are missing from {os.path.join(folder, 'spdl')}, as after removing the distributions "
-            f"spdl_core and spdl_io, which own files of the same names. {_compose_remedy(folder, ours)}"
+            f"spdl_core and spdl_io, which own files of the same names. {_compose_remedy()}"
         )
 
 
