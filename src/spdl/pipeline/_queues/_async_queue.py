@@ -23,8 +23,12 @@ class AsyncQueue(asyncio.Queue[T]):
     to `PipelineBuilder.build` where you must see or delay each item: one queue is then made for what each source and
     stage gives out, and carries it on the event-loop thread. That costs some 100 microseconds per item and edge.
 
-    A queue must give out what was put in, once each; one that loses an item fails the pipeline. Between epochs it is
-    given something for which `is_epoch_end` is true, and last something for which `is_eof` is.
+    A queue must give out what was put in, once each. Between epochs it is given something for which `is_epoch_end` is
+    true, and last something for which `is_eof` is; these must come out as well. In the place of an item it may give out
+    another object, such as one that wraps it. One that loses something, or gives out the same object again, fails the
+    pipeline with an error that names it: in the end, or, where the end itself is lost, 5 seconds after the last item.
+    What it lost cannot be told if something else was given out in its place that is not known to have been: a new
+    object, or a list, bytes or the like that was given out before the last item.
 
     Args:
         info: What fills the queue.

@@ -29,7 +29,7 @@ class ConveyorNode(Node):
     One task of the event loop does it all, from the start of the pipeline to the end of its input.
     """
 
-    __slots__ = ("begun", "inlets", "manifest", "over")
+    __slots__ = ("asking", "begun", "inlets", "manifest", "over")
 
     on_loop = True
     has_tasks = counts_gets = False
@@ -40,6 +40,8 @@ class ConveyorNode(Node):
         self.manifest = Manifest()
         # The task was started; it has ended.
         self.begun = self.over = False
+        # The user's code is asked for the next object.
+        self.asking = False
 
     @abstractmethod
     async def carry(self) -> None:
@@ -124,6 +126,7 @@ class ConveyorNode(Node):
         self.engine.made_room(self.feeders[index])
         self.engine.concluded()
         if entry is MARK:
+            self.manifest.epochs += 1
             return EPOCH_END
         root, item = entry
         self.manifest.add(root, item)
@@ -132,14 +135,19 @@ class ConveyorNode(Node):
     async def drain(self, queue: asyncio.Queue[Any]) -> None:
         """Pass on what comes out of a queue, until the end of the input does."""
         while not self.cancelled:
+            self.asking = True
             item = await queue.get()
+            self.asking = False
             if item is EOF:
                 return
             await self._pass_on(item)
 
-    def root_of_extra(self, item: Any) -> Root:
-        """Where something comes from that came out though nothing is inside. Called with the lock held."""
-        raise RuntimeError(f"{self.name!r} gave out something though nothing is inside: {type(item).__name__}.")
+    @abstractmethod
+    def root_of(self, item: Any) -> Root:
+        """Where something comes from that came out. Called with the lock held."""
+
+    def mark_came_out(self) -> None:
+        """Learn that the end of an epoch came out. Called with the lock held."""
 
     async def _pass_on(self, item: Any) -> None:
         engine = self.engine
@@ -159,11 +167,10 @@ class ConveyorNode(Node):
 
     def _emit(self, item: Any) -> None:
         if item is EPOCH_END:
+            self.mark_came_out()
             self.engine.emit_mark(self)
             return
-        root = self.manifest.take(item)
-        if root is None:
-            root = self.root_of_extra(item)
+        root = self.root_of(item)
         self.completed += 1
         self.emitted += 1
         self.engine.emit(self, (root, item))

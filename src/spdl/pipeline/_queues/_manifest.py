@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
 if TYPE_CHECKING:
     from spdl.pipeline._lineage import Root
 
-__all__ = ["Manifest"]
+__all__ = ["Inside", "Manifest", "Past"]
+
+
+class Inside(NamedTuple):
+    """What was put in and has not come out.
+
+    Attributes:
+        root: Where it came from.
+        item: The object.
+        epoch: How many epochs had ended when it was put in.
+    """
+
+    root: Root
+    item: Any
+    epoch: int
 
 
 class Manifest:
@@ -17,29 +34,82 @@ class Manifest:
     in, such as a wrapped item, stands for the oldest that is still inside.
     """
 
-    __slots__ = ("_inside",)
+    __slots__ = ("_inside", "epochs")
 
     def __init__(self) -> None:
+        # How many epochs have ended on the way in.
+        self.epochs = 0
         # By identity; the items are held as well, so that no identity is used twice.
-        self._inside: dict[int, list[tuple[Root, Any]]] = {}
+        self._inside: dict[int, list[Inside]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._inside)
+
+    def __contains__(self, item: object) -> bool:
+        return id(item) in self._inside
 
     def add(self, root: Root, item: Any) -> None:
         """Note what is put in."""
-        self._inside.setdefault(id(item), []).append((root, item))
+        self._inside.setdefault(id(item), []).append(Inside(root, item, self.epochs))
 
-    def take(self, item: Any) -> Root | None:
+    def take(self, item: Any) -> Inside | None:
         """Strike out what came out; None if nothing is inside."""
-        key = id(item) if id(item) in self._inside else next(iter(self._inside), None)
+        key = id(item) if item in self else next(iter(self._inside), None)
         if key is None:
             return None
         entries = self._inside[key]
-        root, _ = entries.pop(0)
+        taken = entries.pop(0)
         if not entries:
             del self._inside[key]
-        return root
+        return taken
 
-    def clear(self) -> list[tuple[Root, Any]]:
+    def clear(self) -> list[Inside]:
         """Strike out all that is inside, and return it, the oldest first."""
         left = [entry for entries in self._inside.values() for entry in entries]
         self._inside = {}
         return left
+
+
+# What cannot be referred to weakly is held: the last so many small ones, and the very last of any size.
+_HELD = 256
+_SMALL = 256
+_ATOMS = (int, float, complex, str, bytes, bool)
+
+
+class Past:
+    """What came out of a queue just as it was put in, as far as it can be known again without being kept alive."""
+
+    __slots__ = ("_atoms", "_last", "_weak")
+
+    def __init__(self) -> None:
+        # By identity, with where they came from.
+        self._weak: dict[int, tuple[ref[Any], Root]] = {}
+        self._atoms: OrderedDict[int, tuple[Any, Root]] = OrderedDict()
+        self._last: tuple[Any, Root] | None = None
+
+    def add(self, item: Any, root: Root) -> None:
+        """Note what came out."""
+        key = id(item)
+        if type(item) in _ATOMS and getsizeof(item) <= _SMALL:
+            self._atoms[key] = (item, root)
+            self._atoms.move_to_end(key)
+            if len(self._atoms) > _HELD:
+                self._atoms.popitem(last=False)
+            return
+        weak = self._weak
+        try:
+            # An identity may be used again as soon as its object is gone.
+            weak[key] = ref(item, lambda _: weak.pop(key, None)), root
+        except TypeError:  # A list, say.
+            self._last = item, root
+
+    def root_of(self, item: Any) -> Root | None:
+        """Where something came from that came out before; None if it is not known to have."""
+        key = id(item)
+        if key in self._atoms:
+            return self._atoms[key][1]
+        if key in self._weak:
+            return self._weak[key][1]
+        if self._last is not None and self._last[0] is item:
+            return self._last[1]
+        return None

@@ -38,8 +38,10 @@ class MergeOpNode(ConveyorNode):
         super().__init__(engine, name, branches)
         self.merge = op
 
-    def root_of_extra(self, item: Any) -> Root:  # noqa: ARG002 - whatever it is, the op has made it.
-        return Group([], 1)
+    def root_of(self, item: Any) -> Root:
+        taken = self.manifest.take(item)
+        # What comes out though nothing is inside, the op has made.
+        return Group([], 1) if taken is None else taken.root
 
     async def carry(self) -> None:
         inputs = [AsyncQueue[Any](feeder.info, buffer_size=EDGE_CAPACITY) for feeder in self.feeders]
@@ -60,8 +62,8 @@ class MergeOpNode(ConveyorNode):
         engine = self.engine
         with engine.lock:
             # It may have dropped items, or returned before its input ended: nobody waits for the rest.
-            for root, _ in self.manifest.clear():
-                engine.lineage.release(root)
+            for left in self.manifest.clear():
+                engine.lineage.release(left.root)
             engine.cut_off(self)
 
     async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> BaseException | None:
