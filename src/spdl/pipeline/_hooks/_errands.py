@@ -90,38 +90,86 @@ class Errands(Node):
             if not errand.future.done():
                 errand.future.set_result(None)
 
-    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """Have a worker call ``function(argument)``. Called on the loop.
-
-        Raises:
-            BaseException: What the function raises.
-        """
+    def _post(self, function: Callable[[Any], Any], argument: Any) -> _Errand:
         engine = self.engine
         errand = _Errand(function, argument, asyncio.get_running_loop().create_future())
         with engine.lock:
             self.calls.append(errand)
             engine.waiting += 1
             engine.progressed()
+        return errand
+
+    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Have a worker call ``function(argument)``. Called on the loop.
+
+        Raises:
+            BaseException: What the function raises.
+        """
+        errand = self._post(function, argument)
         try:
             await errand.future
         except asyncio.CancelledError:
             self._abandon(errand)
             raise
-        if errand.error is not None:
+        return _outcome(errand)
+
+    async def call_to_the_end(self, function: Callable[[Any], Any], argument: Any, made: list[Any]) -> Any:
+        """The same, but a call that was begun is waited for even if the task is cancelled, unless the pipeline stops.
+
+        Args:
+            function: What is called.
+            argument: With what.
+            made: Where to leave what it returned if the task was cancelled.
+
+        Raises:
+            BaseException: What the function raises.
+            asyncio.CancelledError: If it raises nothing and the task was cancelled.
+        """
+        errand = self._post(function, argument)
+        cancellation: asyncio.CancelledError | None = None
+        while not errand.future.done():
             try:
-                raise errand.error
-            finally:
-                # The exception's frames hold the errand, and the errand must not hold the exception.
-                errand.error = None
-        return errand.value
+                await asyncio.shield(errand.future)
+            except asyncio.CancelledError as error:
+                if self._withdraw(errand) or self.engine.is_over():
+                    raise
+                cancellation = error
+        value = _outcome(errand)
+        if cancellation is None:
+            return value
+        made.append(value)
+        try:
+            raise cancellation
+        finally:
+            # Its frames hold what was made.
+            del cancellation
+
+    def _withdraw(self, errand: _Errand) -> bool:
+        """Take back a call that no worker has begun; return whether it is one."""
+        engine = self.engine
+        with engine.lock:
+            if errand not in self.calls:
+                return False
+            self.calls.remove(errand)
+            engine.waiting -= 1
+            return True
 
     def _abandon(self, errand: _Errand) -> None:
         """Give up a call whose task was cancelled: because it took too long, or because the pipeline stops."""
         engine = self.engine
+        if self._withdraw(errand):
+            return
         with engine.lock:
-            if errand in self.calls:
-                self.calls.remove(errand)
-                engine.waiting -= 1
-            elif not errand.ended and not engine.is_over():
+            if not errand.ended and not engine.is_over():
                 errand.abandoned = True
                 engine.replace_worker(self.stage, None, stack_of(errand.thread))
+
+
+def _outcome(errand: _Errand) -> Any:
+    if errand.error is not None:
+        try:
+            raise errand.error
+        finally:
+            # The exception's frames hold the errand, and the errand must not hold the exception.
+            errand.error = None
+    return errand.value

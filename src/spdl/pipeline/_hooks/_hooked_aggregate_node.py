@@ -8,11 +8,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._aggregate_node import AggregateNode
-from spdl.pipeline._async_node import not_cancelled
 from spdl.pipeline._failure import report_failed_item
 
 from ._errands import Errands
-from ._round import run_inside
+from ._round import cancelled_by, run_inside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,18 +70,19 @@ class HookedAggregateNode(AggregateNode):
                 continue
             lock.release()
             begin = perf_counter()
+            made: list[Any] = []
+            # Not two calls at once, though a hook of one may give up waiting.
+            task = partial(self.bench.call_to_the_end, call.function, call.hand[0], made)
             try:
-                outcome = await run_inside(
-                    self.hooks, call.hand[0], partial(self.bench.call, call.function, call.hand[0])
-                )
+                outcome = await run_inside(self.hooks, call.hand[0], task)
             finally:
                 lock.acquire()
-            if engine.stopping and isinstance(outcome.error, asyncio.CancelledError):
+            if engine.is_over() and outcome.error is not None:
                 lock.release()
                 raise outcome.error
             self.busy_seconds += perf_counter() - begin
-            self._conclude(call, outcome)
-            del outcome
+            self._conclude(call, outcome._replace(value=made[0], done=True) if made else outcome)
+            del outcome, made
             engine.concluded()
             if engine.rubbish:
                 engine.drop_rubbish()
@@ -90,8 +90,11 @@ class HookedAggregateNode(AggregateNode):
         lock.release()
 
     def _conclude(self, call: Call, outcome: Outcome) -> None:
-        error = None if outcome.error is None else not_cancelled(outcome.error)
-        if outcome.blamed is None or not isinstance(error, Exception):
+        error = outcome.error
+        if isinstance(error, asyncio.CancelledError):
+            # The aggregator runs in a worker and cannot have done it.
+            error = cancelled_by(self.hooks, error)
+        elif outcome.blamed is None or not isinstance(error, Exception):
             self.conclude(call, outcome.value, error)
             return
         # A hook failed and not the aggregator: what that made is no worse for it. An item that never reached it is

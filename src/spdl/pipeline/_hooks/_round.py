@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
     from ._task_hook import TaskHook
 
-__all__ = ["Outcome", "run_inside"]
+__all__ = ["Outcome", "cancelled_by", "end_cancellation", "note_once", "run_inside"]
 
 
 class Outcome(NamedTuple):
@@ -29,44 +31,90 @@ class Outcome(NamedTuple):
     done: bool
 
 
-async def run_inside(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Outcome:
+async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what they do about what is raised.
+    hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
+) -> Outcome:
     """Await a task inside its hooks, the first one outermost.
 
-    Written out instead of with an exit stack, so that it is known who raised what.
+    Written out instead of with an exit stack, so that it is known who raised what, and who asked for a cancellation:
+    that takes effect wherever something is awaited next, be it in another hook or around another item.
     """
+    current = asyncio.current_task()
+    assert current is not None
+    before = current.cancelling()
     entered: list[tuple[TaskHook, AbstractAsyncContextManager[None]]] = []
+    error: BaseException | None = None
+    blamed: TaskHook | None = None
     value = None
     done = False
-    error, blamed = await _enter(hooks, item, entered)
-    if error is None:
+    for hook in hooks:
+        try:
+            context = hook.task_hook(item)
+            await context.__aenter__()
+            entered.append((hook, context))
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure, once the others have seen it.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+        if error is not None:
+            blamed = hook
+            break
+    else:
         try:
             value = await task()
             done = True
-        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure, once the hooks have seen it.
+        except BaseException as raised:  # noqa: BLE001 - as above.
             error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
     while entered:
         hook, context = entered.pop()
+        seen = error
         try:
             if error is None:
                 await context.__aexit__(None, None, None)
             elif await context.__aexit__(type(error), error, error.__traceback__):
                 error = blamed = None
         except BaseException as raised:  # noqa: BLE001 - as above.
-            if raised is not error:
-                error, blamed = raised, hook
-    if error is not None and blamed is not None:
-        error.add_note(f"Raised by the task hook {type(blamed).__qualname__!r}, not by the op.")
-    return Outcome(value, error, blamed, done)
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+        if error is not None and error is not seen:
+            blamed = hook
+    return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
 
 
-async def _enter(
-    hooks: Sequence[TaskHook], item: Any, entered: list[tuple[TaskHook, AbstractAsyncContextManager[None]]]
-) -> tuple[BaseException | None, TaskHook | None]:
-    for hook in hooks:
-        try:
-            context = hook.task_hook(item)
-            await context.__aenter__()
-        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
-            return raised, hook
-        entered.append((hook, context))
-    return None, None
+async def end_cancellation(task: asyncio.Task[Any], before: int) -> asyncio.CancelledError | None:
+    """End what was begun by calls of the current task's ``cancel``; return the exception if it was not raised yet."""
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError as pending:
+        return pending
+    finally:
+        while task.cancelling() > before:
+            task.uncancel()
+    return None
+
+
+def cancelled_by(hooks: Sequence[TaskHook], error: asyncio.CancelledError) -> RuntimeError:
+    """The failure of an item whose task was cancelled by one of these hooks."""
+    names = " or ".join(repr(type(hook).__qualname__) for hook in hooks)
+    failure = RuntimeError(f"The task hook {names} cancelled the task that it is around.")
+    failure.__cause__ = error
+    return failure
+
+
+def _name(hook: TaskHook, error: BaseException) -> BaseException:
+    """Say in the exception which hook raised it."""
+    if isinstance(error, asyncio.CancelledError):
+        return cancelled_by([hook], error)
+    note_once(error, f"Raised by the task hook {type(hook).__qualname__!r}, not by the op.")
+    return error
+
+
+def note_once(error: BaseException, note: str) -> None:
+    """Add a note to an exception, which may be one object that is raised over and over."""
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        if note not in getattr(error, "__notes__", ()):
+            BaseException.add_note(error, note)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._async_node import not_cancelled
 from spdl.pipeline._source import Source
 
+from ._round import end_cancellation, note_once
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from spdl.pipeline._node import Node
@@ -34,15 +38,18 @@ class StageLife:
 
     async def enter(self) -> None:
         """Enter them in order. What they raise fails the pipeline."""
-        try:
-            for context in self._contexts:
-                await context.__aenter__()
-                self._entered.append(context)
-        except asyncio.CancelledError:
-            # The pipeline stops.
-            raise
-        except BaseException as error:  # noqa: BLE001 - the consumer is told.
+        for context in self._contexts:
+            error = await _run(partial(self._enter, context))
+            if error is None:
+                continue
+            if isinstance(error, asyncio.CancelledError) and self.stage.engine.is_over():
+                raise error
             self._fail(error)
+            return
+
+    async def _enter(self, context: AbstractAsyncContextManager[None]) -> None:
+        await context.__aenter__()
+        self._entered.append(context)
 
     def is_over(self) -> bool:
         """Whether it is to be left now. Called with the lock held."""
@@ -53,10 +60,9 @@ class StageLife:
         """Leave in reverse order those that were entered, however the stage ended."""
         engine = self.stage.engine
         while self._entered:
-            context = self._entered.pop()
-            try:
-                await context.__aexit__(None, None, None)
-            except BaseException as error:  # noqa: BLE001 - it fails the pipeline; the others are left all the same.
+            error = await _run(partial(self._entered.pop().__aexit__, None, None, None))
+            if error is not None:
+                # The others are left all the same.
                 self._fail(error)
         with engine.lock:
             self.ended = True
@@ -64,6 +70,22 @@ class StageLife:
 
     def _fail(self, error: BaseException) -> None:
         engine = self.stage.engine
-        error.add_note("Raised by a context manager around the stage's life.")
+        error = not_cancelled(error)
+        note_once(error, "Raised by a context manager around the stage's life.")
         with engine.lock:
             engine.fail(self.stage, None, error)
+
+
+async def _run(step: Callable[[], Awaitable[object]]) -> BaseException | None:
+    """Take a step into a context manager or out of it, and return what it raises or cancels itself with."""
+    current = asyncio.current_task()
+    assert current is not None
+    before = current.cancelling()
+    error: BaseException | None = None
+    try:
+        await step()
+    except BaseException as raised:  # noqa: BLE001 - the consumer is told.
+        error = raised
+    if current.cancelling() > before:
+        error = await end_cancellation(current, before) or error
+    return error
