@@ -168,6 +168,13 @@ class TestSilence:
         with pytest.raises(RuntimeError, match=f"{DEAD}: The worker subprocess did not produce any data"):
             iter(items)
 
+    @pytest.mark.parametrize("timeout", [float("inf"), 2**31 / 1000, 1e9, 1e300, 10**400])
+    def test_any_length_of_it(self, timeout: float) -> None:
+        """What the system cannot count down in one go is waited for all the same."""
+        items = iterate_in_subprocess(Silent(items=1, seconds=0.05), timeout=timeout, mp_context="fork")
+        assert len(list(items)) == 2
+        items.close()
+
     def test_none_of_it(self) -> None:
         """What the consumer takes is no silence of the worker's, and neither are items that were sent."""
         items = iterate_in_subprocess(Silent(items=3, seconds=0.4), timeout=5)

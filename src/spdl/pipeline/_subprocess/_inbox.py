@@ -22,6 +22,8 @@ __all__ = ["Inbox", "WorkerGone"]
 
 # Many messages in one call, where the worker is ahead.
 _READ_AT_ONCE = 1 << 16
+# Milliseconds: the system takes a C int.
+_LONGEST_POLL = 2**31 - 1
 _ITEM_SIZE = array("Q").itemsize
 
 
@@ -70,8 +72,8 @@ class Inbox:
     def _read(self, timeout: float | None) -> bytes:
         deadline = None if timeout is None else monotonic() + timeout
         while True:
-            milliseconds = None if deadline is None else ceil(max(0.0, deadline - monotonic()) * 1000)
-            ready = self._poll.poll(milliseconds)
+            milliseconds = None if deadline is None else min(max(0.0, deadline - monotonic()) * 1000, _LONGEST_POLL)
+            ready = self._poll.poll(None if milliseconds is None else ceil(milliseconds))
             try:
                 read = os.read(self._messages, _READ_AT_ONCE)
             except BlockingIOError:

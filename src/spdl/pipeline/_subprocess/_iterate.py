@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any, TypeVar
 
 from spdl._check import check_flag, check_str, check_timeout, positive, refuse, show
@@ -50,7 +51,7 @@ def iterate_in_subprocess(
             hold are copied as they stand, and torch, if it is loaded, computes with one thread there, since its pool
             of threads is not forked. With the others they are pickled.
         timeout: Seconds that the worker may be silent: while it starts, while ``fn`` and initializers run, and before
-            each item that you wait for. None waits as long as it takes.
+            each item that you wait for. None, or infinity, waits as long as it takes.
         daemon: Whether the process is one in the sense of `multiprocessing`, which may not have children. It ends with
             this process in any case, even if that is killed.
         arena: Part of the contract and not served yet.
@@ -85,6 +86,8 @@ def iterate_in_subprocess(
     if mp_context is not None and check_str("mp_context", mp_context) not in methods:
         refuse(ValueError, "mp_context", f"one of {methods}, or None", mp_context)
     timeout = check_timeout("timeout", timeout)
+    if timeout == inf:
+        timeout = None
     daemon = check_flag("daemon", daemon)
     if arena is not None:
         raise NotImplementedError(f"`arena` is not served yet, got {show(arena)} ({callers_line()}). Leave it out.")
