@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import source
 
-from spdl.pipeline import Pipeline, ProfileResult, config
+from spdl.pipeline import (
+    Pipeline,
+    PipelineFailure,
+    ProfileResult,
+    config,
+    iterate_in_subprocess,
+    run_pipeline_in_subprocess,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 pytestmark = pytest.mark.usefixtures("short")
 
@@ -116,3 +123,44 @@ with pipeline.auto_stop():
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("abs: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("feeds_another", [False, True])
+def test_a_pipeline_in_a_worker_process(method: str, feeds_another: bool, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001 - a case.
+    """It is profiled there, and this process ends as it would if the pipeline were here."""
+    declared = source(range(30)).pipe(abs, name="inner").add_sink().get_config()
+    items: Iterable[int] = run_pipeline_in_subprocess(declared, num_threads=1, mp_context=method)
+    if feeds_another:
+        items = source(items).pipe(str, name="outer").add_sink().build(num_threads=1)
+    with pytest.raises(SystemExit) as exit_:
+        list(items)
+    assert exit_.value.code == 0
+    printed = capfd.readouterr().err
+    assert printed.startswith("inner: ")
+    assert printed.count("\n") == 1
+
+
+def test_a_source_that_fails_is_told_all_the_same() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise OSError("no disk")
+
+    with pytest.raises(PipelineFailure) as caught:
+        list(source(failing()).pipe(abs).add_sink().build(num_threads=1))
+    assert isinstance(caught.value.exceptions[0], OSError)
+
+
+def test_an_op_that_exits_in_a_worker_process_is_an_error_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a profile ends this process, too."""
+    monkeypatch.setenv("SPDL_PIPELINE_DIAGNOSTIC_MODE", "0")
+
+    def exiting() -> Iterator[int]:
+        yield 1
+        raise SystemExit(0)
+
+    items = iter(iterate_in_subprocess(exiting, mp_context="fork"))
+    assert next(items) == 1
+    with pytest.raises(RuntimeError, match="SystemExit: 0"):
+        next(items)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from spdl._check import check_timeout
 from spdl.pipeline import _config
+from spdl.pipeline._failure import PipelineFailure
 from spdl.pipeline._pipeline import Pipeline, PipelineIterator
 
+from ._diagnosed import Diagnosed
 from ._profile_pipeline import profile_pipeline
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ T = TypeVar("T")
 class Diagnosis(Pipeline[T]):
     """A pipeline whose first read profiles it and ends the process.
 
-    One that is the source of another runs as usual: it is the other one that is read first.
+    One that is the source of another runs as usual: it is the other one that is read first. One in a worker process
+    cannot know of another in the parent, so there it is the one in the worker process.
 
     Args:
         engine: What would have run.
@@ -70,9 +73,13 @@ class Diagnosis(Pipeline[T]):
         Diagnosis._under_way = True
         try:
             profile_pipeline(self._config, _config.diagnostic_mode_num_sources(), callback=_report)
+        except PipelineFailure as failure:
+            # Where the source is a pipeline in a worker process, that one was read first.
+            if not any(isinstance(error.__cause__, Diagnosed) for error in failure.exceptions):
+                raise
         finally:
             Diagnosis._under_way = False
-        raise SystemExit(0)
+        raise Diagnosed(0)
 
 
 def _report(result: ProfileResult) -> None:

@@ -55,6 +55,9 @@ def run_pipeline_in_subprocess(
     arguments. Other executors go there as they are; unless the process is forked, they must be picklable. The defaults
     of `spdl.pipeline.config` go there only if it is forked: an initializer can set them.
 
+    In diagnostic mode (see `spdl.pipeline.config.is_diagnostic_mode_enabled`) the pipeline is profiled there when you
+    first read, and this process ends by `SystemExit` with the status 0, as it would if the pipeline were here.
+
     Args:
         config_or_builder: What `PipelineBuilder.get_config` returns. A builder works, with a UserWarning. Unless the
             process is forked, it is pickled, with the source and the ops.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from spdl.pipeline._failure import PipelineFailure
 from spdl.pipeline._process_work import Raised, WorkerTraceback, pack_error
+from spdl.pipeline._profiling._diagnosed import Diagnosed
 
 __all__ = ["Trouble", "WorkerTimeoutError"]
 
@@ -45,7 +46,7 @@ class Trouble(NamedTuple):
         members = [_Member.of(member) for member in error.exceptions] if isinstance(error, PipelineFailure) else None
         return cls(what, pack_error(error), members)
 
-    def unpack(self) -> Exception:
+    def unpack(self) -> Exception | Diagnosed:
         """The exception, of its own type if that can be, with the worker's traceback as its cause."""
         note = f"The worker subprocess quit. {self.what}"
         if self.members is not None:
@@ -53,6 +54,8 @@ class Trouble(NamedTuple):
             error.__cause__ = WorkerTraceback(self.raised.traceback)
         else:
             error = self.raised.unpack()
+        if isinstance(error, Diagnosed):
+            return error
         if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
             error.add_note(f"{note}.")
             return error
