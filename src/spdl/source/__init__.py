@@ -1,0 +1,46 @@
+"""Sources: what to load and in which order.
+
+Anything that can be iterated is a source. Here are those that many training jobs need: folders, samplers that share a
+dataset among processes, and functions that shuffle, repeat and merge sources. All give the same order for the same
+seed on every machine.
+"""
+
+from typing import TYPE_CHECKING
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.source._deterministic_sampler import DistributedDeterministicSampler
+from spdl.source._embed_shuffle import embed_shuffle
+from spdl.source._imagenet import ImageNet
+from spdl.source._local_directory import LocalDirectory
+from spdl.source._merge_iterator import MergeIterator
+from spdl.source._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
+from spdl.source._repeat_source import repeat_source
+
+if TYPE_CHECKING:
+    from spdl.source._random_sampler import DistributedRandomSampler
+
+__all__ = [
+    "DistributedDeterministicSampler",
+    "DistributedRandomSampler",
+    "ImageNet",
+    "IterableWithShuffle",
+    "LocalDirectory",
+    "MergeIterator",
+    "SizedIterable",
+    "SizedIterableWithShuffle",
+    "embed_shuffle",
+    "repeat_source",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "DistributedRandomSampler":
+        # It needs numpy, which takes longer to import than all the rest.
+        from spdl.source._random_sampler import DistributedRandomSampler  # noqa: PLC0415
+
+        return DistributedRandomSampler
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,42 @@
+"""What a source can do besides being iterated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["IterableWithShuffle", "SizedIterable", "SizedIterableWithShuffle"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@runtime_checkable
+class IterableWithShuffle(Protocol[T_co]):
+    """An iterable whose order a seed decides."""
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def shuffle(self, seed: int) -> None:
+        """Choose the order of the passes that begin from now on.
+
+        Args:
+            seed: The same seed is to give the same order, on every machine.
+        """
+
+
+@runtime_checkable
+class SizedIterable(Protocol[T_co]):
+    """An iterable that knows how many items a pass gives."""
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class SizedIterableWithShuffle(IterableWithShuffle[T_co], SizedIterable[T_co], Protocol[T_co]):
+    """An iterable whose order a seed decides and that knows how many items a pass gives."""
