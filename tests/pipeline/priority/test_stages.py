@@ -225,7 +225,8 @@ def test_a_pipeline_that_nobody_stops_ends_quietly_with_the_interpreter(kind: st
         from spdl.pipeline import {imports}
         from spdl.pipeline import PipelineBuilder, {kind}
         executor = {kind}(1).get_executor()
-        stages = PipelineBuilder().add_source(itertools.count()).pipe(abs, executor=executor, concurrency=2)
+        stages = PipelineBuilder().add_source(itertools.count())
+        stages.pipe(abs, executor=executor, concurrency=2, output_order="input")
         pipeline = stages.add_sink().build(num_threads=1)
         print([item for item, _ in zip(pipeline, range(5))])
     """
