@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import logging
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -144,7 +145,7 @@ def test_outside_of_a_loop() -> None:
     coroutine = answer()
     with pytest.raises(RuntimeError, match="no running event loop"):
         create_task(coroutine)
-    coroutine.close()
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,39 @@ def test_outside_of_a_loop() -> None:
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> None:
-    coroutine = answer()
-    with pytest.raises(error, match=next(iter(options))):
-        create_task(coroutine, **options)
-    coroutine.close()
+    async def main() -> None:
+        coroutine = answer()
+        with pytest.raises(error, match=next(iter(options))):
+            create_task(coroutine, **options)
+        # It would complain that it was never awaited.
+        assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(main())
+
+
+class Unnamed:
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise OSError("no name")
+
+
+def test_a_name_that_cannot_be_shown() -> None:
+    async def main() -> None:
+        coroutine = answer()
+        with pytest.raises(OSError, match="no name"):
+            create_task(coroutine, Unnamed())  # type: ignore[arg-type]
+        assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wrong", [answer, 3, None])
+def test_what_is_no_coroutine(wrong: Any) -> None:
+    async def main() -> None:
+        with pytest.raises(TypeError, match="a coroutine was expected"):
+            create_task(wrong)
+
+    asyncio.run(main())

@@ -20,6 +20,7 @@ import pytest
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import ProcessGroupResourceUsage, ProcessGroupStatsMonitor, build_pipeline
+from spdl.pipeline._background import _process_group
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
@@ -183,6 +184,23 @@ def test_the_network_is_that_of_the_host_without_the_loopback() -> None:
     received = [usage.net_rx_bytes for usage in samples if usage.net_rx_bytes is not None]
     assert len(received) == len(samples) - 1
     assert 0 <= sum(received) <= outside() - before
+
+
+def test_a_process_that_cannot_be_read_for_a_while_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples: list[ProcessGroupResourceUsage] = []
+    readable = itertools.cycle([True, True, False])
+
+    def read(pid: int) -> _process_group._Transfer | None:
+        own = pid == os.getpid() and next(readable)
+        return _process_group._Transfer(1000, 10) if own else None
+
+    async def callback(usage: ProcessGroupResourceUsage) -> None:
+        samples.append(usage)
+
+    monkeypatch.setattr(_process_group, "_read_transfer", read)
+    with monitored(callback, until(lambda: len(samples) > 7), interval=0.01).auto_stop() as pipeline:
+        list(pipeline)
+    assert {(usage.disk_read_bytes, usage.disk_write_bytes) for usage in samples} == {(1000, 10)}
 
 
 def test_the_callback_runs_in_this_process_and_holds_up_nothing(caplog: pytest.LogCaptureFixture) -> None:

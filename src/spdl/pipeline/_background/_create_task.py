@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import Counter
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -97,11 +98,17 @@ def create_task(  # noqa: PLR0917 - the reference's signature, as what follows.
         >>> asyncio.run(main())
         42
     """
-    threshold = positive("suppression_threshold", suppression_threshold)
-    interval = positive("suppression_warning_interval", suppression_warning_interval)
-    suppression = (threshold, interval) if check_flag("suppress_repeated_logs", suppress_repeated_logs) else None
-    log_cancelled = check_flag("log_cancelled", log_cancelled)
-    task = asyncio.create_task(coro, name=name)
+    try:
+        threshold = positive("suppression_threshold", suppression_threshold)
+        interval = positive("suppression_warning_interval", suppression_warning_interval)
+        suppression = (threshold, interval) if check_flag("suppress_repeated_logs", suppress_repeated_logs) else None
+        log_cancelled = check_flag("log_cancelled", log_cancelled)
+        task = asyncio.create_task(coro, name=None if name is None else str(name))
+    except BaseException:
+        if isinstance(coro, CoroutineType):
+            # It would complain that it was never awaited.
+            coro.close()
+        raise
     _TASKS.add(task)
     task.add_done_callback(_TASKS.discard)
     task.add_done_callback(partial(_log_outcome, log_cancelled, suppression))

@@ -100,9 +100,11 @@ class ProcessGroupSampler:
     def _count_transfers(self, processes: list[_Process]) -> _Transfer | None:
         found = {}
         for process in processes:
-            transfer = _read_transfer(process.pid)
+            key = process.pid, process.start
+            # One that cannot be read now has still transferred what it had.
+            transfer = _read_transfer(process.pid) or self._transfers.get(key)
             if transfer is not None:
-                found[process.pid, process.start] = transfer
+                found[key] = transfer
         gone = [self._transfers[key] for key in self._transfers.keys() - found.keys()]
         self._ended = _add([self._ended, *gone])
         self._transfers = found

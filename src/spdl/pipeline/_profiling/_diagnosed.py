@@ -6,4 +6,4 @@ __all__ = ["Diagnosed"]
 
 
 class Diagnosed(SystemExit):
-    """A pipeline was profiled instead of run, so the process ends. Where a worker process did it, its parent does too."""
+    """A pipeline was profiled instead of run, so the process ends. If it is a worker process, its parent does too."""
