@@ -9,7 +9,7 @@ from typing import Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["called_function", "is_async", "makes_coroutine", "name_of", "place_of"]
+__all__ = ["bodies_of", "called_function", "is_async", "makes_coroutine", "name_of", "place_of"]
 
 
 def _unwrapped(op: object) -> Any:
@@ -59,15 +59,16 @@ def called_function(op: object) -> Any:
 
 def is_async(op: object) -> bool:
     """Whether calling ``op`` makes a coroutine or an async generator, as far as its definition tells."""
-    return makes_coroutine(op) or any(map(isasyncgenfunction, _bodies(op)))
+    return makes_coroutine(op) or any(map(isasyncgenfunction, bodies_of(op)))
 
 
 def makes_coroutine(op: object) -> bool:
     """Whether calling ``op`` makes a coroutine, as far as its definition tells."""
-    return any(map(iscoroutinefunction, _bodies(op)))
+    return any(map(iscoroutinefunction, bodies_of(op)))
 
 
-def _bodies(op: object) -> tuple[Any, Any]:
+def bodies_of(op: object) -> tuple[Any, Any]:
+    """What may hold the code that runs when ``op`` is called: itself, and its class's method for it."""
     function = _unwrapped(op)
     # Which function it runs, not whether it is one.
     return function, getattr(type(function), "__call__", None)  # noqa: B004

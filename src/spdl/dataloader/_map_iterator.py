@@ -1,0 +1,73 @@
+"""A mapping's values, in the order of its keys or of a sampler's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._check import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["MapIterator"]
+
+K_contra = TypeVar("K_contra", contravariant=True)
+V_co = TypeVar("V_co", covariant=True)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Dataset(Protocol[K_contra, V_co]):
+    def __getitem__(self, key: K_contra, /) -> V_co: ...
+
+
+class MapIterator(Generic[K, V]):
+    """Iterate over a mapping's values, or a map-style dataset's items.
+
+    Values are looked up one after the other, where the source is pulled. If that takes long, iterate over the keys
+    instead and look them up in a stage: ``DataLoader(sampler, preprocessor=dataset.__getitem__)``.
+
+    Args:
+        mapping: A `collections.abc.Mapping`, or any object with ``__getitem__``, such as a list or a torch ``Dataset``.
+        sampler: Yields the keys. None takes those of a mapping, and of anything else, which must then have a length,
+            ``range(len(mapping))``.
+
+    Raises:
+        TypeError: If the one has no ``__getitem__`` or the other cannot be iterated.
+
+    Example:
+        >>> from spdl.dataloader import MapIterator
+        >>> list(MapIterator({"a": 1, "b": 2}, sampler=["b", "a", "b"]))
+        [2, 1, 2]
+    """
+
+    def __init__(self, mapping: _Dataset[K, V], sampler: Iterable[K] | None = None) -> None:
+        kind = type(mapping)
+        if not hasattr(kind, "__getitem__"):
+            refuse(TypeError, "mapping", "an object with `__getitem__`", mapping)
+        if sampler is None and not (isinstance(mapping, Mapping) or hasattr(kind, "__len__")):
+            refuse(TypeError, "mapping", "a mapping or have a length if there is no `sampler`", mapping)
+        if not (sampler is None or hasattr(type(sampler), "__iter__") or hasattr(type(sampler), "__getitem__")):
+            refuse(TypeError, "sampler", "an iterable of keys or None", sampler)
+        self._mapping = mapping
+        self._sampler = sampler
+
+    def _keys(self) -> Iterable[K]:
+        if self._sampler is not None:
+            return self._sampler
+        if isinstance(self._mapping, Mapping):
+            return self._mapping
+        return range(len(self._mapping))  # type: ignore[arg-type, return-value] # It is a sequence.
+
+    def __iter__(self) -> Iterator[V]:
+        return map(self._mapping.__getitem__, self._keys())
+
+    def __len__(self) -> int:
+        """Return how many items there are: as many as the sampler has, or else the mapping.
+
+        Raises:
+            TypeError: If that has no length.
+        """
+        return len(self._keys())  # type: ignore[arg-type]

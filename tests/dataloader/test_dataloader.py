@@ -1,0 +1,341 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import pickle
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.pipeline.support import wait_until
+
+import spdl.pipeline
+from spdl.dataloader import DataLoader, Pipeline, PipelineBuilder
+from spdl.pipeline import PipelineFailure
+from spdl.source.utils import repeat_source
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def twice(x: int) -> Iterator[int]:
+    yield x
+    yield x
+
+
+async def double_async(x: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * x
+
+
+async def twice_async(x: int) -> AsyncIterator[int]:
+    for _ in range(2):
+        await asyncio.sleep(0)
+        yield x
+
+
+class Squares:
+    def __call__(self, x: int) -> int:
+        return x * x
+
+
+def threads_of_engines() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("spdl_worker")]
+
+
+def test_the_seeds_import_path() -> None:
+    assert Pipeline is spdl.pipeline.Pipeline
+    assert PipelineBuilder is spdl.pipeline.PipelineBuilder
+
+
+@pytest.mark.parametrize(
+    ("preprocessor", "expected"),
+    [
+        (None, range(20)),
+        (double, range(0, 40, 2)),
+        (double_async, range(0, 40, 2)),
+        (twice, [x for x in range(20) for _ in range(2)]),
+        (twice_async, [x for x in range(20) for _ in range(2)]),
+        (Squares(), [x * x for x in range(20)]),
+        ([7] * 20, [7] * 20),
+    ],
+    ids=["none", "function", "async", "generator", "async generator", "object", "list"],
+)
+@pytest.mark.parametrize("order", ["input", "completion"])
+def test_kinds_of_preprocessors(preprocessor: Any, expected: Any, order: Any) -> None:
+    loader: DataLoader[int] = DataLoader(range(20), preprocessor=preprocessor, output_order=order)
+    for _ in range(2):
+        results = list(loader)
+        assert (results if order == "input" else sorted(results)) == list(expected)
+
+
+def test_an_async_source() -> None:
+    class Source:
+        async def __aiter__(self) -> AsyncIterator[int]:
+            for number in range(10):
+                await asyncio.sleep(0)
+                yield number
+
+    loader: DataLoader[list[int]] = DataLoader(Source(), preprocessor=double, batch_size=5, output_order="input")
+    assert list(loader) == list(loader) == [[0, 2, 4, 6, 8], [10, 12, 14, 16, 18]]
+    with pytest.raises(TypeError, match="no len\\(\\), since its `src` has none: Source"):
+        len(loader)
+
+
+@settings(max_examples=40, deadline=None)
+@given(size=st.integers(0, 30), batch_size=st.none() | st.integers(1, 9), drop_last=st.booleans())
+def test_batches_and_their_number(size: int, batch_size: int | None, drop_last: bool) -> None:  # noqa: FBT001
+    items = list(range(size))
+    if batch_size is None:
+        expected: list[Any] = items
+    else:
+        expected = [items[begin : begin + batch_size] for begin in range(0, size, batch_size)]
+        if drop_last and expected and len(expected[-1]) < batch_size:
+            expected.pop()
+    loader: DataLoader[Any] = DataLoader(items, batch_size=batch_size, drop_last=drop_last, output_order="input")
+    assert list(loader) == expected
+    assert len(loader) == len(expected)
+
+
+def test_order_of_batches_made_concurrently() -> None:
+    def aggregate(batch: list[int]) -> int:
+        # The first of any eight takes longest.
+        time.sleep(0.004 * (7 - batch[0] // 2 % 8))
+        return batch[0]
+
+    loader: DataLoader[int] = DataLoader(range(80), batch_size=2, aggregator=aggregate, output_order="input")
+    assert list(loader) == list(range(0, 80, 2))
+    completion: DataLoader[int] = DataLoader(range(80), batch_size=2, aggregator=aggregate)
+    assert sorted(completion) == list(range(0, 80, 2))
+    assert list(completion) != list(range(0, 80, 2))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_aggregator_takes_lists_or_without_batches_single_results(asynchronous: bool) -> None:  # noqa: FBT001
+    async def total_async(batch: Any) -> Any:
+        await asyncio.sleep(0)
+        return ("total", batch)
+
+    aggregator: Any = total_async if asynchronous else lambda batch: ("total", batch)
+    batched: DataLoader[Any] = DataLoader(range(4), batch_size=3, aggregator=aggregator, output_order="input")
+    assert list(batched) == [("total", [0, 1, 2]), ("total", [3])]
+    single: DataLoader[Any] = DataLoader(range(3), aggregator=aggregator, output_order="input")
+    assert list(single) == [("total", 0), ("total", 1), ("total", 2)]
+
+
+class TestTransfer:
+    def test_one_thread_for_all_iterations(self) -> None:
+        transferring = set()
+        others = set()
+
+        def prepare(x: int) -> int:
+            others.add(threading.get_ident())
+            time.sleep(0.001)
+            return x
+
+        def transfer(x: int) -> int:
+            transferring.add(threading.get_ident())
+            return -x
+
+        loader: DataLoader[int] = DataLoader(range(40), preprocessor=prepare, transfer_fn=transfer, num_threads=3)
+        for _ in range(3):
+            assert sorted(loader) == list(range(-39, 1))
+        assert len(transferring) == 1
+        assert not transferring & others
+
+    def test_it_takes_none_of_the_threads(self) -> None:
+        may_end = threading.Event()
+        prepared = []
+
+        def prepare(x: int) -> int:
+            prepared.append(x)
+            return x
+
+        def transfer(x: int) -> int:
+            assert may_end.wait(20)
+            return x
+
+        loader: DataLoader[int] = DataLoader(range(20), preprocessor=prepare, transfer_fn=transfer, num_threads=1)
+        items = iter(loader)
+        first = threading.Thread(target=lambda: next(items))
+        first.start()
+        # The only thread of the engine's goes on while the first item is transferred.
+        assert wait_until(lambda: len(prepared) >= 2)
+        may_end.set()
+        first.join()
+        assert len(list(items)) == 19
+
+    def test_its_thread_ends_with_the_loader(self) -> None:
+        threads = []
+
+        def transfer(x: int) -> int:
+            threads.append(threading.current_thread())
+            return x
+
+        loader: DataLoader[int] = DataLoader(range(3), transfer_fn=transfer)
+        assert list(loader) == [0, 1, 2]
+        assert threads[0].is_alive()
+        assert threads[0].name.startswith("spdl_transfer")
+        del loader
+        gc.collect()
+        assert wait_until(lambda: not threads[0].is_alive())
+
+    def test_an_async_one(self) -> None:
+        loader: DataLoader[Any] = DataLoader(range(5), transfer_fn=double_async)
+        assert list(loader) == [0, 2, 4, 6, 8]
+
+    def test_a_loader_that_was_used_can_be_pickled(self) -> None:
+        loader: DataLoader[int] = DataLoader(range(4), preprocessor=double, transfer_fn=abs, output_order="input")
+        assert list(loader) == [0, 2, 4, 6]
+        copy = pickle.loads(pickle.dumps(loader))  # noqa: S301 - our own bytes.
+        assert list(copy) == [0, 2, 4, 6]
+
+
+class TestEnds:
+    def test_a_loop_that_is_left(self) -> None:
+        loader: DataLoader[int] = DataLoader(Endless(), num_threads=2)
+        for _ in loader:
+            break
+        assert not threads_of_engines()
+        for _ in loader:
+            break
+        assert not threads_of_engines()
+
+    def test_a_loop_that_raises(self) -> None:
+        loader: DataLoader[int] = DataLoader(Endless(), num_threads=2)
+        with pytest.raises(ZeroDivisionError):
+            divide_in_loop(loader)
+        assert not threads_of_engines()
+
+    def test_an_iteration_that_never_begins_starts_nothing(self) -> None:
+        source = Endless()
+        loader: DataLoader[int] = DataLoader(source)
+        iter(loader)
+        assert source.passes == 0
+        assert not threads_of_engines()
+
+    def test_two_iterations_at_a_time(self) -> None:
+        loader: DataLoader[int] = DataLoader(range(50), preprocessor=double, output_order="input")
+        assert list(zip(loader, loader, strict=True)) == [(2 * x, 2 * x) for x in range(50)]
+
+    def test_a_timeout(self) -> None:
+        pause = threading.Event()
+
+        def wait(x: int) -> int:
+            if x == 3:
+                pause.wait(20)
+            return x
+
+        loader: DataLoader[int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
+        items = iter(loader)
+        assert [next(items) for _ in range(3)] == [0, 1, 2]
+        # Stopping waits for the op.
+        threading.Timer(0.2, pause.set).start()
+        with pytest.raises(TimeoutError):
+            next(items)
+        assert list(items) == []
+
+
+class Endless:
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.passes += 1
+        return itertools.count()
+
+
+def divide_in_loop(loader: DataLoader[int]) -> None:
+    for item in loader:
+        1 // (item * 0)
+
+
+class TestFailures:
+    def test_an_item_that_fails_is_dropped_and_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        loader: DataLoader[int] = DataLoader(range(5), preprocessor=[0, 10, 20], output_order="input")  # type: ignore[arg-type]
+        assert list(loader) == [0, 10, 20]
+        assert "IndexError" in caplog.text
+
+    def test_a_source_that_raises(self) -> None:
+        class Source:
+            def __iter__(self) -> Iterator[int]:
+                yield 1
+                raise OSError("disk")
+
+        loader: DataLoader[int] = DataLoader(Source())
+        items = iter(loader)
+        assert next(items) == 1
+        with pytest.raises(PipelineFailure) as caught:
+            next(items)
+        assert "disk" in str(caught.value.exceptions)
+        assert not threads_of_engines()
+
+    def test_all_items_fail(self, caplog: pytest.LogCaptureFixture) -> None:
+        loader: DataLoader[Any] = DataLoader("abc", preprocessor=int)
+        with pytest.raises(PipelineFailure) as caught:
+            list(loader)
+        assert "all 3 items failed" in str(caught.value.exceptions[0])
+        assert "ValueError" in caplog.text
+
+
+class TestSourcesOfOnePass:
+    @pytest.mark.parametrize("make", [iter, lambda items: (x for x in items), repeat_source])
+    def test_the_second_iteration_raises(self, make: Any) -> None:
+        loader: DataLoader[int] = DataLoader(make([1, 2, 3]), output_order="input")
+        assert list(itertools.islice(loader, 3)) == [1, 2, 3]
+        with pytest.raises(RuntimeError, match=r"`src`, of type \w+, is its own iterator and was iterated before"):
+            next(iter(loader))
+
+    def test_also_of_an_async_one(self) -> None:
+        async def source() -> AsyncIterator[int]:
+            for number in range(3):
+                await asyncio.sleep(0)
+                yield number
+
+        loader: DataLoader[int] = DataLoader(source())
+        assert list(loader) == [0, 1, 2]
+        with pytest.raises(RuntimeError, match="of type async_generator, is its own iterator"):
+            list(loader)
+
+    def test_an_iteration_that_never_began_does_not_count(self) -> None:
+        loader: DataLoader[int] = DataLoader(iter([1, 2]))
+        iter(loader)
+        assert list(loader) == [1, 2]
+
+
+@pytest.mark.parametrize("preprocessor", [twice, twice_async, type("Op", (), {"__call__": lambda _, x: (yield x)})()])
+def test_no_length_where_a_preprocessor_generates(preprocessor: Any) -> None:
+    loader: DataLoader[int] = DataLoader([1], preprocessor=preprocessor)
+    with pytest.raises(TypeError, match="its `preprocessor` makes any number of results of an item"):
+        len(loader)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"src": 3}, TypeError, "`src` must be an iterable or an async iterable, got 3"),
+        ({"preprocessor": 3}, TypeError, "`preprocessor` must be a callable or None, got 3"),
+        ({"aggregator": 3}, TypeError, "`aggregator` must be a callable or None, got 3"),
+        ({"transfer_fn": 3}, TypeError, "`transfer_fn` must be a callable or None, got 3"),
+        ({"batch_size": 0}, ValueError, "`batch_size` must be an int of at least 1, got 0"),
+        ({"batch_size": 2.5}, TypeError, "`batch_size` must be an int of at least 1, got 2.5"),
+        ({"drop_last": "no"}, TypeError, "`drop_last` must be True or False, got 'no'"),
+        ({"buffer_size": 0}, ValueError, "`buffer_size` must be an int of at least 1, got 0"),
+        ({"num_threads": 0}, ValueError, "`num_threads` must be an int of at least 1, got 0"),
+        ({"timeout": "1"}, TypeError, "`timeout` must be a number of seconds or None, got '1'"),
+        ({"output_order": "random"}, ValueError, "`output_order` must be 'completion' or 'input', got 'random'"),
+    ],
+)
+def test_mistakes_are_told_at_the_construction(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        DataLoader(**{"src": [1], **arguments})
+    assert message in str(caught.value)
+    assert __file__ in str(caught.value)
