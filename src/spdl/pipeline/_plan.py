@@ -115,8 +115,8 @@ class _Graph:
 
     def _live(self, stage: Node, hooks: StageHooks) -> None:
         """Wrap the hooks around the stage's life, and have those report that only measure."""
-        if hooks.running:
-            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks.running])
+        if hooks.living:
+            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks.living])
         for hook in hooks.measuring:
             hook.measure(stage.task_record)
         for interval in hooks.intervals:

@@ -30,11 +30,13 @@ class StageHooks(NamedTuple):
 
     Attributes:
         running: Those that run around its tasks.
-        measuring: The library's own, which read what the engine counts.
+        living: Those that run around its life.
+        measuring: Those that read what the engine counts.
         intervals: For each line that is to be logged at the stage's end, the seconds from one to the next meanwhile.
     """
 
     running: Sequence[TaskHook] = ()
+    living: Sequence[TaskHook] = ()
     measuring: Sequence[TaskStatsHook] = ()
     intervals: Sequence[float] = ()
 
@@ -87,10 +89,13 @@ class Surroundings:
 
         if not isinstance(hooks, list | tuple) or not all(isinstance(hook, TaskHook) for hook in hooks):
             refuse(TypeError, "task_hook_factory", f"a function that returns a list of TaskHook (for {info})", hooks)
-        if all(_is_own(type(hook), "_task_stats_hook", "TaskStatsHook") for hook in hooks):
-            return StageHooks(measuring=hooks, intervals=[hook.interval for hook in hooks])
-        # Beside others that run, it measures what these cost as well, or do not, depending on which comes first.
-        return StageHooks(running=hooks)
+        stats = _own_class("_hooks._task_stats_hook", "TaskStatsHook")
+        if any(stats is None or getattr(hook.task_hook, "__func__", None) is not stats.task_hook for hook in hooks):
+            # Beside others that run, it measures what these cost as well, or do not, depending on which comes first.
+            return StageHooks(running=hooks, living=hooks)
+        living = [hook for hook in hooks if not _is_plain(hook, stats)]
+        intervals = [hook.interval for hook in hooks if _is_plain(hook, stats)]
+        return StageHooks(living=living, measuring=hooks, intervals=intervals)
 
     def queue(self, info: StageInfo, size: int) -> EdgeQueue:
         """What lies behind a source, a stage or the sink.
@@ -101,13 +106,13 @@ class Surroundings:
         if self._queue_class is None:
             return EdgeQueue(interval=self._interval)
         made: Any = self._queue_class(info, buffer_size=size, **self._queue_options)
-        if _is_own(type(made), "_stats_queue", "StatsQueue"):
+        if _is_plain(made, _own_class("_queues._stats_queue", "StatsQueue")):
             return EdgeQueue(interval=made.interval)
         from ._queues._async_queue import AsyncQueue  # noqa: PLC0415 - it imports asyncio.
 
         if not isinstance(made, AsyncQueue):
             refuse(TypeError, "queue_class", "a subclass of AsyncQueue", made)
-        if type(made) is AsyncQueue:
+        if _is_plain(made, AsyncQueue):
             return EdgeQueue()
         return EdgeQueue(carrier=made)
 
@@ -131,10 +136,12 @@ def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]
     )
 
 
-def _is_own(candidate: object, module: str, name: str) -> bool:
-    # Whoever has one of the library's own classes has imported its module.
-    for package in ("_hooks", "_queues"):
-        loaded = sys.modules.get(f"spdl.pipeline.{package}.{module}")
-        if loaded is not None and candidate is getattr(loaded, name):
-            return True
-    return False
+def _own_class(module: str, name: str) -> Any:
+    """One of the library's own classes, or None if nobody has imported it: then nobody has an object of it."""
+    loaded = sys.modules.get(f"spdl.pipeline.{module}")
+    return None if loaded is None else getattr(loaded, name)
+
+
+def _is_plain(candidate: object, own: type | None) -> bool:
+    """Whether something is an object of this very class, and no method of it was set to another function."""
+    return type(candidate) is own and not any(callable(getattr(own, name, None)) for name in vars(candidate))

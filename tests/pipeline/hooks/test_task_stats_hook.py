@@ -27,10 +27,19 @@ if TYPE_CHECKING:
 
 
 class Derived(TaskStatsHook):
-    """Runs as a hook, since it is another class."""
+    """Reads what the engine counts, since it leaves the tasks alone."""
 
 
-BOTH = pytest.mark.parametrize("kind", [TaskStatsHook, Derived])
+class Running(TaskStatsHook):
+    """Runs around each task and measures it itself."""
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        async with super().task_hook(input_item):
+            yield
+
+
+BOTH = pytest.mark.parametrize("kind", [TaskStatsHook, Derived, Running])
 
 
 class Timed:
@@ -290,6 +299,67 @@ class TestIntervals:
             measured(source(range(5)).pipe(Timed(lambda _: 0.02), name="op"), Stuck, interval=0.01)["op"].num_tasks == 5
         )
         assert time.monotonic() - begin < 5
+
+
+class TestCallbacksOfObjects:
+    """Set on a hook and not written in its class."""
+
+    @pytest.mark.parametrize("kind", [TaskStatsHook, Derived, Running])
+    def test_it_is_called_at_intervals(self, kind: type[TaskStatsHook]) -> None:
+        laps: list[TaskPerfStats] = []
+        hooks: list[TaskStatsHook] = []
+
+        async def keep(stats: TaskPerfStats) -> None:
+            await asyncio.sleep(0)
+            laps.append(stats)
+
+        def factory(info: StageInfo) -> Sequence[TaskHook]:
+            hook = kind(info, 0.03)
+            hook.interval_stats_callback = keep  # type: ignore[method-assign]
+            hooks.append(hook)
+            return [hook]
+
+        graph = source(range(30)).pipe(Timed(lambda _: 0.01)).add_sink(30)
+        with graph.build(num_threads=1, task_hook_factory=factory).auto_stop() as pipeline:
+            assert len(list(pipeline.get_iterator(timeout=10))) == 30
+        assert len(laps) >= 3
+        assert 1 <= sum(lap.num_tasks for lap in laps) <= hooks[0].num_tasks == 30
+        assert all(0.01 <= lap.ave_time < 0.1 for lap in laps if lap.num_tasks)
+
+    def test_so_is_one_around_each_task(self) -> None:
+        seen: list[int] = []
+
+        @asynccontextmanager
+        async def note(input_item: Any = None) -> AsyncIterator[None]:
+            seen.append(input_item)
+            yield
+
+        def factory(info: StageInfo) -> Sequence[TaskHook]:
+            hook = TaskStatsHook(info)
+            hook.task_hook = note  # type: ignore[method-assign]
+            return [hook]
+
+        graph = source(range(5)).pipe(abs).add_sink(5)
+        with graph.build(num_threads=1, task_hook_factory=factory).auto_stop() as pipeline:
+            assert list(pipeline.get_iterator(timeout=10)) == list(range(5))
+        assert seen == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("kind", "runs"), [(TaskStatsHook, False), (Derived, False), (Laps, False), (Running, True)])
+def test_ops_stay_with_their_worker_unless_something_runs_around_them(kind: type[TaskStatsHook], runs: bool) -> None:  # noqa: FBT001 - a case.
+    """So a class that only sends statistics elsewhere costs nothing per task."""
+    threads: set[int] = set()
+
+    class Watched(kind):  # type: ignore[misc, valid-type]
+        def __getattribute__(self, name: str) -> Any:
+            if name == "task_hook":
+                threads.add(threading.get_ident())
+            return super().__getattribute__(name)
+
+    hook = measured(source(range(50)).pipe(abs, name="op"), Watched)["op"]
+    assert hook.num_tasks == 50
+    # Whoever builds looks at it; nobody else does if it is left alone.
+    assert (threads - {threading.get_ident()} != set()) == runs
 
 
 class TestBesideOthers:

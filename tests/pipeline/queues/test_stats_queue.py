@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import source
 
-from spdl.pipeline import QueuePerfStats, StageInfo, StatsQueue
+from spdl.pipeline import AsyncQueue, QueuePerfStats, StageInfo, StatsQueue
 from spdl.pipeline.config import set_default_queue_class
 
 if TYPE_CHECKING:
@@ -201,6 +201,45 @@ class TestReports:
         errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
         assert len(errors) >= 3
         assert all("interval_stats_callback" in error and "no place left" in error for error in errors)
+
+
+class TestMethodsOfObjects:
+    """Set on a queue and not written in its class."""
+
+    def test_a_callback_is_called_at_intervals(self) -> None:
+        laps: dict[str, list[QueuePerfStats]] = {}
+
+        def make(info: StageInfo, *, buffer_size: int) -> StatsQueue[Any]:
+            queue = StatsQueue[Any](info, buffer_size=buffer_size, interval=0.03)
+
+            async def keep(stats: QueuePerfStats) -> None:
+                await asyncio.sleep(0)
+                laps.setdefault(info.stage_name, []).append(stats)
+
+            queue.interval_stats_callback = keep  # type: ignore[method-assign]
+            return queue
+
+        assert len(run(source(range(30)).pipe(nap(0.01), name="op"), make)) == 30
+        assert set(laps) == {"src", "op", "sink"}
+        assert all(1 <= sum(lap.num_items for lap in each) <= 30 for each in laps.values())
+
+    @pytest.mark.parametrize("kind", [AsyncQueue, StatsQueue])
+    def test_one_that_carries_is_called(self, kind: type[AsyncQueue[Any]]) -> None:
+        seen: list[Any] = []
+
+        def make(info: StageInfo, *, buffer_size: int) -> AsyncQueue[Any]:
+            queue = kind(info, buffer_size=buffer_size)
+            put = queue.put
+
+            async def note(item: Any) -> None:
+                seen.append((info.stage_name, item))
+                await put(item)
+
+            queue.put = note  # type: ignore[method-assign]
+            return queue
+
+        assert run(source([7]), make) == [7]
+        assert [each for each in seen if each[1] == 7] == [("src", 7), ("sink", 7)]
 
 
 def test_the_record_is_that_of_the_reference() -> None:

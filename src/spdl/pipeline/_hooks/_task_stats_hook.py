@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_number
-from spdl.pipeline._failure import log_error
 from spdl.pipeline._histogram import Histogram
+from spdl.pipeline._interval_reports import reporting
 from spdl.pipeline._report_lines import task_line
 from spdl.pipeline._reporter import TASKS
 from spdl.pipeline._task_record import TaskRecord
@@ -31,8 +29,10 @@ __all__ = ["TaskStatsHook"]
 class TaskStatsHook(TaskHook):
     """Measures the tasks of a stage, and logs a line of level INFO at its end and at intervals.
 
-    Stages have it by default, and it costs them nothing: objects of this class read what the engine counts anyway. One
-    of a derived class runs as a hook, like any other. Derive one to send what was measured elsewhere.
+    Stages have it by default, and it costs them nothing: it reads what the engine counts anyway. So do derived classes
+    that leave ``task_hook`` as it is, as long as all hooks of the stage are such; otherwise it runs around each task,
+    like any other hook. Derive one to send what was measured elsewhere, or set the ``interval_stats_callback`` of an
+    object before the pipeline is given it. An object measures one stage.
 
     Args:
         info: The stage.
@@ -94,14 +94,10 @@ class TaskStatsHook(TaskHook):
     @asynccontextmanager
     async def stage_hook(self) -> AsyncIterator[None]:
         """Report at intervals, and at the end."""
-        reports = asyncio.ensure_future(self._report()) if self.interval > 0 else None
         try:
-            yield
+            async with reporting(str(self.info), self.interval, self._report):
+                yield
         finally:
-            if reports is not None:
-                reports.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await reports
             self._log(self._read().total())
 
     @asynccontextmanager
@@ -130,14 +126,9 @@ class TaskStatsHook(TaskHook):
         self._log(stats)
 
     async def _report(self) -> None:
-        while True:
-            await asyncio.sleep(self.interval)
-            record, last = self._read(), self._last
-            self._last = record
-            try:
-                await self.interval_stats_callback(record.total() if last is None else record.since(last))
-            except Exception as error:  # noqa: BLE001 - statistics that cannot be told are no reason to stop.
-                log_error(error, "The interval_stats_callback of %s raised, which is ignored", self.info)
+        record, last = self._read(), self._last
+        self._last = record
+        await self.interval_stats_callback(record.total() if last is None else record.since(last))
 
     def _log(self, stats: TaskPerfStats) -> None:
         if TASKS.isEnabledFor(logging.INFO):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from spdl._check import check_number
-from spdl.pipeline._failure import log_error
 from spdl.pipeline._histogram import Histogram
+from spdl.pipeline._interval_reports import reporting
 from spdl.pipeline._queue_record import QueueRecord
 from spdl.pipeline._report_lines import queue_line
 from spdl.pipeline._reporter import QUEUES
@@ -35,7 +33,8 @@ class StatsQueue(AsyncQueue[T]):
     """Measures how long its users wait for it, and logs a line of level INFO at its end and at intervals.
 
     The class itself is the default and costs nothing: the engine counts without it. A derived class carries the items,
-    as `AsyncQueue` says. Derive one to send what was measured elsewhere.
+    as `AsyncQueue` says, and so does an object of which a method was set. Derive one to send what was measured
+    elsewhere.
 
     Args:
         info: What fills the queue.
@@ -105,14 +104,10 @@ class StatsQueue(AsyncQueue[T]):
     async def stage_hook(self) -> AsyncIterator[None]:
         """Report at intervals, and at the end."""
         self._began_at = perf_counter()
-        reports = asyncio.ensure_future(self._report()) if self.interval > 0 else None
         try:
-            yield
+            async with reporting(f"{self.info}_queue", self.interval, self._report):
+                yield
         finally:
-            if reports is not None:
-                reports.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await reports
             self._log(self._record().total(self._began_at))
 
     async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
@@ -130,14 +125,9 @@ class StatsQueue(AsyncQueue[T]):
         return QueueRecord(now, self._items, self._put_seconds, puts, self._get_seconds, gets, occupied)
 
     async def _report(self) -> None:
-        while True:
-            await asyncio.sleep(self.interval)
-            record, last = self._record(), self._last
-            self._last = record
-            try:
-                await self.interval_stats_callback(record.total(self._began_at) if last is None else record.since(last))
-            except Exception as error:  # noqa: BLE001 - statistics that cannot be told are no reason to stop.
-                log_error(error, "The interval_stats_callback of %s_queue raised, which is ignored", self.info)
+        record, last = self._record(), self._last
+        self._last = record
+        await self.interval_stats_callback(record.total(self._began_at) if last is None else record.since(last))
 
     def _log(self, stats: QueuePerfStats) -> None:
         if QUEUES.isEnabledFor(logging.INFO):
