@@ -23,7 +23,7 @@ class DistributedRandomSampler:
 
     All ranks must be given the same arguments but for `rank`: each draws the whole sequence and yields its part, so
     that together they yield every drawn index once, without talking to each other. The order is that of
-    ``numpy.random.default_rng(seed).choice``, and so the same on every machine.
+    ``numpy.random.default_rng(seed).choice``: the same on every machine that has the same version of NumPy.
 
     Every pass yields the same indices until `shuffle` is called; `spdl.source.utils.embed_shuffle` calls it for every
     pass.
