@@ -80,7 +80,6 @@ class Surroundings:
 
         Raises:
             TypeError: If the factory returned something else.
-            ValueError: If a hook's ``stage_hook`` or ``task_hook`` is no async context manager.
         """
         if self._hook_factory is None:
             return StageHooks(intervals=[self._interval])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import re
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -328,6 +329,24 @@ class TestFaults:
         builder = source(range(3)).pipe(str).add_sink(1)
         with pytest.raises(ValueError, match=r"Forgot\.stage_hook` must return .*asynccontextmanager"):
             builder.build(num_threads=1, task_hook_factory=lambda _: [Forgot()])
+
+    @pytest.mark.parametrize("returned", ["coroutine", "generator", None, 3])
+    def test_a_task_hook_without_its_decorator_is_told_with_each_item(self, returned: Any) -> None:
+        class Forgot(Swallowing):
+            def task_hook(self, input_item: Any = None) -> Any:
+                return {"coroutine": fail_on_one_async, "generator": twice_async}.get(returned, lambda _: returned)(1)
+
+        pipeline = source(range(3)).pipe(str).add_sink(1).build(num_threads=1, task_hook_factory=lambda _: [Forgot()])
+        with pytest.raises(PipelineFailure, match="failed"):
+            list(pipeline.get_iterator(timeout=20))
+        pipeline.stop()
+        assert len(pipeline.failures()) == 3
+        for failed in pipeline.failures():
+            assert re.match(
+                r"TypeError: `.*Forgot\.task_hook` must return an async context manager, got .*\. Decorate it with "
+                r"`contextlib\.asynccontextmanager`\.",
+                failed.error,
+            )
 
     @pytest.mark.parametrize("wrong", [None, 3, [3], "hooks", Swallowing()])
     def test_a_factory_that_returns_something_else_is_told_at_the_build(self, wrong: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, is_eof, is_epoch_end
+from spdl.pipeline._sentinel import EOF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +115,16 @@ def test_one_with_a_store_of_its_own_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(f"{_PATIENCE}_WITH_OWN_GET", 0.3)
     pipeline = source(range(4)).add_sink(9).build(num_threads=1, queue_class=Own)
     assert "lost the end of the input." in failure_of(pipeline)
+
+
+def test_one_that_ends_too_early_is_named() -> None:
+    class Early(AsyncQueue[Any]):
+        async def get(self) -> Any:
+            item = await super().get()
+            return EOF if item == 2 else item
+
+    pipeline = source(range(50)).pipe(abs).add_sink(9).build(num_threads=1, queue_class=Early)
+    assert ":0:src gave out the end of the input before it was put in. What is put" in failure_of(pipeline)
 
 
 def test_a_pipeline_can_be_stopped_while_a_queue_keeps_its_end() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from spdl._check import show
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -50,6 +53,8 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what t
     for hook in hooks:
         try:
             context = hook.task_hook(item)
+            if not hasattr(context, "__aenter__"):
+                _refuse(hook, context)
             await context.__aenter__()
             entered.append((hook, context))
         except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure, once the others have seen it.
@@ -94,6 +99,17 @@ async def end_cancellation(task: asyncio.Task[Any], before: int) -> asyncio.Canc
         while task.cancelling() > before:
             task.uncancel()
     return None
+
+
+def _refuse(hook: TaskHook, returned: object) -> NoReturn:
+    if isinstance(returned, CoroutineType):
+        # It would complain that it was never awaited.
+        returned.close()
+    name = f"{type(hook).__qualname__}.task_hook"
+    raise TypeError(
+        f"`{name}` must return an async context manager, got {show(returned)}. Decorate it with "
+        "`contextlib.asynccontextmanager`."
+    )
 
 
 def cancelled_by(hooks: Sequence[TaskHook], error: asyncio.CancelledError) -> RuntimeError:

@@ -29,7 +29,7 @@ class ConveyorNode(Node):
     One task of the event loop does it all, from the start of the pipeline to the end of its input.
     """
 
-    __slots__ = ("asking", "begun", "inlets", "manifest", "over")
+    __slots__ = ("asking", "begun", "ending", "inlets", "manifest", "over")
 
     on_loop = True
     has_tasks = counts_gets = False
@@ -40,8 +40,8 @@ class ConveyorNode(Node):
         self.manifest = Manifest()
         # The task was started; it has ended.
         self.begun = self.over = False
-        # The user's code is asked for the next object.
-        self.asking = False
+        # The user's code is asked for the next object, and has been given the end of an inlet.
+        self.asking = self.ending = False
 
     @abstractmethod
     async def carry(self) -> None:
@@ -106,6 +106,7 @@ class ConveyorNode(Node):
                     item = self._take(index)
                 elif self._has_ended(index):
                     item = EOF
+                    self.ending = True
                 else:
                     waiter = lane.wait_for_room()
             if waiter is not None:

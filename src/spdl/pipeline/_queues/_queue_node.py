@@ -42,7 +42,7 @@ class QueueNode(ConveyorNode):
 
     async def carry(self) -> None:
         feeding = asyncio.ensure_future(self.feed(0, self.carrier))
-        draining = asyncio.ensure_future(self.drain(self.carrier))
+        draining = asyncio.ensure_future(self._drain())
         watching = asyncio.ensure_future(self._watch(feeding, draining))
         try:
             await asyncio.gather(feeding, draining, watching)
@@ -56,6 +56,11 @@ class QueueNode(ConveyorNode):
             raise self._fault(f"lost {lost}")
         if self.epochs < self.manifest.epochs:
             raise self._fault("lost the end of an epoch")
+
+    async def _drain(self) -> None:
+        await self.drain(self.carrier)
+        if not (self.ending or self.cancelled):
+            raise self._fault("gave out the end of the input before it was put in")
 
     async def _watch(self, feeding: asyncio.Future[None], draining: asyncio.Future[None]) -> None:
         """Fail if the end of the input was put in and does not come out."""
