@@ -52,7 +52,7 @@ FilterInOutPtr endpoint(AVFilterContext* filter, const char* label) {
 }  // namespace
 
 FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::string& description) {
-    const LastWords words;
+    const LastWords words(LastWords::Kept::kFirst);
     const std::string what = "cannot apply the filter description \"" + description + "\"";
     const FilterGraphPtr graph(avfilter_graph_alloc());
     if (!graph) {

@@ -59,7 +59,7 @@ bool is_missing_part(int code, const std::string& words) {
 
 }  // namespace
 
-LastWords::LastWords() : outer_(listener) {
+LastWords::LastWords(Kept kept) : outer_(listener), kept_(kept) {
     listener = this;
 }
 
@@ -72,7 +72,7 @@ void LastWords::hear(const char* line) {
     while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) {
         words.pop_back();
     }
-    if (!words.empty()) {
+    if (!words.empty() && (line_.empty() || kept_ == Kept::kLast)) {
         line_ = without_address(std::move(words));
     }
 }

@@ -10,12 +10,16 @@ namespace spdl {
 // exception that follows. Other threads, and other users of the same libav, print as before.
 class LastWords {
   public:
-    LastWords();
+    // Which of several lines is kept. As a rule the last says what went wrong; of a filter description it is the first,
+    // and what follows says where.
+    enum class Kept { kLast, kFirst };
+
+    explicit LastWords(Kept kept = Kept::kLast);
     ~LastWords();
     LastWords(const LastWords&) = delete;
     LastWords& operator=(const LastWords&) = delete;
 
-    // Throws MediaError: what was tried, libav's text for `code`, and its last log line.
+    // Throws MediaError: what was tried, libav's text for `code`, and the log line it kept.
     [[noreturn]] void raise(const std::string& what, int code) const;
 
     // Raises where `code` is negative, as libav's functions return errors; otherwise returns it.
@@ -30,6 +34,7 @@ class LastWords {
 
   private:
     LastWords* outer_;
+    Kept kept_;
     std::string line_;
 };
 

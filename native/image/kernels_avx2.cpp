@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/cpu_features.h"
 #include "image/kernels.h"
 
 // 22-bit weights do not fit the 16-bit multiplier of this instruction set, so each is split: weight = 256 * high + low.
@@ -16,10 +17,6 @@
 
 namespace spdl {
 namespace {
-
-bool supported() noexcept {
-    return __builtin_cpu_supports("avx2") != 0;
-}
 
 // The two weights of a pair of taps, as the two 16-bit halves of an integer.
 struct WeightPair {
@@ -274,7 +271,7 @@ SPDL_AVX2 void vertical(const ResampleTable& table, int index, const std::uint8_
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2", supported, pack_horizontal, pack_vertical, horizontal, vertical};
+const Kernels kAvx2Kernels{"avx2", has_avx2, pack_horizontal, pack_vertical, horizontal, vertical};
 
 }  // namespace spdl
 

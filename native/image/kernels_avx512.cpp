@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/cpu_features.h"
 #include "image/kernels.h"
 
 // The byte multiplier of this instruction set (VNNI) adds four products of an unsigned and a signed byte at once. Each
@@ -24,9 +25,7 @@ constexpr std::size_t kOutputs = 16;  // Sums per vector.
 constexpr std::size_t kVector = sizeof(__m512i);
 
 bool supported() noexcept {
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-           __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vbmi") != 0 &&
-           __builtin_cpu_supports("avx512vnni") != 0 && kAvx2Kernels.supported();
+    return has_avx512_vnni() && has_avx2();
 }
 
 std::int32_t weight(const ResampleTable& table, std::size_t output, std::size_t tap) {

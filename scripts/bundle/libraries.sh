@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds the libraries that the wheel brings along, unless they are there, and prints the folder they are in: FFmpeg as
+# shared libraries, all others static, with the notices that the wheel has to carry. On 2 cores it takes some minutes.
+# Usage: scripts/bundle/libraries.sh
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
+
+# All of this decides what comes out.
+prefix=$bundle_cache/libraries-$(cd "$bundle_scripts" && digest \
+  sources.txt tools.txt tools.sh libraries.sh library.sh ffmpeg.sh notices.sh REPLACING.md)
+readonly prefix names=(zlib libjpeg-turbo libdeflate libzstd dav1d libvpx opus ffmpeg)
+
+lock libraries
+if [[ -f $prefix/complete ]]; then
+  printf '%s\n' "$prefix"
+  exit
+fi
+tools=(make pkg-config)
+case $(uname -m) in
+  x86_64) tools+=(nasm) ;; # Without it the codecs would lose most of their speed.
+  aarch64) ;;
+  *) fail "cannot build for $(uname -m): known are x86_64 and aarch64" ;;
+esac
+for tool in "${tools[@]}"; do
+  command -v "$tool" >/dev/null || fail "$tool is missing: install it (Debian: apt-get install $tool) and run this again"
+done
+
+PATH=$("$bundle_scripts/tools.sh"):$PATH
+build=$(mktemp -d)
+trap 'rm -rf "$build"; [[ -f $prefix/complete ]] || rm -rf "$prefix"' EXIT
+rm -rf "$prefix"
+mkdir -p "$prefix"
+for name in "${names[@]}"; do
+  archive=$("$bundle_scripts/fetch.sh" "$name")
+  say "building $name $(pin "$name" version)"
+  mkdir "$build/$name"
+  tar -xf "$archive" -C "$build/$name" --strip-components=1
+  logged "$name" "$bundle_scripts/library.sh" "$name" "$build/$name" "$prefix"
+  "$bundle_scripts/notices.sh" "$name" "$build/$name" "$prefix/notices"
+done
+touch "$prefix/complete"
+printf '%s\n' "$prefix"

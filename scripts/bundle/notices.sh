@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Copies the licence texts of one library from its source into OUT, and for FFmpeg what the LGPL asks for besides: where
+# the corresponding source is, how it was configured and built, and how to put another one in its place.
+# Usage: scripts/bundle/notices.sh NAME SOURCE OUT
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
+
+readonly name=$1 source=$2 out=$3/$1
+
+case $name in
+  zlib) texts=(LICENSE) ;;
+  libjpeg-turbo) texts=("lib/libjpeg-turbo-$(pin libjpeg-turbo version)"/{LICENSE.md,README.ijg}) ;;
+  libzstd) texts=(LICENSE) ;;
+  libvpx) texts=(LICENSE PATENTS AUTHORS) ;;
+  ffmpeg) texts=(COPYING.LGPLv2.1 LICENSE.md CREDITS) ;;
+  libdeflate | dav1d | opus) texts=(COPYING) ;;
+  *) fail "no licence texts are known for $name" ;;
+esac
+mkdir -p "$out"
+for text in "${texts[@]}"; do
+  cp "$source/$text" "$out/"
+done
+
+if [[ $name == ffmpeg ]]; then
+  cp "$bundle_scripts"/{ffmpeg.sh,library.sh,libraries.sh,fetch.sh,tools.sh,notices.sh,places.sh,sources.txt,tools.txt} "$out/"
+  sed -n 's/^#define FFMPEG_CONFIGURATION "\(.*\)"$/configure \1/p' "$source/build-spdl/config.h" >"$out/configuration.txt"
+  cp "$bundle_scripts/REPLACING.md" "$out/"
+fi

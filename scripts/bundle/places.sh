@@ -1,0 +1,44 @@
+# Sourced by the scripts beside it: where they keep what they make, and how they report.
+# Everything lies under one folder, so that removing it starts from nothing: $SPDL_BUNDLE_CACHE, by default
+# ${XDG_CACHE_HOME:-~/.cache}/spdl/bundle.
+
+bundle_scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bundle_root=$(cd "$bundle_scripts/../.." && pwd)
+bundle_cache=${SPDL_BUNDLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spdl/bundle}
+mkdir -p "$bundle_cache/logs"
+
+say() { printf 'spdl bundle: %s\n' "$*" >&2; }
+
+fail() {
+  say "$@"
+  exit 1
+}
+
+# logged NAME COMMAND...: the output goes into a log, of which a failure shows the end.
+logged() {
+  local log=$bundle_cache/logs/$1.log
+  shift
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 60 "$log" >&2
+    fail "failed: $*; the whole output is in $log"
+  fi
+}
+
+# digest FILE...: what stands for these files' contents in the name of what is made from them.
+digest() { cat "$@" | sha256sum | cut -c 1-12; }
+
+# lock NAME: one process at a time makes a thing; the others wait and find it made.
+lock() {
+  if command -v flock >/dev/null; then
+    exec 8>"$bundle_cache/$1.lock"
+    flock 8
+  fi
+}
+
+# pin NAME FIELD: a field of sources.txt: version, sha256, sha1 or url.
+pin() {
+  awk -v name="$1" -v field="$2" '
+    BEGIN { column["version"] = 2; column["sha256"] = 3; column["sha1"] = 4; column["url"] = 5 }
+    $1 == name { print $column[field]; found = 1 }
+    END { exit !found }' "$bundle_scripts/sources.txt"
+}

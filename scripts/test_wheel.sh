@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Builds the wheel for one Python, installs it with the test tools alone into a new environment, and runs tests there with
+# no compiler on PATH.
+# Usage: scripts/test_wheel.sh PYTHON [PYTEST_ARGUMENT...]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly python=${1:?usage: scripts/test_wheel.sh PYTHON [PYTEST_ARGUMENT...]}
+shift
+
+say() { printf 'spdl test: %s\n' "$*"; }
+
+version=$("$python" -c 'import sys, sysconfig as s
+print("%d.%d%s" % (*sys.version_info[:2], "t" if s.get_config_var("Py_GIL_DISABLED") else ""))')
+readonly version environment=build/test-$version
+
+wheel=$(scripts/bundle/wheel.sh "$python")
+say "testing ${wheel##*/} on Python $version"
+rm -rf "$environment"
+"$python" -m venv "$environment"
+# --group came with pip 25.1. Nothing is compiled: a test tool without a wheel for this Python is left out by its marker.
+"$environment/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+"$environment/bin/python" -m pip install --quiet --only-binary :all: --group test "$wheel[demo]" ${SPDL_TEST_EXTRA:-}
+
+# Compilers lie in the system's folders of commands, beside tools that the tests need: what is not one is linked here.
+readonly commands=$environment/commands
+mkdir "$commands"
+for command in /usr/bin/* /bin/*; do
+  case ${command##*/} in
+    cc | c++ | gcc* | g++* | clang* | c89* | c99* | *-linux-gnu-g++* | *-linux-gnu-gcc* | cmake | ninja | make | nasm) ;;
+    *) [[ -e $commands/${command##*/} ]] || ln -s "$command" "$commands/" ;;
+  esac
+done
+
+PATH=$PWD/$environment/bin:$PWD/$commands SPDL_WHEEL=$PWD/dist/${wheel##*/} \
+  "$environment/bin/python" -m pytest "$@"

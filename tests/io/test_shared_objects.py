@@ -1,0 +1,276 @@
+"""Eight threads on one object at once: each result is right, whatever the others do. Meant for builds without the GIL.
+
+`scripts/thread_sanitizer.sh` runs this module under ThreadSanitizer.
+"""
+
+import io
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import spdl.io
+from spdl.io import (
+    DecodeConfig,
+    DemuxConfig,
+    convert_frames,
+    cpu_storage,
+    decode_packets,
+    demux_image,
+    load_image,
+    load_image_batch,
+    to_numpy,
+)
+from spdl.io._lazy import native
+from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
+from tests.io.images import encode, make_image, make_jpeg, write_jpegs
+
+THREADS = 8
+ROUNDS = 20
+
+
+def hammer(*works: Callable[[], object]) -> list[list[object]]:
+    """Run the works in turns in each of the threads, all starting at once; what each returned, work by work."""
+    barrier = threading.Barrier(THREADS)
+    returned: list[list[object]] = [[] for _ in works]
+
+    def run(shift: int) -> None:
+        barrier.wait()
+        for number in range(ROUNDS * len(works)):
+            index = (shift + number) % len(works)
+            returned[index].append(works[index]())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(run, range(THREADS)))
+    return returned
+
+
+def assert_agree(returned: list[list[object]]) -> None:
+    for values in returned:
+        assert len(values) == THREADS * ROUNDS
+        assert all(value == values[0] for value in values)
+
+
+def pixels(buffer: Any) -> bytes:
+    return to_numpy(buffer).tobytes()
+
+
+@pytest.mark.parametrize("data", [make_jpeg(64, 48), encode(make_image(64, 48), "PNG")], ids=["jpeg", "png"])
+def test_packets(data: bytes) -> None:
+    packets = demux_image(data)
+    expected = pixels(load_image(data))
+    returned = hammer(
+        lambda: (packets.width, packets.height, packets.pix_fmt),
+        lambda: (packets.codec.name, packets.codec.time_base, packets.codec.sample_aspect_ratio),
+        lambda: pixels(convert_frames(decode_packets(packets.clone()))),
+        lambda: repr(packets),
+    )
+    assert_agree(returned)
+    assert returned[0][0][:2] == (64, 48)  # type: ignore[index]
+    assert returned[2][0] == expected
+
+
+def test_packets_that_one_of_the_threads_consumes() -> None:
+    data = make_jpeg(64, 48)
+    expected = pixels(load_image(data))
+    for _ in range(ROUNDS):
+        packets = demux_image(data)
+        barrier = threading.Barrier(THREADS)
+
+        def use(number: int) -> bytes | None:
+            barrier.wait()  # noqa: B023 - all have run before the next round.
+            try:
+                mine = packets if number == 0 else packets.clone()  # noqa: B023
+                return pixels(convert_frames(decode_packets(mine)))
+            except TypeError as error:
+                assert "were consumed" in str(error)  # noqa: PT017 - either outcome is right.
+                return None
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            results = list(pool.map(use, range(THREADS)))
+        assert results[0] == expected
+        assert set(results[1:]) <= {expected, None}
+        assert repr(packets) == "ImagePackets(consumed)"
+
+
+def test_frames() -> None:
+    data = make_jpeg(64, 48)
+    frames = decode_packets(demux_image(data))
+    returned = hammer(
+        lambda: (frames.width, frames.height, frames.pix_fmt, frames.num_planes, frames.pts),
+        lambda: frames.metadata,
+        lambda: pixels(convert_frames(frames.clone())),
+        lambda: repr(frames),
+    )
+    assert_agree(returned)
+    assert returned[2][0] == pixels(load_image(data))
+
+
+def test_a_codec_outlives_its_packets() -> None:
+    packets = [demux_image(make_jpeg(64, 48)) for _ in range(2)]
+    codec = packets[0].codec
+    returned = hammer(lambda: (codec.name, codec.width, codec.height, codec.pix_fmt), packets.clear)
+    assert set(returned[0]) == {("mjpeg", 64, 48, codec.pix_fmt)}
+
+
+def test_buffers() -> None:
+    good = make_jpeg(64, 48)
+    buffer = load_image_batch([good, b"broken", good], width=32, height=24, strict=False)
+    expected = pixels(buffer)
+    returned = hammer(
+        lambda: pixels(buffer),
+        lambda: (buffer.shape, buffer.dtype, buffer.ndim, buffer.nbytes, len(buffer)),
+        lambda: buffer.__array_interface__["data"],
+        lambda: np.from_dlpack(buffer).tobytes(),
+        lambda: [failure.index for failure in buffer.failures],
+        lambda: pixels(pickle.loads(pickle.dumps(buffer, 5))),  # noqa: S301 - written one call before.
+        lambda: repr(buffer),
+    )
+    assert_agree(returned)
+    assert returned[0][0] == returned[3][0] == returned[5][0] == expected
+    assert returned[4][0] == [1]
+
+
+def test_buffers_let_go_of_by_the_last_of_many_threads() -> None:
+    data = make_jpeg(64, 48)
+    expected = pixels(load_image(data))
+    for _ in range(ROUNDS):
+        held = [load_image(data) for _ in range(THREADS)]
+        views = [to_numpy(buffer) for buffer in held]
+
+        def drop(_: int) -> bool:
+            try:
+                held.pop()  # noqa: B023 - all have run before the next round.
+                return views.pop().tobytes() == expected  # noqa: B023
+            except IndexError:
+                return False
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            assert all(pool.map(drop, range(THREADS)))
+
+
+def test_a_storage_seen_by_many_while_one_fills_it() -> None:
+    storage = cpu_storage(2 * 24 * 32 * 3, pin_memory=False)
+    data = make_jpeg(64, 48)
+    expected = pixels(load_image_batch([data] * 2, width=32, height=24))
+    filling = threading.Lock()
+
+    def fill() -> bytes:
+        with filling:
+            return pixels(load_image_batch([data] * 2, width=32, height=24, storage=storage))
+
+    returned = hammer(fill, lambda: (storage.nbytes, repr(storage)))
+    assert_agree(returned)
+    assert returned[0][0] == expected
+
+
+def test_options() -> None:
+    jpeg, png = make_jpeg(64, 48), encode(make_image(64, 48), "PNG")
+    demux, decode = DemuxConfig(format="png_pipe"), DecodeConfig("mjpeg", {"lowres": "1"})
+    returned = hammer(
+        lambda: pixels(load_image(png, demux_config=demux)),
+        lambda: load_image(jpeg, decode_config=decode).shape,
+        lambda: pixels(load_image(png, filter_desc="hflip,format=rgb24")),
+        lambda: pixels(load_image_batch([jpeg, png], width=16, height=16)),
+    )
+    assert_agree(returned)
+    assert returned[0][0] == np.asarray(Image.open(io.BytesIO(png))).tobytes()
+    assert returned[1][0] == (24, 32, 3)
+
+
+def test_one_source_in_many_threads(tmp_path: Path) -> None:
+    paths = write_jpegs(tmp_path, 3, 64, 48)
+    data = bytearray(Path(paths[0]).read_bytes())
+    array = np.frombuffer(data, np.uint8)
+    returned = hammer(
+        lambda: pixels(load_image(data)),
+        lambda: pixels(load_image(array)),
+        lambda: pixels(load_image(paths[0])),
+        lambda: pixels(load_image_batch([data, *paths], width=32, height=24)),
+    )
+    assert_agree(returned)
+    assert returned[0][0] == returned[1][0] == returned[2][0]
+
+
+def test_errors_keep_to_their_thread() -> None:
+    png = encode(make_image(64, 48), "PNG")
+    broken = [png[:40], png[:500], b"no image", b""]
+
+    def fail(data: bytes) -> str:
+        with pytest.raises(RuntimeError) as raised:
+            load_image(data)
+        return str(raised.value)
+
+    alone = [fail(data) for data in broken]
+    returned = hammer(*(lambda data=data: fail(data) for data in broken))
+    assert_agree(returned)
+    assert [values[0] for values in returned] == alone
+
+
+def test_what_the_module_itself_keeps() -> None:
+    kernels = native.kernel_names()
+    returned = hammer(
+        native.kernel_names,
+        lambda: [native.select_kernels(name) for name in kernels],
+        get_ffmpeg_versions,
+        get_ffmpeg_license,
+        lambda: len(get_ffmpeg_filters()),
+        lambda: load_image_batch([make_jpeg(64, 48)], width=32, height=24).shape,
+    )
+    assert native.select_kernels("")
+    assert_agree(returned)
+
+
+def test_the_first_use_in_many_threads() -> None:
+    program = (
+        "import sys, threading, spdl.io\n"
+        f"data, barrier, shapes = {make_jpeg(30, 20)!r}, threading.Barrier({THREADS}), []\n"
+        "def use():\n"
+        "    barrier.wait()\n"
+        "    shapes.append(spdl.io.load_image(data).shape)\n"
+        f"threads = [threading.Thread(target=use) for _ in range({THREADS})]\n"
+        "[thread.start() for thread in threads]\n"
+        "[thread.join() for thread in threads]\n"
+        "print(set(shapes), len(shapes))\n"
+    )
+    for _ in range(3):
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (result.stdout, result.stderr) == (f"{{(20, 30, 3)}} {THREADS}\n", "")
+
+
+@pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="this Python always has the GIL")
+def test_the_import_leaves_the_gil_off() -> None:
+    program = (
+        "import sys, spdl.io; before = sys._is_gil_enabled(); spdl.io.CPUBuffer; print(before, sys._is_gil_enabled())"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    before, after = result.stdout.split()
+    assert before == after
+    assert result.stderr == ""
+
+
+def test_every_native_class_is_hammered_here() -> None:
+    # Who adds a class adds a test above.
+    classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
+    assert classes == {
+        "CPUBuffer",
+        "CPUStorage",
+        "DecodeOptions",
+        "DemuxOptions",
+        "ImageCodec",
+        "ImageFrames",
+        "ImagePackets",
+        "Resize",
+    }
+
+
+def native_module() -> Any:
+    return sys.modules[spdl.io.ImagePackets.__module__]

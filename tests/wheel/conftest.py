@@ -1,0 +1,23 @@
+"""The wheel that the tests here are about: $SPDL_WHEEL, which scripts/test_wheel.sh sets."""
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    path = os.environ.get("SPDL_WHEEL")
+    if path is None:
+        pytest.skip("no wheel is named by SPDL_WHEEL; scripts/test_wheel.sh builds one and runs these tests")
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder

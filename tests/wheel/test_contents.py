@@ -1,0 +1,138 @@
+"""What is in the wheel: the right libraries with their licences, nothing under the GPL, nothing that others trip over."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.wheel import elf
+
+pytestmark = pytest.mark.skipif(shutil.which("readelf") is None, reason="needs binutils")
+
+SYSTEM = {
+    "libc.so.6",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "ld-linux-x86-64.so.2",
+}
+BUNDLED = {"libavcodec", "libavfilter", "libavformat", "libavutil", "libswresample", "libswscale"}
+
+# A sentence of each text, as its own author wrote it.
+NOTICES = {
+    "dav1d/COPYING": "VideoLAN and dav1d authors",
+    "ffmpeg/COPYING.LGPLv2.1": "GNU LESSER GENERAL PUBLIC LICENSE",
+    "libjpeg-turbo/LICENSE.md": "The Modified (3-clause) BSD License",
+    "libjpeg-turbo/README.ijg": "Thomas G. Lane",
+    "libvpx/LICENSE": "The WebM Project authors",
+    "libvpx/PATENTS": "Additional IP Rights Grant (Patents)",
+    "nanobind/LICENSE": "Wenzel Jakob",
+    "nanobind/robin_map.txt": "Thibaut Goetghebuer-Planchon",
+    "opus/COPYING": "Xiph.Org",
+    "zig/LICENSE": "Zig contributors",
+    "zig/libcxx.txt": "LLVM Exceptions to the Apache 2.0 License",
+    "zlib/LICENSE": "Jean-loup Gailly",
+}
+
+
+@pytest.fixture(scope="module")
+def native(unpacked: Path) -> Path:
+    (path,) = (unpacked / "spdl" / "io").glob("_native.*.so")
+    return path
+
+
+@pytest.fixture(scope="module")
+def libraries(unpacked: Path) -> list[Path]:
+    return sorted((unpacked / "spdl_turbo.libs").iterdir())
+
+
+@pytest.fixture(scope="module")
+def licenses(unpacked: Path) -> Path:
+    (path,) = unpacked.glob("spdl_turbo-*.dist-info/licenses")
+    return path
+
+
+def test_it_is_small(wheel: Path) -> None:
+    assert wheel.stat().st_size < 15_000_000
+
+
+def test_the_tag_is_that_of_old_clusters_and_of_the_right_interpreters(wheel: Path, unpacked: Path) -> None:
+    _, _, python, abi, platform = wheel.stem.split("-")
+    assert (python, abi) in {("cp311", "cp311"), ("cp312", "abi3"), ("cp313", "cp313t")}
+    glibc = [tuple(map(int, found)) for found in re.findall(r"manylinux_(\d+)_(\d+)_x86_64", platform)]
+    assert max(glibc) <= (2, 28)
+    objects = list(unpacked.rglob("*.so*"))
+    assert max(elf.newest_glibc(path) for path in objects) <= max(glibc)
+
+
+def test_our_own_object_exports_nothing_but_its_init_function(native: Path) -> None:
+    assert elf.exported(native) == {"PyInit__native"}
+
+
+def test_ffmpeg_is_there_as_shared_libraries_that_can_be_replaced(native: Path, libraries: list[Path]) -> None:
+    assert {path.name.partition("-")[0] for path in libraries} == BUNDLED
+    names = {path.name for path in libraries}
+    # A name that no other FFmpeg in the process has.
+    assert all(re.fullmatch(r"lib\w+-[0-9a-f]{8}\.so\.[\d.]+", name) for name in names)
+    assert elf.needed(native) <= names | SYSTEM
+    assert {name.partition("-")[0] for name in elf.needed(native) & names} >= BUNDLED - {"libswresample"}
+    for library in libraries:
+        assert elf.needed(library) <= names | SYSTEM
+        assert elf.run_path(library) in ([], ["$ORIGIN"])
+    assert elf.run_path(native) == ["$ORIGIN/../../spdl_turbo.libs"]
+
+
+def test_symbols_of_ffmpeg_bear_versions_that_no_other_has(libraries: list[Path]) -> None:
+    for library in libraries:
+        command = ["readelf", "--version-info", "--wide", str(library)]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        versions = set(re.findall(r"Name: (\w*LIB(?:AV|SW)\w+)", text))
+        assert versions
+        assert all(version.startswith("SPDL_LIB") for version in versions)
+
+
+def test_static_libraries_show_no_symbols(libraries: list[Path]) -> None:
+    for library in libraries:
+        assert not {name for name in elf.exported(library) if not re.match(r"_?(av|sw|postproc|ff_)|SPDL_LIB", name)}
+
+
+def test_ffmpeg_is_configured_without_the_gpl(libraries: list[Path], licenses: Path) -> None:
+    configuration = (licenses / "third_party" / "ffmpeg" / "configuration.txt").read_text(encoding="utf-8")
+    assert "--enable-shared" in configuration
+    for word in ("--enable-gpl", "--enable-nonfree", "--enable-version3", "x264", "x265", "openh264"):
+        assert word not in configuration
+    for library in libraries:
+        content = library.read_bytes()
+        assert b"LGPL version 2.1 or later" in content
+        assert b"GPL version 2 or later" not in content.replace(b"LGPL version 2.1 or later", b"")
+        assert b"--enable-gpl" not in content
+        # The words in the library are those of the notice.
+        assert configuration.strip().removeprefix("configure ").encode() in content
+
+
+def test_notices_of_all_that_is_inside_are_there(licenses: Path) -> None:
+    assert "Redistribution and use in source and binary forms" in (licenses / "LICENSE").read_text(encoding="utf-8")
+    for name, sentence in NOTICES.items():
+        assert sentence in (licenses / "third_party" / name).read_text(encoding="utf-8"), name
+    folders = {path.name for path in (licenses / "third_party").iterdir()}
+    assert folders == {name.partition("/")[0] for name in NOTICES}
+
+
+def test_what_the_lgpl_asks_for_is_there(licenses: Path) -> None:
+    folder = licenses / "third_party" / "ffmpeg"
+    source = next(
+        line.split()
+        for line in (folder / "sources.txt").read_text(encoding="utf-8").splitlines()
+        if line[:7] == "ffmpeg "
+    )
+    assert re.fullmatch(r"7\.1\.\d+", source[1])
+    assert re.fullmatch(r"[0-9a-f]{64}", source[2])
+    assert source[4].endswith(f"ffmpeg_{source[1]}.orig.tar.xz")
+    replacing = (folder / "REPLACING.md").read_text(encoding="utf-8")
+    for script in ("ffmpeg.sh", "library.sh", "libraries.sh", "fetch.sh", "tools.sh", "tools.txt", "places.sh"):
+        assert (folder / script).stat().st_size > 0
+    assert "patchelf" in replacing
+    assert "reverse engineering" in " ".join(replacing.split())
