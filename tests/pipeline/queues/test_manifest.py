@@ -77,6 +77,22 @@ def test_a_loss_behind_a_double_is_told(kind: str, lost: int, again: int) -> Non
     assert f":0:src gave out the same object twice: source item {again}. What is put" in text
 
 
+def test_of_very_many_the_latest_are_known() -> None:
+    items = [Item() for _ in range(1300)]
+    pipeline = source(items).add_sink(9).build(num_threads=1, queue_class=replaced(1250, 1240))
+    assert "gave out the same object twice: source item 1240." in failure_of(pipeline)
+
+
+@pytest.mark.parametrize("make", [Item, lambda: np.zeros(3)])
+def test_identities_that_are_used_again_are_no_doubles(make: Callable[[], Any]) -> None:
+    seen: set[int] = set()
+    builder = source(range(2500)).pipe(lambda _: make()).add_sink(1)
+    with builder.build(num_threads=1, queue_class=behind_source(Plain)).auto_stop() as pipeline:
+        for item in pipeline.get_iterator(timeout=20):
+            seen.add(id(item))
+    assert len(seen) < 2500
+
+
 @pytest.mark.parametrize("kind", [list, tuple, bytes])
 def test_of_what_cannot_be_referred_to_weakly_the_last_one_is_known(kind: Callable[[Any], Any]) -> None:
     items = [kind([i] * 300) for i in range(9)]

@@ -28,7 +28,7 @@ class AsyncQueue(asyncio.Queue[T]):
     another object, such as one that wraps it. One that loses something, or gives out the same object again, fails the
     pipeline with an error that names it: in the end, or, where the end itself is lost, 5 seconds after the last item.
     What it lost cannot be told if something else was given out in its place that is not known to have been: a new
-    object, or a list, bytes or the like that was given out before the last item.
+    object, one that was given out more than 1000 items before, or a list, bytes or the like before the last item.
 
     Args:
         info: What fills the queue.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
@@ -70,46 +70,57 @@ class Manifest:
         return left
 
 
-# What cannot be referred to weakly is held: the last so many small ones, and the very last of any size.
-_HELD = 256
+# So many are known again. Small ones are held; of what is neither small nor can be referred to weakly, the last one is.
+_KNOWN = 1024
 _SMALL = 256
 _ATOMS = (int, float, complex, str, bytes, bool)
+
+
+class _Known(NamedTuple):
+    # The object itself if it is a small atom.
+    reference: object
+    root: Root
+    number: int
 
 
 class Past:
     """What came out of a queue just as it was put in, as far as it can be known again without being kept alive."""
 
-    __slots__ = ("_atoms", "_last", "_weak")
+    __slots__ = ("_known", "_last", "_number", "_order")
 
     def __init__(self) -> None:
-        # By identity, with where they came from.
-        self._weak: dict[int, tuple[ref[Any], Root]] = {}
-        self._atoms: OrderedDict[int, tuple[Any, Root]] = OrderedDict()
+        # By identity, and their keys and numbers from the oldest on.
+        self._known: dict[int, _Known] = {}
+        self._order: deque[tuple[int, int]] = deque()
+        self._number = 0
         self._last: tuple[Any, Root] | None = None
 
     def add(self, item: Any, root: Root) -> None:
         """Note what came out."""
-        key = id(item)
-        if type(item) in _ATOMS and getsizeof(item) <= _SMALL:
-            self._atoms[key] = (item, root)
-            self._atoms.move_to_end(key)
-            if len(self._atoms) > _HELD:
-                self._atoms.popitem(last=False)
-            return
-        weak = self._weak
-        try:
-            # An identity may be used again as soon as its object is gone.
-            weak[key] = ref(item, lambda _: weak.pop(key, None)), root
-        except TypeError:  # A list, say.
-            self._last = item, root
+        key, known = id(item), self._known
+        reference: object = item
+        if type(item) not in _ATOMS or getsizeof(item) > _SMALL:
+            try:
+                # An identity may be used again as soon as its object is gone.
+                reference = ref(item, lambda _: known.pop(key, None))
+            except TypeError:  # A list, say.
+                self._last = item, root
+                return
+        self._number += 1
+        known[key] = _Known(reference, root, self._number)
+        self._order.append((key, self._number))
+        if len(self._order) > _KNOWN:
+            oldest, number = self._order.popleft()
+            # It may have come out again since, or another object with its identity.
+            found = known.get(oldest)
+            if found is not None and found.number == number:
+                known.pop(oldest, None)
 
     def root_of(self, item: Any) -> Root | None:
         """Where something came from that came out before; None if it is not known to have."""
-        key = id(item)
-        if key in self._atoms:
-            return self._atoms[key][1]
-        if key in self._weak:
-            return self._weak[key][1]
+        known = self._known.get(id(item))
+        if known is not None:
+            return known.root
         if self._last is not None and self._last[0] is item:
             return self._last[1]
         return None
