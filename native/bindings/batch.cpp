@@ -42,12 +42,13 @@ struct Sources {
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
 
 std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const Resize& resize,
-                                                   const Storage* storage) {
+                                                   CpuStorage* storage) {
     const Sources sources(objects);
+    const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
     {
         const ReleasedGil released;
-        batch = load_batch(sources.sources, resize, storage);
+        batch = load_batch(sources.sources, resize, memory ? &*memory : nullptr);
     }
     Failures failures;
     for (Failure& failure : batch.failures) {

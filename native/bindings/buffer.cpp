@@ -170,19 +170,42 @@ CpuBuffer::~CpuBuffer() {
     }
 }
 
-void make_storage(Storage* self, std::size_t size) {
-    // Checked as an array is: against the machine's memory.
-    const Buffer fits = allocate({size}, ElementType::kUint8);
-    new (self) Storage{std::static_pointer_cast<AlignedBuffer>(fits.owner)};
+CpuStorage::~CpuStorage() {
+    const ReleasedGil released;
+    storage.reset();
+}
+
+std::optional<Memory> take_memory(CpuStorage* storage) {
+    if (storage == nullptr) {
+        return std::nullopt;
+    }
+    const ReleasedGil released;
+    return storage->storage->take();
+}
+
+void make_storage(CpuStorage* self, std::size_t size) {
+    std::unique_ptr<Storage> storage;
+    {
+        const ReleasedGil released;
+        storage = std::make_unique<Storage>(size, allocate_pageable);
+    }
+    new (self) CpuStorage(std::move(storage));
 }
 
 void bind_buffer(nb::module_& module) {
-    nb::class_<Storage>(module, "CPUStorage", "Memory that convert_frames and load_image_batch can make arrays in.")
+    nb::class_<CpuStorage>(module, "CPUStorage",
+                           "Memory that convert_frames and load_image_batch make arrays in, again and again.\n"
+                           "\n"
+                           "An array keeps its part of it as long as it, or a view of it, lives; what is made meanwhile\n"
+                           "gets memory of its own, of the same size and kind, which is kept for later. So any number of\n"
+                           "threads can share one storage, and nobody waits.")
         .def("__init__", &make_storage, nb::arg("size"))
         .def_prop_ro(
-            "nbytes", [](const Storage& self) { return self.memory->size(); }, "The size in bytes.")
-        .def("__repr__",
-             [](const Storage& self) { return "CPUStorage(" + std::to_string(self.memory->size()) + " bytes)"; });
+            "nbytes", [](const CpuStorage& self) { return self.storage->size(); },
+            "The size in bytes of the largest array that fits.")
+        .def("__repr__", [](const CpuStorage& self) {
+            return "CPUStorage(" + std::to_string(self.storage->size()) + " bytes)";
+        });
     static PyType_Slot slots[] = {
         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
         {Py_tp_clear, reinterpret_cast<void*>(clear)},

@@ -2,6 +2,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "image/buffer.h"
@@ -21,6 +23,20 @@ class CpuBuffer {
     Buffer buffer;
     nanobind::object failures = nanobind::tuple();
 };
+
+// The Python object over a storage.
+class CpuStorage {
+  public:
+    explicit CpuStorage(std::unique_ptr<Storage> memory) : storage(std::move(memory)) {}
+    CpuStorage(const CpuStorage&) = delete;
+    CpuStorage& operator=(const CpuStorage&) = delete;
+    ~CpuStorage();
+
+    std::unique_ptr<Storage> storage;
+};
+
+// A block of the storage that nothing else uses; none where there is no storage.
+std::optional<Memory> take_memory(CpuStorage* storage);
 
 void bind_buffer(nanobind::module_& module);
 

@@ -105,12 +105,14 @@ FramesObject decode_filtered(PacketsObject& object, const std::string& filters, 
                        run(packets->name, [&] { return packets->image->decode_filtered(filters, options); }));
 }
 
-CpuBuffer convert_one(FramesObject& object, const Storage* storage) {
+CpuBuffer convert_one(FramesObject& object, CpuStorage* storage) {
     std::shared_ptr<Frames> frames = object.take();
-    return CpuBuffer(run(frames->name, [&] { return convert_image(std::move(frames->image), storage); }));
+    const std::optional<Memory> memory = take_memory(storage);
+    return CpuBuffer(
+        run(frames->name, [&] { return convert_image(std::move(frames->image), memory ? &*memory : nullptr); }));
 }
 
-CpuBuffer convert_many(const nb::list& objects, const Storage* storage) {
+CpuBuffer convert_many(const nb::list& objects, CpuStorage* storage) {
     std::vector<std::shared_ptr<Frames>> frames;
     frames.reserve(objects.size());
     for (const nb::handle object : objects) {
@@ -121,6 +123,7 @@ CpuBuffer convert_many(const nb::list& objects, const Storage* storage) {
         }
         frames.push_back(nb::cast<FramesObject&>(object).take());
     }
+    const std::optional<Memory> memory = take_memory(storage);
     return CpuBuffer(run("convert_frames", [&] {
         // Freed here, without the GIL, also where they cannot be converted.
         const auto consumed = std::move(frames);
@@ -129,7 +132,7 @@ CpuBuffer convert_many(const nb::list& objects, const Storage* storage) {
         for (const auto& frame : consumed) {
             images.push_back(&frame->image);
         }
-        return convert_images(images, storage);
+        return convert_images(images, memory ? &*memory : nullptr);
     }));
 }
 

@@ -15,8 +15,8 @@ std::string describe(Size size) {
 
 class BatchWriter {
   public:
-    BatchWriter(std::size_t capacity, const Resize& resize, const Storage* storage)
-        : capacity_(capacity), resize_(resize), storage_(storage) {
+    BatchWriter(std::size_t capacity, const Resize& resize, const Memory* memory)
+        : capacity_(capacity), resize_(resize), memory_(memory) {
         if (resize.target.width != 0 && resize.target.height != 0) {
             allocate_for(resize.target);
         }
@@ -50,14 +50,14 @@ class BatchWriter {
         check_size(size, "an output size");
         std::vector<std::size_t> shape{capacity_, static_cast<std::size_t>(size.height),
                                        static_cast<std::size_t>(size.width), 3};
-        images_ = storage_ == nullptr ? allocate(std::move(shape), ElementType::kUint8)
-                                      : allocate_in(*storage_, std::move(shape), ElementType::kUint8);
+        images_ = memory_ == nullptr ? allocate(std::move(shape), ElementType::kUint8)
+                                      : allocate_in(*memory_, std::move(shape), ElementType::kUint8);
         size_ = size;
     }
 
     std::size_t capacity_;
     const Resize& resize_;
-    const Storage* storage_;
+    const Memory* memory_;
     Buffer images_;
     Size size_;
     std::size_t loaded_ = 0;
@@ -65,8 +65,8 @@ class BatchWriter {
 
 }  // namespace
 
-Batch load_batch(std::span<const Source> sources, const Resize& resize, const Storage* storage) {
-    BatchWriter writer(sources.size(), resize, storage);
+Batch load_batch(std::span<const Source> sources, const Resize& resize, const Memory* memory) {
+    BatchWriter writer(sources.size(), resize, memory);
     std::vector<Failure> failures;
     for (std::size_t index = 0; index < sources.size(); ++index) {
         try {

@@ -39,6 +39,6 @@ struct Batch {
 // Reads, decodes and resizes every source into its row of one batch. Those that fail are left out, the order of the
 // others is kept. Where there is a storage, the batch is made in it. Throws ArrayError where there is no room for the
 // batch: before anything is read, where `resize` gives both sides.
-Batch load_batch(std::span<const Source> sources, const Resize& resize, const Storage* storage);
+Batch load_batch(std::span<const Source> sources, const Resize& resize, const Memory* memory);
 
 }  // namespace spdl

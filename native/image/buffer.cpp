@@ -27,10 +27,10 @@ std::string describe(const std::vector<std::size_t>& shape) {
 
 }  // namespace
 
-Buffer allocate_in(const Storage& storage, std::vector<std::size_t> shape, ElementType type) {
-    Buffer buffer{storage.memory, storage.memory->data(), std::move(shape), type};
-    if (buffer.bytes() > storage.memory->size()) {
-        throw ArrayError("the storage of " + std::to_string(storage.memory->size()) + " bytes is too small for the " +
+Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type) {
+    Buffer buffer{memory.owner, memory.data, std::move(shape), type};
+    if (buffer.bytes() > memory.size) {
+        throw ArrayError("the storage of " + std::to_string(memory.size) + " bytes is too small for the " +
                          std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape) +
                          ": make one of at least " + std::to_string(buffer.bytes()) + " bytes");
     }
@@ -48,6 +48,11 @@ Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
     auto memory = std::make_shared<AlignedBuffer>(bytes);
     std::uint8_t* const data = memory->data();
     return {std::move(memory), data, std::move(shape), type};
+}
+
+Memory allocate_pageable(std::size_t size) {
+    Buffer buffer = allocate({size}, ElementType::kUint8);
+    return {std::move(buffer.owner), buffer.data, size};
 }
 
 }  // namespace spdl

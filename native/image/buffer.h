@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/aligned_buffer.h"
+#include "core/storage.h"
 
 namespace spdl {
 
@@ -31,17 +32,15 @@ struct Buffer {
     }
 };
 
-// Memory that arrays can be made in again and again.
-struct Storage {
-    std::shared_ptr<AlignedBuffer> memory;
-};
-
-// An array of this shape at the start of `storage`, which it keeps alive; what was there stays. Throws ArrayError where
+// An array of this shape at the start of `memory`, which it keeps alive; what was there stays. Throws ArrayError where
 // it does not fit.
-Buffer allocate_in(const Storage& storage, std::vector<std::size_t> shape, ElementType type);
+Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type);
 
 // An array of this shape, not initialised. Throws ArrayError where the machine has less memory than it takes, and
 // std::bad_alloc where the system refuses it.
 Buffer allocate(std::vector<std::size_t> shape, ElementType type);
+
+// Likewise, for a Storage.
+Memory allocate_pageable(std::size_t size);
 
 }  // namespace spdl

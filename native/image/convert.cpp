@@ -15,25 +15,25 @@ std::string describe(const AVFrame& frame) {
            (format == nullptr ? "unknown" : format);
 }
 
-Buffer make_buffer(std::vector<std::size_t> shape, ElementType type, const Storage* storage) {
-    return storage == nullptr ? allocate(std::move(shape), type) : allocate_in(*storage, std::move(shape), type);
+Buffer make_buffer(std::vector<std::size_t> shape, ElementType type, const Memory* memory) {
+    return memory == nullptr ? allocate(std::move(shape), type) : allocate_in(*memory, std::move(shape), type);
 }
 
 }  // namespace
 
-Buffer convert_image(DecodedImage image, const Storage* storage) {
+Buffer convert_image(DecodedImage image, const Memory* memory) {
     AVFrame& frame = *image.frame;
     FrameLayout layout = frame_layout(frame);
-    if (storage == nullptr && is_array(frame, layout)) {
+    if (memory == nullptr && is_array(frame, layout)) {
         std::uint8_t* const data = frame.data[0];
         return {std::shared_ptr<AVFrame>(std::move(image.frame)), data, std::move(layout.shape), layout.type};
     }
-    Buffer buffer = make_buffer(layout.shape, layout.type, storage);
+    Buffer buffer = make_buffer(layout.shape, layout.type, memory);
     copy_frame(frame, layout, buffer.data);
     return buffer;
 }
 
-Buffer convert_images(std::span<const DecodedImage* const> images, const Storage* storage) {
+Buffer convert_images(std::span<const DecodedImage* const> images, const Memory* memory) {
     const AVFrame& first = *images.front()->frame;
     for (std::size_t i = 1; i < images.size(); ++i) {
         const AVFrame& frame = *images[i]->frame;
@@ -46,7 +46,7 @@ Buffer convert_images(std::span<const DecodedImage* const> images, const Storage
     const FrameLayout layout = frame_layout(first);
     std::vector<std::size_t> shape = layout.shape;
     shape.insert(shape.begin(), images.size());
-    Buffer buffer = make_buffer(std::move(shape), layout.type, storage);
+    Buffer buffer = make_buffer(std::move(shape), layout.type, memory);
     const std::size_t bytes = layout.bytes();
     for (std::size_t i = 0; i < images.size(); ++i) {
         copy_frame(*images[i]->frame, layout, buffer.data + i * bytes);

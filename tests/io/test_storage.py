@@ -1,57 +1,161 @@
-"""cpu_storage: memory that arrays are made in again and again."""
+"""cpu_storage: memory that arrays are made in again and again, and that no two of them share."""
 
 import gc
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
+import psutil
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from spdl.io import convert_frames, cpu_storage, decode_packets, demux_image, load_image_batch, to_numpy
+from spdl.io import (
+    CPUStorage,
+    ImageFrames,
+    convert_frames,
+    cpu_storage,
+    decode_packets,
+    demux_image,
+    load_image_batch,
+    to_numpy,
+)
 from tests.io.images import encode, make_image, make_jpeg
+
+WIDTH, HEIGHT = 40, 30
+BYTES = WIDTH * HEIGHT * 3
+IMAGES = [make_image(WIDTH, HEIGHT, seed) for seed in range(8)]
+PIXELS = [np.asarray(image) for image in IMAGES]
+PNGS = [encode(image, "PNG") for image in IMAGES]
+
+
+def frames_of(seed: int) -> ImageFrames:
+    return decode_packets(demux_image(PNGS[seed]))
+
+
+def convert(storage: CPUStorage, *seeds: int) -> Any:
+    return to_numpy(convert_frames([frames_of(seed) for seed in seeds], storage))
 
 
 def address(array: np.ndarray) -> int:
     return int(array.ctypes.data)
 
 
-def test_arrays_are_made_in_the_storage() -> None:
-    storage = cpu_storage(2 * 30 * 40 * 3, pin_memory=False)
-    assert storage.nbytes == 7200
-    assert repr(storage) == "CPUStorage(7200 bytes)"
-    image = make_image(40, 30)
-    frames = [decode_packets(demux_image(encode(image, "PNG"))) for _ in range(3)]
-    first = to_numpy(convert_frames(frames[:2], storage))
-    np.testing.assert_array_equal(first[1], np.asarray(image))
-    second = to_numpy(convert_frames(frames[2], storage=storage))
-    assert address(first) == address(second)
-    np.testing.assert_array_equal(second, np.asarray(image))
-    batch = to_numpy(load_image_batch([make_jpeg()] * 2, width=40, height=30, storage=storage))
-    assert address(batch) == address(first)
-    np.testing.assert_array_equal(batch, to_numpy(load_image_batch([make_jpeg()] * 2, width=40, height=30)))
-    np.testing.assert_array_equal(first, batch)
+def test_an_array_that_is_gone_makes_room_for_the_next() -> None:
+    storage = cpu_storage(2 * BYTES, pin_memory=False)
+    assert storage.nbytes == 2 * BYTES
+    assert repr(storage) == f"CPUStorage({2 * BYTES} bytes)"
+    first = convert(storage, 0, 1)
+    np.testing.assert_array_equal(first, PIXELS[:2])
+    place = address(first)
+    del first
+    single = to_numpy(convert_frames(frames_of(2), storage=storage))
+    assert address(single) == place
+    np.testing.assert_array_equal(single, PIXELS[2])
+    del single
+    batch = load_image_batch([make_jpeg()] * 2, width=WIDTH, height=HEIGHT, storage=storage)
+    assert address(to_numpy(batch)) == place
+    np.testing.assert_array_equal(
+        to_numpy(batch), to_numpy(load_image_batch([make_jpeg()] * 2, width=WIDTH, height=HEIGHT))
+    )
 
 
-def test_arrays_keep_the_storage_alive() -> None:
-    storage = cpu_storage(30 * 40 * 3, pin_memory=False)
-    array = to_numpy(convert_frames(decode_packets(demux_image(encode(make_image(40, 30), "PNG"))), storage))
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda buffer: buffer,
+        to_numpy,
+        lambda buffer: to_numpy(buffer)[0, 3:7, ::2],
+        np.from_dlpack,
+        lambda buffer: memoryview(to_numpy(buffer)),
+        lambda buffer: pickle.PickleBuffer(to_numpy(buffer)),
+    ],
+    ids=["buffer", "array", "slice", "dlpack", "memoryview", "pickle"],
+)
+def test_no_array_is_written_over_while_it_or_a_view_of_it_lives(view: Any) -> None:
+    storage = cpu_storage(BYTES, pin_memory=False)
+    held = view(convert_frames([frames_of(0)], storage))
+    expected = np.array(held)
+    others = [convert(storage, seed) for seed in range(1, 8)]
+    np.testing.assert_array_equal(np.array(held), expected)
+    for pixels, other in zip(PIXELS[1:], others, strict=True):
+        np.testing.assert_array_equal(other[0], pixels)
+    assert len({address(other) for other in others}) == 7
+
+
+def test_tensors_hold_their_part_too() -> None:
+    torch = pytest.importorskip("torch")
+    storage = cpu_storage(BYTES, pin_memory=False)
+    tensor = torch.from_dlpack(convert_frames([frames_of(0)], storage)).permute(0, 3, 1, 2)
+    np.testing.assert_array_equal(convert(storage, 1)[0], PIXELS[1])
+    np.testing.assert_array_equal(tensor.permute(0, 2, 3, 1)[0].numpy(), PIXELS[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9)), max_size=40))
+def test_whatever_is_made_and_dropped_in_whatever_order(steps: list[tuple[int, int]]) -> None:
+    storage = cpu_storage(BYTES, pin_memory=False)
+    held: list[tuple[int, Any]] = []
+    most = 0
+    places = set()
+    for seed, victim in steps:
+        if victim < len(held):
+            del held[victim]
+        held.append((seed, convert(storage, seed)))
+        most = max(most, len(held))
+        places.add(address(held[-1][1]))
+        for kept, array in held:
+            np.testing.assert_array_equal(array[0], PIXELS[kept])
+    # No more memory than was in use at once.
+    assert len(places) <= most
+
+
+def test_threads_that_share_one_storage_never_meet() -> None:
+    storage = cpu_storage(BYTES, pin_memory=False)
+
+    def work(seed: int) -> None:
+        for _ in range(100):
+            np.testing.assert_array_equal(convert(storage, seed)[0], PIXELS[seed])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_what_was_held_at_once_is_not_kept_for_ever() -> None:
+    width, height = 1200, 1000
+    size = width * height * 3
+    storage = cpu_storage(size, pin_memory=False)
+    frames = decode_packets(demux_image(encode(make_image(width, height), "JPEG")))
+    held = [convert_frames(frames.clone(), storage) for _ in range(60)]
+    full = psutil.Process().memory_info().rss
+    held.clear()
+    assert convert_frames(frames.clone(), storage).nbytes == size
+    # 16 of the 60 wait for the next batches, and the process keeps a few blocks of every size.
+    assert psutil.Process().memory_info().rss < full - 35 * size
+
+
+def test_arrays_outlive_the_storage() -> None:
+    storage = cpu_storage(BYTES, pin_memory=False)
+    array = convert(storage, 0)
     del storage
     gc.collect()
-    assert len([cpu_storage(30 * 40 * 3, pin_memory=False) for _ in range(8)]) == 8
-    np.testing.assert_array_equal(array, np.asarray(make_image(40, 30)))
+    assert len([cpu_storage(BYTES, pin_memory=False) for _ in range(8)]) == 8
+    np.testing.assert_array_equal(array[0], PIXELS[0])
 
 
 def test_a_storage_that_is_too_small_is_an_error() -> None:
     storage = cpu_storage(3599, pin_memory=False)
-    frames = decode_packets(demux_image(make_jpeg(40, 30)))
     with pytest.raises(
         RuntimeError, match=r"the storage of 3599 bytes is too small for the 3600.*at least 3600 bytes$"
     ):
-        convert_frames(frames, storage)
+        convert_frames(frames_of(0), storage)
     with pytest.raises(
         TypeError, match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, or None, got int$"
     ):
-        convert_frames(frames, 3)  # type: ignore[arg-type]
+        convert_frames(frames_of(0), 3)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="the storage of 3599 bytes is too small for the 7200"):
-        load_image_batch([make_jpeg()] * 2, width=40, height=30, storage=storage)
+        load_image_batch([make_jpeg()] * 2, width=WIDTH, height=HEIGHT, storage=storage)
 
 
 def test_what_cannot_be_had_is_refused() -> None:

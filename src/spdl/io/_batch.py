@@ -65,8 +65,7 @@ def load_image_batch(
         filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `mode`,
             `interpolation` and `pix_fmt` then have no effect.
         device_config: Must be None: this build decodes on the CPU.
-        storage: Where to make the array, from `cpu_storage`. It overwrites what was made there before. None is memory
-            of its own.
+        storage: Where to make the array, from `cpu_storage`. None is memory of its own.
         mode: ``"pad"`` keeps the aspect ratio and centres the image on black, ``"stretch"`` fills the size.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         strict: Whether an image that fails is an error. Otherwise it is left out, the order of the others is kept, and

@@ -20,8 +20,7 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStor
     Args:
         frames: The frames of one image, or a sequence (a list or tuple) of frames of one size and pixel format. They
             are consumed, also when this fails: to use them again, convert ``frames.clone()``.
-        storage: Where to make the array, from `cpu_storage`. It overwrites what was made there before. None is memory
-            of its own.
+        storage: Where to make the array, from `cpu_storage`. None is memory of its own.
 
     Returns:
         The array: (H, W, C) for packed pixel formats such as rgb24, (C, H, W) for planar ones, (1, rows, W) where

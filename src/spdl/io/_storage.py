@@ -17,14 +17,16 @@ _MAX_SIZE = sys.maxsize
 def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.
     """Set memory aside that `convert_frames` and `load_image_batch` can make their arrays in.
 
-    An array made in a storage overwrites the one made in it before: use it only when the program is done with that.
+    An array keeps its part of the storage as long as it, or a view of it, lives. What is made meanwhile gets memory of
+    its own, of the same size and kind, which the storage keeps for later: so any number of threads can share one, none
+    ever waits, and no array is written over. A loader needs as many such parts as it has batches under way.
 
     Args:
         size: The size in bytes.
         pin_memory: Whether to lock the pages, for transfers to a GPU. This build has no CUDA: pass False.
 
     Returns:
-        The storage, not initialised. The arrays made in it keep it alive.
+        The storage, not initialised. Arrays keep their part of it alive.
 
     Raises:
         RuntimeError: If pinned memory is asked for, or more than the machine has.

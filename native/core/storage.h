@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace spdl {
+
+// Memory that an array can be made in, and what keeps it alive.
+struct Memory {
+    std::shared_ptr<void> owner;
+    std::uint8_t* data = nullptr;
+    std::size_t size = 0;
+};
+
+// Memory to be used again and again, in blocks of one size: whoever takes one has it to himself, however many others
+// are still in use. Taking never waits for a block to be given back; where all are in use it makes another one.
+class Storage {
+  public:
+    using Allocate = Memory (*)(std::size_t size);
+
+    // Makes the first block, so that a size that cannot be had is told here.
+    Storage(std::size_t size, Allocate allocate);
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    // The block is in use as long as any copy of its owner lives. Its content is what was there.
+    Memory take();
+
+  private:
+    Memory take_unused(std::vector<Memory>& surplus);
+
+    std::size_t size_;
+    Allocate allocate_;
+    std::mutex mutex_;
+    std::vector<Memory> blocks_;
+};
+
+}  // namespace spdl
