@@ -193,19 +193,19 @@ void make_storage(CpuStorage* self, std::size_t size) {
 }
 
 void bind_buffer(nb::module_& module) {
-    nb::class_<CpuStorage>(module, "CPUStorage",
-                           "Memory that convert_frames and load_image_batch make arrays in, again and again.\n"
-                           "\n"
-                           "An array keeps its part of it as long as it, or a view of it, lives; what is made meanwhile\n"
-                           "gets memory of its own, of the same size and kind, which is kept for later. So any number of\n"
-                           "threads can share one storage, and nobody waits.")
+    nb::class_<CpuStorage>(
+        module, "CPUStorage",
+        "Memory that convert_frames and load_image_batch make arrays in, again and again.\n"
+        "\n"
+        "An array keeps its part of it as long as it, or a view of it, lives; what is made meanwhile\n"
+        "gets memory of its own, of the same size and kind, which is kept for later. So any number of\n"
+        "threads can share one storage, and nobody waits.")
         .def("__init__", &make_storage, nb::arg("size"))
         .def_prop_ro(
             "nbytes", [](const CpuStorage& self) { return self.storage->size(); },
             "The size in bytes of the largest array that fits.")
-        .def("__repr__", [](const CpuStorage& self) {
-            return "CPUStorage(" + std::to_string(self.storage->size()) + " bytes)";
-        });
+        .def("__repr__",
+             [](const CpuStorage& self) { return "CPUStorage(" + std::to_string(self.storage->size()) + " bytes)"; });
     static PyType_Slot slots[] = {
         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
         {Py_tp_clear, reinterpret_cast<void*>(clear)},

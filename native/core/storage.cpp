@@ -12,8 +12,7 @@ constexpr std::size_t kKeptBlocks = 16;
 
 }  // namespace
 
-Storage::Storage(std::size_t size, Allocate allocate)
-    : size_(size), allocate_(allocate), blocks_{allocate(size)} {}
+Storage::Storage(std::size_t size, Allocate allocate) : size_(size), allocate_(allocate), blocks_{allocate(size)} {}
 
 Memory Storage::take() {
     // Dropped, as blocks are made, without the lock: returning memory to the system takes long.

@@ -51,7 +51,7 @@ class BatchWriter {
         std::vector<std::size_t> shape{capacity_, static_cast<std::size_t>(size.height),
                                        static_cast<std::size_t>(size.width), 3};
         images_ = memory_ == nullptr ? allocate(std::move(shape), ElementType::kUint8)
-                                      : allocate_in(*memory_, std::move(shape), ElementType::kUint8);
+                                     : allocate_in(*memory_, std::move(shape), ElementType::kUint8);
         size_ = size;
     }
 

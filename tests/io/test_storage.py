@@ -105,8 +105,7 @@ def test_whatever_is_made_and_dropped_in_whatever_order(steps: list[tuple[int, i
         held.append((seed, convert(storage, seed)))
         most = max(most, len(held))
         places.add(address(held[-1][1]))
-        for kept, array in held:
-            np.testing.assert_array_equal(array[0], PIXELS[kept])
+        assert all(np.array_equal(array[0], PIXELS[kept]) for kept, array in held)
     # No more memory than was in use at once.
     assert len(places) <= most
 
