@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -61,18 +62,17 @@ def test_an_array_that_is_gone_makes_room_for_the_next() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda buffer: buffer,
-        to_numpy,
-        lambda buffer: to_numpy(buffer)[0, 3:7, ::2],
-        np.from_dlpack,
-        lambda buffer: memoryview(to_numpy(buffer)),
-        lambda buffer: pickle.PickleBuffer(to_numpy(buffer)),
-    ],
-    ids=["buffer", "array", "slice", "dlpack", "memoryview", "pickle"],
-)
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "buffer": lambda buffer: buffer,
+    "array": to_numpy,
+    "slice": lambda buffer: to_numpy(buffer)[0, 3:7, ::2],
+    "dlpack": np.from_dlpack,
+    "memoryview": lambda buffer: to_numpy(buffer).data,
+    "pickle": lambda buffer: pickle.PickleBuffer(to_numpy(buffer).data),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 def test_no_array_is_written_over_while_it_or_a_view_of_it_lives(view: Any) -> None:
     storage = cpu_storage(BYTES, pin_memory=False)
     held = view(convert_frames([frames_of(0)], storage))
