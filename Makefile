@@ -1,6 +1,6 @@
 # Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutation lint typecheck bench docs wheel clean
+.PHONY: help demo test test-all mutation lint typecheck bench docs wheel sources clean
 
 export PYTHON
 ARGS ?=
@@ -8,7 +8,7 @@ bin := .venv/bin
 setup := @scripts/setup.sh
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## Load 512 real photos, show where the time goes, compare with other loaders (report in build/demo)
 	$(setup) demo
@@ -17,6 +17,10 @@ demo: ## Load 512 real photos, show where the time goes, compare with other load
 test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	$(setup) test
 	@$(bin)/python -m pytest $(ARGS)
+
+test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes long)
+	@scripts/setup.sh bundle
+	@scripts/test_all.sh $(ARGS)
 
 mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS="merge" to choose)
 	$(setup) test
@@ -41,10 +45,12 @@ docs: ## Build the pages and the API reference into docs/_build/html
 	@$(bin)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
 
-wheel: ## Build a wheel on the system's libraries into dist
-	$(setup) wheel
-	@$(bin)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
-	@ls dist/*.whl
+wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12 to choose)
+	@scripts/setup.sh bundle
+	@scripts/bundle/wheel.sh $(or $(PYTHON),python3)
+
+sources: ## Put the sources of all that is in the wheel into dist, for a release
+	@scripts/bundle/release_sources.sh
 
 clean: ## Remove everything that make made, .venv included
 	@rm -rf .venv build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis compile_commands.json

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Brings a checkout to the point where one make target can run: system libraries, .venv, dependencies, the package.
-# Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel
+# Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle
+# wheel is for a wheel on the system's libraries, bundle for one that brings them along: that needs no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel}
+readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle}
 readonly python=.venv/bin/python
 readonly stamps=.venv/.spdl-setup
 readonly logs=build/logs
@@ -18,12 +19,13 @@ case $profile in
   typecheck) groups=(typecheck) ;;
   wheel) groups=(build) native=yes ;;
   docs) groups=(build) extras=docs native=yes package=yes ;;
+  bundle) ;;
   test) groups=(build test) extras=demo native=yes package=yes ;;
   # The released reference, one of the demo's contenders, links libavdevice.
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
-    printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel\n' "$profile" >&2
+    printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel, bundle\n' "$profile" >&2
     exit 2
     ;;
 esac
@@ -73,6 +75,7 @@ missing_libraries() {
 missing_tools() {
   command -v pkg-config >/dev/null || echo pkg-config
   command -v nasm >/dev/null || echo nasm
+  command -v make >/dev/null || echo make
   command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || echo g++
 }
 
@@ -257,6 +260,11 @@ if command -v flock >/dev/null; then
   flock 9
 fi
 
+if [[ $profile == bundle ]]; then
+  mapfile -t missing < <(missing_tools)
+  [[ ${#missing[@]} -eq 0 ]] || install_system "${missing[@]}"
+  exit
+fi
 if [[ $native == yes ]]; then
   setup_system
 fi

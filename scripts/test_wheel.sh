@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the wheel for one Python, installs it with the test tools alone into a new environment, and runs tests there with
-# no compiler on PATH.
+# no compiler on PATH. SPDL_TEST_NEIGHBOURS may name further packages to install beside it.
 # Usage: scripts/test_wheel.sh PYTHON [PYTEST_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,9 +18,11 @@ wheel=$(scripts/bundle/wheel.sh "$python")
 say "testing ${wheel##*/} on Python $version"
 rm -rf "$environment"
 "$python" -m venv "$environment"
-# --group came with pip 25.1. Nothing is compiled: a test tool without a wheel for this Python is left out by its marker.
-"$environment/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
-"$environment/bin/python" -m pip install --quiet --only-binary :all: --group test "$wheel[demo]" ${SPDL_TEST_EXTRA:-}
+read -r -a neighbours <<<"${SPDL_TEST_NEIGHBOURS:-}"
+# --group came with pip 25.1.
+"$environment/bin/python" -m pip install --quiet --quiet --upgrade 'pip>=25.1'
+"$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group test "$wheel[demo]" \
+  "${neighbours[@]}"
 
 # Compilers lie in the system's folders of commands, beside tools that the tests need: what is not one is linked here.
 readonly commands=$environment/commands

@@ -9,20 +9,34 @@ from PIL import Image
 
 README = Path(__file__).parent.parent / "README.md"
 
-pytest.importorskip("torch")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def write_photos(folder: Path, count: int) -> None:
+    photos = folder / "photos" / "some"
+    photos.mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    for index in range(count):
+        pixels = generator.integers(256, size=(60, 80, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(photos / f"{index:02d}.jpg")
+
+
+def test_five_lines_load_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_photos(tmp_path, 3)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(PROGRAMS[0], README, "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out == "(3, 224, 224, 3) uint8\n"
 
 
 def test_example_loads_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    photos = tmp_path / "photos" / "some"
-    photos.mkdir(parents=True)
-    generator = np.random.default_rng(0)
-    for index in range(70):
-        pixels = generator.integers(256, size=(60, 80, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(photos / f"{index:02d}.jpg")
-    (photos / "broken.jpg").write_bytes(b"no picture")
+    pytest.importorskip("torch")
+    _, example = PROGRAMS
+    write_photos(tmp_path, 70)
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"no picture")
     monkeypatch.chdir(tmp_path)
 
     batches: list[tuple[int, ...]] = []

@@ -20,6 +20,13 @@ with urllib.request.urlopen(sys.argv[1], timeout=120) as response, open(sys.argv
 PYTHON
 }
 
+# A release's archive of sources brings them along.
+readonly brought=$bundle_root/sources/${url##*/}
+if is_right "$brought"; then
+  printf '%s\n' "$brought"
+  exit
+fi
+
 mkdir -p "$bundle_cache/sources"
 if ! is_right "$archive"; then
   tried=()

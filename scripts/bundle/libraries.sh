@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
 # All of this decides what comes out.
 prefix=$bundle_cache/libraries-$(cd "$bundle_scripts" && digest \
-  sources.txt tools.txt tools.sh libraries.sh library.sh ffmpeg.sh notices.sh REPLACING.md)
+  sources.txt tools.txt tools.sh libraries.sh library.sh ffmpeg.sh notices.sh)
 readonly prefix names=(zlib libjpeg-turbo libdeflate libzstd dav1d libvpx opus ffmpeg)
 
 lock libraries

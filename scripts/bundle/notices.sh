@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Copies the licence texts of one library from its source into OUT, and for FFmpeg what the LGPL asks for besides: where
-# the corresponding source is, how it was configured and built, and how to put another one in its place.
+# Copies the licence texts of one library from its source into OUT, and for FFmpeg the line that configured it.
 # Usage: scripts/bundle/notices.sh NAME SOURCE OUT
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
@@ -22,7 +21,5 @@ for text in "${texts[@]}"; do
 done
 
 if [[ $name == ffmpeg ]]; then
-  cp "$bundle_scripts"/{ffmpeg.sh,library.sh,libraries.sh,fetch.sh,tools.sh,notices.sh,places.sh,sources.txt,tools.txt} "$out/"
   sed -n 's/^#define FFMPEG_CONFIGURATION "\(.*\)"$/configure \1/p' "$source/build-spdl/config.h" >"$out/configuration.txt"
-  cp "$bundle_scripts/REPLACING.md" "$out/"
 fi

@@ -30,8 +30,12 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# What the compiler and nanobind put into the extension has licences, too.
+# The LGPL asks for the scripts that built FFmpeg and for a word on how to replace it.
 cp -a "$prefix/notices" "$scratch/notices"
+cp -a "$bundle_scripts" "$scratch/notices/ffmpeg/scripts"
+mv "$scratch/notices/ffmpeg/scripts/REPLACING.md" "$scratch/notices/ffmpeg/"
+
+# What the compiler and nanobind put into the extension has licences, too.
 mkdir "$scratch/notices"/{nanobind,zig}
 site=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 cp "$site"/nanobind-*.dist-info/licenses/LICENSE "$scratch/notices/nanobind/"

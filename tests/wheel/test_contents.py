@@ -1,4 +1,4 @@
-"""What is in the wheel: the right libraries with their licences, nothing under the GPL, nothing that others trip over."""
+"""What is in the wheel: the right libraries and licences, nothing under the GPL, nothing that others trip over."""
 
 import re
 import shutil
@@ -125,14 +125,24 @@ def test_what_the_lgpl_asks_for_is_there(licenses: Path) -> None:
     folder = licenses / "third_party" / "ffmpeg"
     source = next(
         line.split()
-        for line in (folder / "sources.txt").read_text(encoding="utf-8").splitlines()
+        for line in (folder / "scripts" / "sources.txt").read_text(encoding="utf-8").splitlines()
         if line[:7] == "ffmpeg "
     )
     assert re.fullmatch(r"7\.1\.\d+", source[1])
     assert re.fullmatch(r"[0-9a-f]{64}", source[2])
     assert source[4].endswith(f"ffmpeg_{source[1]}.orig.tar.xz")
+    assert re.fullmatch(r"configure --prefix=.*\n", (folder / "configuration.txt").read_text(encoding="utf-8"))
     replacing = (folder / "REPLACING.md").read_text(encoding="utf-8")
-    for script in ("ffmpeg.sh", "library.sh", "libraries.sh", "fetch.sh", "tools.sh", "tools.txt", "places.sh"):
-        assert (folder / script).stat().st_size > 0
-    assert "patchelf" in replacing
-    assert "reverse engineering" in " ".join(replacing.split())
+    for script in (
+        "ffmpeg.sh",
+        "library.sh",
+        "libraries.sh",
+        "fetch.sh",
+        "tools.sh",
+        "tools.txt",
+        "places.sh",
+        "replace.sh",
+    ):
+        assert (folder / "scripts" / script).stat().st_size > 0
+    assert "scripts/replace.sh" in replacing
+    assert "reverse engineer spdl-turbo to debug" in " ".join(replacing.split())
