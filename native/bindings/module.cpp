@@ -13,6 +13,8 @@
 #include "bindings/images.h"
 #include "core/interrupt.h"
 #include "ffmpeg/last_words.h"
+#include "image/entropy_choice.h"
+#include "image/image_reader.h"
 #include "image/kernels.h"
 
 namespace nb = nanobind;
@@ -59,6 +61,9 @@ NB_MODULE(_native, module) {
     bind_ffmpeg(module);
     module.def("kernel_names", &kernel_names);
     module.def("select_kernels", &select_kernels, nb::arg("name"));
+    module.def("entropy_decoder_names", &entropy_decoder_names);
+    module.def("select_entropy_decoder", &select_entropy_decoder, nb::arg("name"));
+    module.def("last_entropy_decoder", [] { return thread_scratch().jpeg.entropy_decoder(); });
 }
 
 }  // namespace spdl

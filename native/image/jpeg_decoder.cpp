@@ -15,6 +15,8 @@
 #include "core/aligned_buffer.h"
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "image/entropy_choice.h"
+#include "image/entropy_decoder.h"
 
 namespace spdl {
 
@@ -28,6 +30,8 @@ struct JpegState {
     char message[JMSG_LENGTH_MAX]{};
     bool out_of_memory = false;
     AlignedBuffer cmyk_row;
+    EntropyDecoder entropy;
+    bool own_entropy = false;  // It decodes the image.
 
     static JpegState& of(j_common_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
     static JpegState& of(j_decompress_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
@@ -36,6 +40,7 @@ struct JpegState {
     // may live in these frames: longjmp would skip it.
     bool create() noexcept;
     bool header() noexcept;
+    void start();
     bool rows(RowSink& sink) noexcept;
     bool cmyk_rows(RowSink& sink) noexcept;
 
@@ -157,12 +162,18 @@ bool JpegState::header() noexcept {
     return true;
 }
 
+void JpegState::start() {
+    own_entropy = false;
+    jpeg_start_decompress(&codec);
+    own_entropy = own_entropy_decoder_selected() && entropy.take_over(codec);
+}
+
 bool JpegState::rows(RowSink& sink) noexcept {
     if (setjmp(on_error) != 0) {
         return false;
     }
     codec.out_color_space = JCS_RGB;
-    jpeg_start_decompress(&codec);
+    start();
     while (codec.output_scanline < codec.output_height) {
         JSAMPROW targets[RowSink::kMaxRows];
         const int y = static_cast<int>(codec.output_scanline);
@@ -182,7 +193,7 @@ bool JpegState::cmyk_rows(RowSink& sink) noexcept {
         return false;
     }
     codec.out_color_space = JCS_CMYK;
-    jpeg_start_decompress(&codec);
+    start();
     while (codec.output_scanline < codec.output_height) {
         JSAMPROW target = cmyk_row.data();
         const int y = static_cast<int>(codec.output_scanline);
@@ -222,6 +233,10 @@ JpegHeader JpegDecoder::read_header(Bytes bytes) {
     const Size size{static_cast<int>(codec.image_width), static_cast<int>(codec.image_height)};
     check_size(size, "cannot decode the JPEG: its size");
     return {size, pixel_format(codec)};
+}
+
+std::string_view JpegDecoder::entropy_decoder() const noexcept {
+    return state_->own_entropy ? "own" : "libjpeg";
 }
 
 void JpegDecoder::decode(RowSink& sink) {

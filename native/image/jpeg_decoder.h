@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "core/file_reader.h"
 #include "image/geometry.h"
@@ -34,6 +35,9 @@ class JpegDecoder {
 
     // Decodes the image whose header was read last, as RGB.
     void decode(RowSink& sink);
+
+    // What decoded the Huffman codes of the last image, as entropy_decoder_names calls it.
+    [[nodiscard]] std::string_view entropy_decoder() const noexcept;
 
   private:
     std::unique_ptr<JpegState> state_;

@@ -1,0 +1,252 @@
+#include "image/entropy_decoder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "image/huffman_table.h"
+#include "image/scan_window.h"
+
+// The private declarations. Another version's would give silent nonsense.
+extern "C" {
+#include <jpegint.h>
+}
+static_assert(LIBJPEG_TURBO_VERSION_NUMBER == 3001002, "written for the private structures of libjpeg-turbo 3.1.2");
+
+namespace spdl {
+namespace {
+
+// Where in a block the coefficients lie, in the order in which they are coded. Runs that lead out of the block end at
+// its last coefficient, as in libjpeg; so does the zero that is stored at the end of a block.
+constexpr std::array<std::uint8_t, 64 + HuffmanSymbol::kEndOfBlock> kNaturalOrder = [] {
+    std::array<std::uint8_t, 64 + HuffmanSymbol::kEndOfBlock> order{};
+    order.fill(63);
+    int x = 0;
+    int y = 0;
+    for (std::size_t i = 0; i < 64; ++i) {
+        order[i] = static_cast<std::uint8_t>(8 * y + x);
+        const bool up = (x + y) % 2 == 0;
+        int& along = up ? x : y;
+        int& against = up ? y : x;
+        if (along == 7) {
+            ++against;
+        } else {
+            ++along;
+            against = std::max(against - 1, 0);
+        }
+    }
+    return order;
+}();
+
+std::uint64_t load_big_endian(const std::uint8_t* from) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, from, sizeof(value));
+    if constexpr (std::endian::native == std::endian::little) {
+        value = __builtin_bswap64(value);
+    }
+    return value;
+}
+
+// A place between two bits of the scan.
+struct BitPosition {
+    const std::uint8_t* byte = nullptr;
+    unsigned bit = 0;
+};
+
+// Reads bits from a place on, without looking for an end.
+class BitReader {
+  public:
+    // What is there after a refill: two short symbols or one long one.
+    static constexpr unsigned kRefilled = 56;
+
+    explicit BitReader(BitPosition at)
+        : next_(load_big_endian(at.byte) << at.bit), source_(at.byte + 7), count_(kRefilled - at.bit) {}
+
+    [[nodiscard]] std::uint64_t next() const { return next_; }
+
+    void refill() {
+        next_ |= load_big_endian(source_) >> count_;
+        source_ += (63U - count_) >> 3U;
+        count_ |= kRefilled;
+    }
+
+    // Drops the symbol at the head and returns its value.
+    int take(HuffmanSymbol symbol) {
+        const unsigned value_bits = symbol.value_bits();
+        const std::uint64_t value = next_ << (symbol.length() - value_bits);
+        next_ <<= symbol.packed & 63U;
+        count_ -= symbol.length();
+        const auto mask = static_cast<std::int64_t>((1U << value_bits) - 1U);
+        const auto low = static_cast<std::int64_t>((value >> 1U) >> (63U - value_bits));
+        const std::int64_t positive = static_cast<std::int64_t>(value) >> 63;
+        return static_cast<int>(low - (mask & ~positive));
+    }
+
+    void drop(HuffmanSymbol symbol) {
+        next_ <<= symbol.packed & 63U;
+        count_ -= symbol.length();
+    }
+
+    [[nodiscard]] BitPosition position() const { return {source_ - ((count_ + 7U) >> 3U), -count_ & 7U}; }
+
+  private:
+    std::uint64_t next_;          // The next bits, from the highest on.
+    const std::uint8_t* source_;  // What a refill reads next.
+    unsigned count_;              // How many bits of `next_` come from before `source_`.
+};
+
+// A coefficient that is not zero, or the end of a run or a block, as a zero.
+struct Coefficient {
+    int value = 0;
+    unsigned run = 0;
+};
+
+// Not inlined: few codes are that long.
+[[gnu::noinline]] Coefficient take_long(const HuffmanTable& table, BitReader& bits) {
+    bits.refill();
+    const HuffmanSymbol symbol = table.any_symbol(bits.next());
+    const int value = bits.take(symbol);
+    bits.refill();
+    return {value, symbol.run()};
+}
+
+// Two of them, after each refill.
+inline Coefficient take(const HuffmanTable& table, BitReader& bits) {
+    const HuffmanSymbol symbol = table.short_symbol(bits.next());
+    if (symbol.packed == 0) [[unlikely]] {
+        return take_long(table, bits);
+    }
+    return {bits.take(symbol), symbol.run()};
+}
+
+}  // namespace
+
+struct EntropyDecoder::State : jpeg_entropy_decoder {
+    struct Block {
+        const HuffmanTable* dc;
+        const HuffmanTable* ac;
+        std::size_t component;
+    };
+
+    // Both follow libjpeg's decode_mcu_slow. The place in the scan is the only other state: where it has come to lie
+    // behind the end, zeros were read in the place of what is missing, and nothing more is.
+    static boolean decode_next(j_decompress_ptr codec, JBLOCKROW* mcu);
+    template <bool kStore>
+    void decode(JBLOCKROW* mcu);
+
+    const HuffmanTable* table(const JHUFF_TBL& from, HuffmanTable::Kind kind);
+
+    ScanWindow window;
+    BitPosition at;
+    std::array<Block, D_MAX_BLOCKS_IN_MCU> blocks{};
+    std::size_t block_count = 0;
+    std::array<unsigned, MAX_COMPS_IN_SCAN> predictions{};  // May overflow, where the data are damaged.
+
+    // Most folders have a few encoders, and to build a table costs as much as to decode some hundred blocks. An image
+    // has eight tables at most, so that none of its own has to make room for another.
+    struct Kept {
+        HuffmanTable table;
+        std::uint64_t used = 0;
+    };
+    std::array<Kept, 2 * NUM_HUFF_TBLS> tables;
+    std::uint64_t uses = 0;
+};
+
+boolean EntropyDecoder::State::decode_next(j_decompress_ptr codec, JBLOCKROW* mcu) {
+    auto& state = static_cast<State&>(*codec->entropy);
+    if (state.insufficient_data == FALSE) {
+        if (mcu == nullptr) {
+            state.decode<false>(mcu);
+        } else {
+            state.decode<true>(mcu);
+        }
+    }
+    return TRUE;
+}
+
+template <bool kStore>
+void EntropyDecoder::State::decode(JBLOCKROW* mcu) {
+    static_assert(ScanWindow::kReach >= D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 4 + 2 * sizeof(std::uint64_t));
+    at.byte = window.ready(at.byte);
+    BitReader bits(at);
+    for (std::size_t i = 0; i < block_count; ++i) {
+        const Block& block = blocks[i];
+        JCOEF* const coefficients = kStore ? *mcu[i] : nullptr;
+        bits.refill();
+        unsigned& prediction = predictions[block.component];
+        prediction += static_cast<unsigned>(take(*block.dc, bits).value);
+        if constexpr (kStore) {
+            coefficients[0] = static_cast<JCOEF>(prediction);
+        }
+        unsigned k = 1;
+        while (true) {
+            const Coefficient first = take(*block.ac, bits);
+            k += first.run;
+            if constexpr (kStore) {
+                coefficients[kNaturalOrder[k]] = static_cast<JCOEF>(first.value);
+            }
+            if (++k >= DCTSIZE2) {
+                break;
+            }
+            bits.refill();
+            const Coefficient second = take(*block.ac, bits);
+            k += second.run;
+            if constexpr (kStore) {
+                coefficients[kNaturalOrder[k]] = static_cast<JCOEF>(second.value);
+            }
+            if (++k >= DCTSIZE2) {
+                break;
+            }
+        }
+    }
+    at = bits.position();
+    insufficient_data = at.byte > window.end() || (at.byte == window.end() && at.bit > 0) ? TRUE : FALSE;
+}
+
+const HuffmanTable* EntropyDecoder::State::table(const JHUFF_TBL& from, HuffmanTable::Kind kind) {
+    HuffmanTable::Definition definition;
+    std::ranges::copy(from.bits, definition.counts.begin());
+    std::ranges::copy(from.huffval, definition.symbols.begin());
+    auto found = std::ranges::find_if(tables, [&](const Kept& each) { return each.table.is(definition, kind); });
+    if (found == tables.end()) {
+        found = std::ranges::min_element(tables, {}, &Kept::used);
+        found->table.build(definition, kind);
+    }
+    found->used = ++uses;
+    return &found->table;
+}
+
+const bool EntropyDecoder::kCompiledIn = true;
+
+EntropyDecoder::EntropyDecoder() : state_(std::make_unique<State>()) {}
+
+EntropyDecoder::~EntropyDecoder() = default;
+
+bool EntropyDecoder::take_over(jpeg_decompress_struct& codec) noexcept {
+    State& state = *state_;
+    if (codec.progressive_mode != FALSE || codec.arith_code != FALSE || codec.master->lossless != FALSE ||
+        codec.data_precision != 8 || codec.comps_in_scan != codec.num_components || codec.restart_interval != 0 ||
+        !state.window.begin({codec.src->next_input_byte, codec.src->bytes_in_buffer})) {
+        return false;
+    }
+    std::array<State::Block, MAX_COMPS_IN_SCAN> components{};
+    for (std::size_t i = 0; i < static_cast<std::size_t>(codec.comps_in_scan); ++i) {
+        const jpeg_component_info& info = *codec.cur_comp_info[i];
+        components[i] = {state.table(*codec.dc_huff_tbl_ptrs[info.dc_tbl_no], HuffmanTable::Kind::kDc),
+                         state.table(*codec.ac_huff_tbl_ptrs[info.ac_tbl_no], HuffmanTable::Kind::kAc), i};
+    }
+    state.block_count = static_cast<std::size_t>(codec.blocks_in_MCU);
+    for (std::size_t i = 0; i < state.block_count; ++i) {
+        state.blocks[i] = components[static_cast<std::size_t>(codec.MCU_membership[i])];
+    }
+    state.predictions.fill(0);
+    state.at = {state.window.start(), 0};
+    static_cast<jpeg_entropy_decoder&>(state) = *codec.entropy;
+    state.decode_mcu = &State::decode_next;
+    codec.entropy = &state;
+    return true;
+}
+
+}  // namespace spdl

@@ -1,0 +1,19 @@
+// Stands for entropy_decoder.cpp where libjpeg-turbo is the system's, whose private structures may be other ones.
+
+#include "image/entropy_decoder.h"
+
+namespace spdl {
+
+const bool EntropyDecoder::kCompiledIn = false;
+
+struct EntropyDecoder::State {};
+
+EntropyDecoder::EntropyDecoder() = default;
+
+EntropyDecoder::~EntropyDecoder() = default;
+
+bool EntropyDecoder::take_over(jpeg_decompress_struct& /*codec*/) noexcept {
+    return false;
+}
+
+}  // namespace spdl

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/file_reader.h"
+
+namespace spdl {
+
+// A window that moves along the entropy-coded data of a scan, without its byte stuffing. Behind the last byte, in front
+// of the marker that ends the scan, it holds zeros: libjpeg's decoder takes those in the place of data that is missing.
+class ScanWindow {
+  public:
+    // What can be read without looking whether it is there, counted from any place at which `ready` was asked for it.
+    static constexpr std::size_t kReach = 4096;
+
+    // Starts where `data` does. Returns false, with nothing begun, where no marker follows, or where there is more than
+    // one 0xff in front of a zero: what libjpeg makes of these depends on how far ahead of the decoding it has read.
+    bool begin(Bytes data) noexcept;
+
+    // Makes kReach bytes readable at `at`, the place where reading went on last or, first of all, `start()`. Returns
+    // that place, which may have moved.
+    const std::uint8_t* ready(const std::uint8_t* at) noexcept { return at <= last_ready_ ? at : move(at); }
+
+    [[nodiscard]] const std::uint8_t* start() const { return bytes_.data(); }
+
+    // The end of the data, as far as the window has come.
+    [[nodiscard]] const std::uint8_t* end() const { return end_; }
+
+  private:
+    static constexpr std::size_t kSize = std::size_t{1} << 15U;
+
+    const std::uint8_t* move(const std::uint8_t* at) noexcept;
+    void fill(std::uint8_t* to) noexcept;
+
+    std::array<std::uint8_t, kSize + kReach> bytes_{};
+    const std::uint8_t* end_ = nullptr;
+    const std::uint8_t* last_ready_ = nullptr;
+    Bytes rest_;  // What the window has not come to.
+};
+
+}  // namespace spdl
