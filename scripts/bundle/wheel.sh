@@ -30,19 +30,7 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# The LGPL asks for the scripts that built FFmpeg and for a word on how to replace it.
-cp -a "$prefix/notices" "$scratch/notices"
-cp -a "$bundle_scripts" "$scratch/notices/ffmpeg/scripts"
-mv "$scratch/notices/ffmpeg/scripts/REPLACING.md" "$scratch/notices/ffmpeg/"
-
-# What the compiler and nanobind put into the extension has licences, too.
-mkdir "$scratch/notices"/{nanobind,zig}
-site=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-cp "$site"/nanobind-*.dist-info/licenses/LICENSE "$scratch/notices/nanobind/"
-sed '/\*\//q' "$site/nanobind/ext/robin_map/include/tsl/robin_map.h" >"$scratch/notices/nanobind/robin_map.txt"
-zig=$("$tools/python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')
-cp "$zig/LICENSE" "$scratch/notices/zig/"
-cp "$zig/lib/libcxx/LICENSE.TXT" "$scratch/notices/zig/libcxx.txt"
+"$bundle_scripts/all_notices.sh" "$environment/bin/python" "$scratch/notices"
 
 say "building the wheel for Python $tag"
 export PATH=$environment/bin:$tools:$PATH CC=spdl-cc CXX=spdl-c++ LDFLAGS=$unwinder PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ NOTICES = {
 }
 
 
+PAGE = Path(__file__).parent.parent.parent / "docs" / "install.md"
+
+
+def rows(header: str) -> dict[str, list[str]]:
+    """Return the table of the page that begins with this header, by its first column."""
+    table = PAGE.read_text(encoding="utf-8").partition(header)[2].partition("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {row[0]: row[1:] for row in cells}
+
+
 @pytest.fixture(scope="module")
 def native(unpacked: Path) -> Path:
     (path,) = (unpacked / "spdl" / "io").glob("_native.*.so")
@@ -57,6 +68,31 @@ def licenses(unpacked: Path) -> Path:
 
 def test_it_is_small(wheel: Path) -> None:
     assert wheel.stat().st_size < 15_000_000
+
+
+def test_the_page_about_installing_gives_its_size(wheel: Path, libraries: list[Path]) -> None:
+    _, _, python, abi, _ = wheel.stem.split("-")
+    _, size = rows("| wheel | Python | size |")[f"{python}-{abi}"]
+    assert float(size.removesuffix(" MB")) == pytest.approx(wheel.stat().st_size / 1e6, rel=0.05)
+    names = {path.name for path in libraries}
+    with zipfile.ZipFile(wheel) as archive:
+        packed = sum(entry.compress_size for entry in archive.infolist() if Path(entry.filename).name in names)
+    how = rows("| library | version | licence | how | what for |")["ffmpeg"][2]
+    assert float(how.removeprefix("shared, ").partition(" ")[0]) == pytest.approx(packed / 1e6, rel=0.05)
+
+
+def test_the_page_about_installing_gives_the_versions_of_all_that_is_inside(licenses: Path) -> None:
+    table = rows("| library | version | licence | how | what for |")
+    versions = {name: row[0] for name, row in table.items()}
+    versions["zig"] = versions.pop("zig's runtime, libc++")
+    assert set(versions) == {name.partition("/")[0] for name in NOTICES}
+    scripts = licenses / "third_party" / "ffmpeg" / "scripts"
+    sources = dict(
+        re.findall(r"^([\w-]+) ([\d.]+) ", (scripts / "sources.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for file, pattern in (("build.txt", r"^(nanobind)==(\S+)"), ("tools.txt", r"^(zig)lang==(\S+)")):
+        sources |= dict(re.findall(pattern, (scripts / file).read_text(encoding="utf-8"), re.MULTILINE))
+    assert versions == {name: sources[name] for name in versions}
 
 
 def test_the_tag_is_that_of_old_clusters_and_of_the_right_interpreters(wheel: Path, unpacked: Path) -> None:
