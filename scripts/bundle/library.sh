@@ -24,9 +24,12 @@ build_zlib() {
   make install
 }
 
+# Our own entropy decoder works inside the library and wants its private header.
 build_libjpeg_turbo() {
-  with_cmake "$source/lib/libjpeg-turbo-$(pin libjpeg-turbo version)" \
-    -DENABLE_SHARED=OFF -DREQUIRE_SIMD=ON -DWITH_TOOLS=OFF -DWITH_TESTS=OFF
+  local folder
+  folder=$source/lib/libjpeg-turbo-$(pin libjpeg-turbo version)
+  with_cmake "$folder" -DENABLE_SHARED=OFF -DREQUIRE_SIMD=ON -DWITH_TOOLS=OFF -DWITH_TESTS=OFF
+  install -m 644 "$folder/src/jpegint.h" "$prefix/include/"
 }
 
 # Told that the feature evex512 is there, it does not ask clang for it, which has dropped the name.
