@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.support import run, source, wait_until
@@ -54,6 +56,48 @@ class TestAsync:
             return x if x != 2 else None
 
         assert run(source(range(5)).pipe(op)) == [0, 3, 4]
+
+    @pytest.mark.parametrize("how", ["pending", "raised", "swallowed", "swallowed and awaited"])
+    @pytest.mark.parametrize("kind", ["function", "generator", "partial", "ordered", "lambda"])
+    def test_an_op_that_cancels_its_own_task_concerns_its_item_alone(self, how: str, kind: str) -> None:
+        async def op(x: int) -> int:
+            task = asyncio.current_task()
+            assert task is not None
+            if x == 2:
+                task.cancel()
+                if how == "raised":
+                    await asyncio.sleep(0)
+                elif how.startswith("swallowed"):
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.sleep(0)
+                    if "and" in how:
+                        await asyncio.sleep(0)
+            else:
+                assert not task.cancelling()
+                await asyncio.sleep(0)
+            return x
+
+        async def generator(x: int) -> AsyncIterator[int]:
+            yield await op(x)
+
+        ops: dict[str, Any] = {"function": op, "generator": generator, "partial": functools.partial(op), "ordered": op}
+        # The engine learns only from its result what it is.
+        ops["lambda"] = lambda x: op(abs(x))
+        order: Any = "input" if kind == "ordered" else "completion"
+        lost = [] if how.startswith("swallowed") else [2]
+        with (
+            source(range(6))
+            .pipe(ops[kind], output_order=order)
+            .add_sink(3)
+            .build(num_threads=1)
+            .auto_stop() as pipeline
+        ):
+            results = list(pipeline.get_iterator(timeout=20))
+            failed = pipeline.failures()
+        # A generator's result was passed on before the cancellation could take effect.
+        kept = kind == "generator" and how == "pending"
+        assert results == [x for x in range(6) if x not in lost or kept]
+        assert len(failed) == len(lost)
 
     def test_callable_objects(self) -> None:
         class Op:

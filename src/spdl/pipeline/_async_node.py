@@ -6,6 +6,7 @@ from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from ._cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
 from ._function_node import DEFERRED, Attempt, FunctionNode
 from ._lineage import Group
 from ._op import makes_coroutine
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ._overtime import Watch
     from ._policy import FailurePolicy
 
-__all__ = ["AsyncNode", "not_cancelled", "run_deferred"]
+__all__ = ["AsyncNode", "run_deferred"]
 
 
 class AsyncNode(FunctionNode):
@@ -86,7 +87,7 @@ class AsyncNode(FunctionNode):
         return True
 
     # The usual case is written out here: a call and a record of the attempt would cost a tenth of its throughput.
-    async def serve(self) -> None:  # noqa: C901, PLR0915 - see above.
+    async def serve(self) -> None:  # noqa: C901, PLR0912, PLR0915 - see above.
         """The body of a server."""
         engine = self.engine
         lock = engine.lock
@@ -94,6 +95,7 @@ class AsyncNode(FunctionNode):
         # What is left of an item that is done: it is dropped without the lock.
         hand: list[Any] = []
         item = None
+        task = current_task()
         lock.acquire()
         while not engine.stopping and self.has_turn():
             if self.at_mark() and not self.due:
@@ -111,10 +113,14 @@ class AsyncNode(FunctionNode):
                 begin = perf_counter()
                 try:
                     hand.append(await self.op(item))
+                    if task.cancelling():
+                        await raise_cancellation(task)
                     item = None
                 except BaseException as error:
                     if engine.is_over():
                         raise
+                    if task.cancelling():
+                        await end_cancellation(task)
                     lock.acquire()
                     self.did_not_succeed(perf_counter() - begin)
                     attempt = Attempt(root, item, None, 1)
@@ -152,18 +158,23 @@ class AsyncNode(FunctionNode):
     async def _serve_one(self, hand: list[Any]) -> None:
         """Run the op on the item in hand, and leave what is to be dropped. Called without the lock, returns with it."""
         engine = self.engine
+        task = current_task()
         begin = perf_counter()
         try:
             deferred = self.op(hand[0].item)
             if type(deferred) is CoroutineType and self.overtime is None:
                 hand.append(await deferred)
+                if task.cancelling():
+                    await raise_cancellation(task)
             else:
                 await run_deferred(self, hand.pop(), deferred)
                 engine.lock.acquire()
                 return
         except BaseException as error:
-            if engine.stopping or engine.done:
+            if engine.is_over():
                 raise
+            if task.cancelling():
+                await end_cancellation(task)
             engine.lock.acquire()
             self.did_not_succeed(perf_counter() - begin)
             self.fail(hand[0], not_cancelled(error))
@@ -186,6 +197,7 @@ async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the or
         # generator's to keep or to let go; what failed is shown by the generator's name.
         attempt = Attempt(Group([attempt.root], 1), deferred, attempt.ticket, node.policy.retries + 1)
     watch = _begin(node, attempt)
+    task = current_task()
     begin = perf_counter()
     error: BaseException | None = None
     value = None
@@ -194,9 +206,13 @@ async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the or
             await _exhaust(node, attempt, deferred)
         else:
             value = await deferred
+        if task.cancelling():
+            await raise_cancellation(task)
     except BaseException as raised:
-        if engine.stopping or engine.done:
+        if engine.is_over():
             raise
+        if task.cancelling():
+            await end_cancellation(task)
         error = raised
     with engine.lock:
         seconds = perf_counter() - begin
@@ -220,19 +236,6 @@ async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the or
         engine.concluded()
         if engine.rubbish:
             engine.drop_rubbish()
-
-
-def not_cancelled(error: BaseException) -> BaseException:
-    """What an op failed with, if the pipeline goes on."""
-    from asyncio import CancelledError  # noqa: PLC0415 - half of what importing the package would cost.
-
-    # Only the engine cancels tasks from outside. A cancellation from within an op, such as that of a library's scope,
-    # is the item's failure like any other.
-    if not isinstance(error, CancelledError):
-        return error
-    failure = RuntimeError("What the user's code waited for was cancelled from within.")
-    failure.__cause__ = error
-    return failure
 
 
 def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:

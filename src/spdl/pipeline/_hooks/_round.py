@@ -8,6 +8,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl._check import show
+from spdl.pipeline._cancellation import end_cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._task_hook import TaskHook
 
-__all__ = ["Outcome", "cancelled_by", "end_cancellation", "note_once", "run_inside"]
+__all__ = ["Outcome", "cancelled_by", "note_once", "run_inside"]
 
 
 class Outcome(NamedTuple):
@@ -87,18 +88,6 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what t
         if error is not None and error is not seen:
             blamed = hook
     return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
-
-
-async def end_cancellation(task: asyncio.Task[Any], before: int) -> asyncio.CancelledError | None:
-    """End what was begun by calls of the current task's ``cancel``; return the exception if it was not raised yet."""
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError as pending:
-        return pending
-    finally:
-        while task.cancelling() > before:
-            task.uncancel()
-    return None
 
 
 def _refuse(hook: TaskHook, returned: object) -> NoReturn:

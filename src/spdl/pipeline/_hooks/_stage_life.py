@@ -6,10 +6,10 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._async_node import not_cancelled
+from spdl.pipeline._cancellation import end_cancellation, not_cancelled
 from spdl.pipeline._source import Source
 
-from ._round import end_cancellation, note_once
+from ._round import note_once
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._async_node import not_cancelled
+from spdl.pipeline._cancellation import not_cancelled
 from spdl.pipeline._node import Node
 from spdl.pipeline._sentinel import EOF, EPOCH_END, MARK
 from spdl.pipeline._source import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._async_node import not_cancelled
+from spdl.pipeline._cancellation import not_cancelled
 from spdl.pipeline._lineage import Group
 from spdl.pipeline._node import EDGE_CAPACITY
 from spdl.pipeline._sentinel import EOF
