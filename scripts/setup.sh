@@ -60,6 +60,8 @@ readonly libraries=(
   "libswscale >= 6.7:libswscale-dev"
   "libswresample >= 4.7:libswresample-dev"
   "libturbojpeg >= 2.1:libturbojpeg0-dev"
+  "libdeflate >= 1.10:libdeflate-dev"
+  "libzstd >= 1.4:libzstd-dev"
   "libjpeg >= 2.1:libjpeg-dev" # Brings libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
 )
 
@@ -103,7 +105,8 @@ install_system() {
       "this machine has no apt-get, the only package manager this script knows. Install these with yours and run make again:" \
       "  a C++20 compiler, nasm, pkg-config, Python's headers and its venv module" \
       "  FFmpeg 5.1 to 8 with headers (libavformat, libavcodec, libavfilter, libavutil, libswscale, libswresample)" \
-      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg and libjpeg)"
+      "  libjpeg-turbo 2.1 or newer with headers (libturbojpeg and libjpeg)" \
+      "  libdeflate 1.10 and libzstd 1.4 or newer with headers"
   fi
   if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
     fail "missing: $*" "installing them takes root and there is no sudo here; run this as root, then make again:" \

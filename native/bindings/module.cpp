@@ -7,10 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "bindings/arrays.h"
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
+#include "bindings/compress.h"
 #include "bindings/ffmpeg.h"
 #include "bindings/images.h"
+#include "bindings/npz.h"
+#include "core/format_error.h"
 #include "core/interrupt.h"
 #include "ffmpeg/last_words.h"
 #include "image/entropy_choice.h"
@@ -39,6 +43,18 @@ void translate_out_of_memory(const std::exception_ptr& error, void* /*unused*/) 
     }
 }
 
+void translate_format_error(const std::exception_ptr& error, void* /*unused*/) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const FormatError& reason) {
+        const nb::object type = nb::module_::import_("spdl.io._format_error").attr("FormatError");
+        // Names out of archives need not be UTF-8.
+        const std::string_view text = reason.what();
+        const nb::object message = nb::steal(PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "backslashreplace"));
+        PyErr_SetObject(type.ptr(), message.ptr());
+    }
+}
+
 // As Python's own files do (PEP 475), so that Ctrl-C ends the wait for a pipe.
 void run_signal_handlers() {
     const nb::gil_scoped_acquire held;
@@ -53,10 +69,14 @@ NB_MODULE(_native, module) {
     // A tensor that lives until the interpreter ends keeps its buffer; that is no leak to warn users of.
     nb::set_leak_warnings(false);
     nb::register_exception_translator(translate_out_of_memory);
+    nb::register_exception_translator(translate_format_error);
     install_log_callback();
     on_interrupt = run_signal_handlers;
+    bind_arrays(module);
     bind_buffer(module);
+    bind_compress(module);
     bind_images(module);
+    bind_npz(module);
     bind_batch(module);
     bind_ffmpeg(module);
     module.def("kernel_names", &kernel_names);

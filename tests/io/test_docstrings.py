@@ -2,13 +2,23 @@
 
 import doctest
 import importlib
+import io
 import pkgutil
+import wave
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spdl.io
 from tests.io.images import make_jpeg
+
+SOUND = io.BytesIO()
+with wave.open(SOUND, "wb") as sound:
+    sound.setnchannels(1)
+    sound.setsampwidth(2)
+    sound.setframerate(8000)
+    sound.writeframes(bytes(16_000))
 
 MODULES = sorted(f"spdl.io.{module.name}" for module in pkgutil.iter_modules(spdl.io.__path__))
 
@@ -20,7 +30,7 @@ def test_the_examples_run(name: str, tmp_path: Path) -> None:
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(make_jpeg(500, 375))
     module = importlib.import_module(name)
-    names = vars(spdl.io) | vars(module) | {"photo": photo}
+    names = vars(spdl.io) | vars(module) | {"photo": photo, "sound": SOUND.getvalue(), "io": io, "np": np}
     results = doctest.testmod(module, extraglobs=names, raise_on_error=False)
     assert results.failed == 0
 

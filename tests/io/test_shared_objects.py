@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import wave
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,11 @@ from spdl.io import (
     demux_image,
     load_image,
     load_image_batch,
+    load_npz,
+    load_npz_batch,
+    load_wav,
+    parse_wav,
+    save_npz,
     to_numpy,
 )
 from spdl.io._lazy import native
@@ -246,6 +252,41 @@ def test_the_first_use_in_many_threads() -> None:
         assert (result.stdout, result.stderr) == (f"{{(20, 30, 3)}} {THREADS}\n", "")
 
 
+def test_archives_of_arrays() -> None:
+    arrays = {"plain": np.arange(500), "swapped": np.arange(9, dtype=">i2"), "fields": np.zeros(3, [("a", "<f4")])}
+    file = io.BytesIO()
+    save_npz(file, arrays, compression="deflate")
+    data = file.getvalue()
+    shared = load_npz(data)
+    returned = hammer(
+        lambda: shared["plain"].sum(),
+        lambda: [shared[key].dtype for key in arrays],
+        lambda: {key: array.tobytes() for key, array in shared.load_many().items()},
+        lambda: load_npz_batch([data, data], num_threads=2)["plain"].sum(),
+        lambda: load_npz(data).files,
+    )
+    assert_agree(returned)
+    assert [values[0] for values in returned] == [
+        arrays["plain"].sum(),
+        [array.dtype for array in arrays.values()],
+        {key: array.tobytes() for key, array in arrays.items()},
+        2 * arrays["plain"].sum(),
+        list(arrays),
+    ]
+
+
+def test_the_headers_of_sound() -> None:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(2)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(400))
+    data = file.getvalue()
+    header = parse_wav(data)
+    assert_agree(hammer(lambda: (header.sample_rate, header.data_size), lambda: load_wav(data).shape))
+
+
 @pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="this Python always has the GIL")
 def test_the_import_leaves_the_gil_off() -> None:
     program = (
@@ -268,7 +309,9 @@ def test_every_native_class_is_hammered_here() -> None:
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",
+        "NpzArchive",
         "Resize",
+        "WAVHeader",
     }
 
 

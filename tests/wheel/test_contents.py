@@ -26,10 +26,12 @@ BUNDLED = {"libavcodec", "libavfilter", "libavformat", "libavutil", "libswresamp
 NOTICES = {
     "dav1d/COPYING": "VideoLAN and dav1d authors",
     "ffmpeg/COPYING.LGPLv2.1": "GNU LESSER GENERAL PUBLIC LICENSE",
+    "libdeflate/COPYING": "Eric Biggers",
     "libjpeg-turbo/LICENSE.md": "The Modified (3-clause) BSD License",
     "libjpeg-turbo/README.ijg": "Thomas G. Lane",
     "libvpx/LICENSE": "The WebM Project authors",
     "libvpx/PATENTS": "Additional IP Rights Grant (Patents)",
+    "libzstd/LICENSE": "Meta Platforms",
     "nanobind/LICENSE": "Wenzel Jakob",
     "nanobind/robin_map.txt": "Thibaut Goetghebuer-Planchon",
     "opus/COPYING": "Xiph.Org",

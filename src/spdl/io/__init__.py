@@ -14,11 +14,17 @@ from spdl.io._decode import decode_packets
 from spdl.io._demux import demux_image
 from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import get_filter_desc, get_video_filter_desc
+from spdl.io._format_error import FormatError
 from spdl.io._image import load_image
+from spdl.io._npy import load_npy, save_npy
+from spdl.io._npz import NpzFile, load_npz
+from spdl.io._npz_batch import load_npz_batch
+from spdl.io._npz_save import save_npz
 from spdl.io._storage import cpu_storage
+from spdl.io._wav import load_wav, parse_wav
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, CPUStorage, ImageCodec, ImageFrames, ImagePackets
+    from spdl.io._native import CPUBuffer, CPUStorage, ImageCodec, ImageFrames, ImagePackets, WAVHeader
 
 __all__ = [
     "ArrayInterface",
@@ -26,10 +32,13 @@ __all__ = [
     "CPUStorage",
     "DecodeConfig",
     "DemuxConfig",
+    "FormatError",
     "ImageCodec",
     "ImageFrames",
     "ImagePackets",
     "LoadFailure",
+    "NpzFile",
+    "WAVHeader",
     "convert_frames",
     "cpu_storage",
     "decode_config",
@@ -40,11 +49,18 @@ __all__ = [
     "get_video_filter_desc",
     "load_image",
     "load_image_batch",
+    "load_npy",
+    "load_npz",
+    "load_npz_batch",
+    "load_wav",
+    "parse_wav",
+    "save_npy",
+    "save_npz",
     "to_numpy",
     "to_torch",
 ]
 
-_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "ImageCodec", "ImageFrames", "ImagePackets")
+_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "ImageCodec", "ImageFrames", "ImagePackets", "WAVHeader")
 
 
 def __getattr__(name: str) -> object:

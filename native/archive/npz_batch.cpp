@@ -1,0 +1,208 @@
+#include "archive/npz_batch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "core/format_error.h"
+#include "core/quoted.h"
+
+namespace spdl {
+namespace {
+
+// Room in front of the first row for the header that is inflated along with it. Those of another length than usual cost
+// a copy.
+constexpr std::size_t kLead = 4096;
+
+// Tasks for each thread: the more, the better they share the work, and the more rows begin one.
+constexpr std::size_t kTasksPerThread = 4;
+
+// Runs `step`, and names the archive and the member in what it throws.
+template <typename Step>
+auto in_member(std::size_t index, std::string_view name, const Step& step) {
+    try {
+        return step();
+    } catch (const FormatError& error) {
+        throw FormatError("srcs[" + std::to_string(index) + "], member " + quoted(name) + ": " + error.what());
+    }
+}
+
+}  // namespace
+
+NpzBatch::NpzBatch(const std::vector<Bytes>& archives, std::size_t max_uncompressed_bytes, bool verify)
+    : verify_(verify) {
+    directories_.reserve(archives.size());
+    for (std::size_t index = 0; index < archives.size(); ++index) {
+        open(index, archives[index], max_uncompressed_bytes);
+    }
+    std::unordered_map<std::string_view, std::size_t> places;
+    for (const ZipMember& member : directories_.front().members()) {
+        // Of members with one name the last counts.
+        const auto [place, is_new] = places.emplace(member.name, columns_.size());
+        Column& column = is_new ? columns_.emplace_back() : columns_[place->second];
+        column.name = member.name;
+        column.utf8 = member.utf8;
+        column.members.assign(archives.size(), nullptr);
+        column.members.front() = &member;
+    }
+    for (std::size_t index = 1; index < archives.size(); ++index) {
+        for (const ZipMember& member : directories_[index].members()) {
+            const auto place = places.find(member.name);
+            if (place == places.end()) {
+                throw FormatError("srcs[" + std::to_string(index) + "] has a member " + quoted(member.name) +
+                                  ", which srcs[0] lacks: a batch needs the same members in all");
+            }
+            columns_[place->second].members[index] = &member;
+        }
+        match(index);
+    }
+    for (Column& column : columns_) {
+        in_member(0, column.name, [&] { read_first(column); });
+    }
+}
+
+void NpzBatch::open(std::size_t index, Bytes archive, std::size_t max_uncompressed_bytes) {
+    try {
+        check_budget(directories_.emplace_back(archive), max_uncompressed_bytes);
+    } catch (const FormatError& error) {
+        throw FormatError("srcs[" + std::to_string(index) + "]: " + error.what());
+    }
+}
+
+void NpzBatch::match(std::size_t index) {
+    for (const Column& column : columns_) {
+        if (column.members[index] == nullptr) {
+            throw FormatError("srcs[" + std::to_string(index) + "] lacks the member " + quoted(column.name) +
+                              " that srcs[0] has: a batch needs the same members in all");
+        }
+    }
+}
+
+void NpzBatch::read_first(Column& column) {
+    const ZipMember& member = *column.members.front();
+    Bytes bytes;
+    if (is_stored(member)) {
+        bytes = stored_bytes(directories_.front(), member, verify_);
+    } else {
+        check_claim(member);
+        column.first = AlignedBuffer(member.size);
+        inflate_member(directories_.front(), member, {column.first.data(), member.size});
+        bytes = {column.first.data(), member.size};
+    }
+    column.header = parse_npy_header(bytes);
+    column.row_bytes = bytes.size() - column.header.offset;
+}
+
+void NpzBatch::load(std::size_t threads) {
+    std::vector<Task> tasks;
+    for (Column& column : columns_) {
+        const std::size_t rows = column.members.size();
+        std::size_t bytes = 0;
+        if (__builtin_mul_overflow(column.row_bytes, rows, &bytes) || bytes > SIZE_MAX - kLead) {
+            throw std::bad_alloc();
+        }
+        column.lead = kLead;
+        column.memory = AlignedBuffer(bytes + kLead);
+        const std::size_t parts = threads == 1 ? 1 : threads * kTasksPerThread;
+        const std::size_t step = (rows + parts - 1) / parts;
+        for (std::size_t begin = 0; begin < rows; begin += step) {
+            tasks.push_back({&column, begin, std::min(rows, begin + step)});
+        }
+    }
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto work = [&] {
+        for (std::size_t index = next++; index < tasks.size(); index = next++) {
+            try {
+                fill(tasks[index]);
+            } catch (...) {
+                const std::scoped_lock lock(mutex);
+                failure = failure ? failure : std::current_exception();
+                next = tasks.size();
+            }
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        try {
+            for (std::size_t index = 1; index < std::min(threads, tasks.size()); ++index) {
+                others.emplace_back(work);
+            }
+        } catch (const std::system_error&) {
+            // No more threads to be had: those that there are do the work.
+        }
+        work();
+    }
+    if (failure) {
+        std::rethrow_exception(failure);
+    }
+}
+
+void NpzBatch::fill(const Task& task) {
+    const Column& column = *task.column;
+    // From the last row to the first: a member is inflated with its header, which then lies in the row before, and that
+    // one is filled later. What lies before the first row of the task is another's.
+    for (std::size_t index = task.end; index-- > task.begin;) {
+        in_member(index, column.name, [&] {
+            const std::size_t mine = (index - task.begin) * column.row_bytes + (task.begin == 0 ? column.lead : 0);
+            const ZipMember& member = *column.members[index];
+            const bool fits = member.size >= column.row_bytes && member.size - column.row_bytes <= mine;
+            fill_row(column, index, fits);
+        });
+    }
+}
+
+void NpzBatch::fill_row(const Column& column, std::size_t index, bool room_before) {
+    const ZipMember& member = *column.members[index];
+    std::uint8_t* const row = column.row(index);
+    const auto copy = [&](Bytes bytes) {
+        check_header(column, bytes);
+        if (column.row_bytes > 0) {
+            std::memcpy(row, bytes.data() + (bytes.size() - column.row_bytes), column.row_bytes);
+        }
+    };
+    if (index == 0 && column.first.data() != nullptr) {
+        copy({column.first.data(), member.size});
+    } else if (is_stored(member)) {
+        copy(stored_bytes(directories_[index], member, verify_));
+    } else if (room_before) {
+        std::uint8_t* const start = row - (member.size - column.row_bytes);
+        inflate_member(directories_[index], member, {start, member.size});
+        check_header(column, {start, member.size});
+    } else {
+        check_claim(member);
+        const AlignedBuffer whole(member.size);
+        inflate_member(directories_[index], member, {whole.data(), member.size});
+        copy({whole.data(), member.size});
+    }
+}
+
+void NpzBatch::check_header(const Column& column, Bytes bytes) {
+    const NpyHeader header = parse_npy_header(bytes);
+    const NpyHeader& first = column.header;
+    if (header.descr != first.descr || header.fortran_order != first.fortran_order ||
+        !std::ranges::equal(header.shape(), first.shape())) {
+        const auto shown = [](const NpyHeader& it) {
+            std::string text = quoted(it.descr) + " (";
+            for (const std::size_t side : it.shape()) {
+                text += std::to_string(side) + ",";
+            }
+            return text + (it.fortran_order ? ") in Fortran order" : ")");
+        };
+        throw FormatError("it is an array of " + shown(header) + ", but that of srcs[0] is of " + shown(first) +
+                          ": the arrays of a batch need one type, shape and order");
+    }
+    if (bytes.size() - header.offset != column.row_bytes) {
+        throw FormatError("its npy header is followed by " + std::to_string(bytes.size() - header.offset) +
+                          " bytes of elements, in srcs[0] by " + std::to_string(column.row_bytes));
+    }
+}
+
+}  // namespace spdl

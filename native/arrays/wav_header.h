@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/file_reader.h"
+
+namespace spdl {
+
+// The `fmt` and `data` chunks of a RIFF or RF64 WAVE file.
+struct WavHeader {
+    // 1 is integers, 3 floating point; of extensible files the format in their extension.
+    std::uint16_t audio_format = 0;
+    std::uint16_t num_channels = 0;
+    std::uint32_t sample_rate = 0;
+    std::uint32_t byte_rate = 0;
+    std::uint16_t block_align = 0;
+    std::uint16_t bits_per_sample = 0;
+    std::uint64_t data_size = 0;
+    // Where the samples begin.
+    std::size_t offset = 0;
+};
+
+// Reads up to where the samples begin, which need not be there. Throws FormatError.
+WavHeader parse_wav_header(Bytes data);
+
+// What the samples are and where they lie, with all that `load_wav` relies on checked.
+struct WavSamples {
+    // NumPy's letter for the kind of number.
+    char kind;
+    std::size_t bytes;
+    std::size_t channels;
+    std::size_t frames;
+    std::uint32_t sample_rate;
+    std::size_t offset;
+};
+
+// Throws FormatError, also where samples are missing or of a kind that has no array type.
+WavSamples find_wav_samples(Bytes data);
+
+}  // namespace spdl

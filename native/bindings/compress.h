@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace spdl {
+
+// Compression and checksums of the members of archives that are written.
+void bind_compress(nanobind::module_& module);
+
+}  // namespace spdl

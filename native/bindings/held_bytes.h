@@ -1,0 +1,24 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+#include "core/file_reader.h"
+
+namespace spdl {
+
+// The bytes of a Python object, in place, for as long as `owner` lives: an array that shows them keeps it.
+struct HeldBytes {
+    nanobind::object owner;
+    std::uint8_t* data = nullptr;
+    std::size_t size = 0;
+    bool writable = false;
+
+    [[nodiscard]] Bytes get() const { return {data, size}; }
+};
+
+// Takes what has the buffer protocol and holds contiguous bytes; raises TypeError or BufferError for anything else.
+HeldBytes hold_bytes(nanobind::handle object);
+
+}  // namespace spdl

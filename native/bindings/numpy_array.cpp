@@ -1,0 +1,230 @@
+#include "bindings/numpy_array.h"
+
+// Of NumPy's headers, which serve NumPy 1.26 and later at run time.
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_23_API_VERSION
+#include <numpy/arrayobject.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "core/format_error.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+static_assert(sizeof(npy_intp) == sizeof(std::size_t));
+
+// Types that were made from their descriptions, since a data set has few. No more, should a data set have many.
+constexpr std::size_t kKeptTypes = 256;
+
+// Loads NumPy when the first array is made: images need none.
+void require_numpy() {
+    static std::atomic<bool> ready = false;
+    static nb::ft_mutex mutex;
+    if (!ready.load(std::memory_order_acquire)) {
+        const nb::ft_lock_guard lock(mutex);
+        if (_import_array() < 0) {
+            throw nb::python_error();
+        }
+        ready.store(true, std::memory_order_release);
+    }
+}
+
+int type_number(char kind, std::size_t size) {
+    switch (kind) {
+        case 'b':
+            return size == 1 ? NPY_BOOL : -1;
+        case 'u':
+            return size == 1   ? NPY_UINT8
+                   : size == 2 ? NPY_UINT16
+                   : size == 4 ? NPY_UINT32
+                   : size == 8 ? NPY_UINT64
+                               : -1;
+        case 'i':
+            return size == 1 ? NPY_INT8 : size == 2 ? NPY_INT16 : size == 4 ? NPY_INT32 : size == 8 ? NPY_INT64 : -1;
+        case 'f':
+            return size == 2 ? NPY_FLOAT16 : size == 4 ? NPY_FLOAT32 : size == 8 ? NPY_FLOAT64 : -1;
+        case 'c':
+            return size == 8 ? NPY_COMPLEX64 : size == 16 ? NPY_COMPLEX128 : -1;
+        default:
+            return -1;
+    }
+}
+
+// For the usual descriptions, numbers in this machine's order; -1 for all others.
+int type_number(std::string_view descr) {
+    if (descr.size() < 3 || descr.size() > 4) {
+        return -1;
+    }
+    const bool native =
+        descr[0] == '|' || descr[0] == '=' || descr[0] == (NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN ? '<' : '>');
+    std::size_t size = 0;
+    for (const char digit : descr.substr(2)) {
+        if (digit < '0' || digit > '9') {
+            return -1;
+        }
+        size = 10 * size + static_cast<std::size_t>(digit - '0');
+    }
+    return native || size == 1 ? type_number(descr[1], size) : -1;
+}
+
+nb::object numbered(int number) {
+    return nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number)));
+}
+
+// By NumPy itself. What it, or our check of the text, has against the description becomes a FormatError.
+nb::object made(const NpyHeader& header) {
+    const nb::object module = nb::module_::import_("spdl.io._descr");
+    const std::string_view text = header.descr;
+    nb::object decoded = nb::steal(header.utf8 ? PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace")
+                                               : PyUnicode_DecodeLatin1(text.data(), std::ssize(text), nullptr));
+    if (!decoded.is_valid()) {
+        throw nb::python_error();
+    }
+    try {
+        return module.attr(header.structured ? "structured_dtype" : "plain_dtype")(decoded);
+    } catch (nb::python_error& error) {
+        if (!error.matches(PyExc_ValueError)) {
+            throw;
+        }
+        // As ours, so that whoever knows the member's name can add it.
+        throw FormatError(nb::str(error.value()).c_str());
+    }
+}
+
+class Types {
+  public:
+    nb::object get(const NpyHeader& header) {
+        std::string key(header.descr);
+        key += header.utf8 ? '8' : '1';
+        {
+            const std::scoped_lock lock(mutex_);
+            if (const auto found = types_.find(key); found != types_.end()) {
+                return found->second;
+            }
+        }
+        // Not under the lock: this runs Python.
+        nb::object type = made(header);
+        std::unordered_map<std::string, nb::object> dropped;
+        const std::scoped_lock lock(mutex_);
+        if (types_.size() >= kKeptTypes) {
+            dropped.swap(types_);
+        }
+        types_.emplace(std::move(key), type);
+        return type;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<std::string, nb::object> types_;
+};
+
+// Never destroyed: when the process ends, there is no interpreter any more to drop objects in.
+Types& types() {
+    static Types* const instance = new Types;
+    return *instance;
+}
+
+PyArray_Descr* as_descr(nb::handle dtype) {
+    return reinterpret_cast<PyArray_Descr*>(dtype.ptr());
+}
+
+nb::object show(std::span<const std::size_t> shape, const npy_intp* strides, nb::handle dtype, const Shown& memory,
+                bool fortran_order) {
+    std::array<npy_intp, NpyHeader::kMaxDims + 1> sides;
+    for (std::size_t index = 0; index < shape.size(); ++index) {
+        sides[index] = static_cast<npy_intp>(shape[index]);
+    }
+    // NumPy would give strings and raw data of no length one of 1, and read what is not there: it is to make its own.
+    const bool nothing = PyDataType_ELSIZE(as_descr(dtype)) == 0;
+    const int flags = (memory.writable ? NPY_ARRAY_WRITEABLE : 0) | (fortran_order ? NPY_ARRAY_F_CONTIGUOUS : 0);
+    dtype.inc_ref();
+    nb::object array =
+        nb::steal(PyArray_NewFromDescr(&PyArray_Type, as_descr(dtype), static_cast<int>(shape.size()), sides.data(),
+                                       nothing ? nullptr : strides, nothing ? nullptr : memory.data, flags, nullptr));
+    if (!array.is_valid()) {
+        nb::python_error error;
+        if (!error.matches(PyExc_ValueError)) {
+            throw error;
+        }
+        throw FormatError("the npy header gives an array that numpy refuses: " +
+                          std::string(nb::str(error.value()).c_str()));
+    }
+    if (!nothing) {
+        memory.owner.inc_ref();
+        if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), memory.owner.ptr()) < 0) {
+            throw nb::python_error();
+        }
+    }
+    return array;
+}
+
+}  // namespace
+
+nb::object numpy_dtype(const NpyHeader& header) {
+    require_numpy();
+    if (const int number = header.structured ? -1 : type_number(header.descr); number >= 0) {
+        return numbered(number);
+    }
+    return types().get(header);
+}
+
+nb::object numpy_dtype(char kind, std::size_t size) {
+    require_numpy();
+    return numbered(type_number(kind, size));
+}
+
+std::size_t dtype_bytes(nb::handle dtype) {
+    return static_cast<std::size_t>(PyDataType_ELSIZE(as_descr(dtype)));
+}
+
+std::size_t payload_bytes(const NpyHeader& header, nb::handle dtype) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(header.elements, dtype_bytes(dtype), &bytes) ||
+        bytes > static_cast<std::size_t>(PTRDIFF_MAX)) {
+        throw FormatError("the npy header gives " + std::to_string(header.elements) + " elements of " +
+                          std::to_string(dtype_bytes(dtype)) + " bytes, more than any memory could hold");
+    }
+    return bytes;
+}
+
+nb::object show_array(const NpyHeader& header, nb::handle dtype, const Shown& memory) {
+    return show(header.shape(), nullptr, dtype, memory, header.fortran_order);
+}
+
+nb::object show_array(std::span<const std::size_t> shape, nb::handle dtype, const Shown& memory) {
+    return show(shape, nullptr, dtype, memory, false);
+}
+
+nb::object show_stack(const NpyHeader& header, std::size_t count, nb::handle dtype, const Shown& memory) {
+    std::array<std::size_t, NpyHeader::kMaxDims + 1> shape;
+    std::array<npy_intp, NpyHeader::kMaxDims + 1> strides;
+    shape[0] = count;
+    std::size_t step = dtype_bytes(dtype);
+    for (std::size_t index = 0; index < header.dims; ++index) {
+        const std::size_t side = header.fortran_order ? index : header.dims - 1 - index;
+        shape[side + 1] = header.sides[side];
+        strides[side + 1] = static_cast<npy_intp>(step);
+        step *= header.sides[side];
+    }
+    strides[0] = static_cast<npy_intp>(step);
+    return show({shape.data(), header.dims + 1}, strides.data(), dtype, memory, false);
+}
+
+nb::object copied(nb::handle array) {
+    nb::object copy = nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(array.ptr()), NPY_KEEPORDER));
+    if (!copy.is_valid()) {
+        throw nb::python_error();
+    }
+    return copy;
+}
+
+}  // namespace spdl

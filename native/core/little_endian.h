@@ -1,0 +1,27 @@
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace spdl {
+
+// A number as most file formats store it, at whatever address.
+template <std::unsigned_integral T>
+T load_le(const std::uint8_t* bytes) {
+    if constexpr (std::endian::native == std::endian::little) {
+        T value;
+        std::memcpy(&value, bytes, sizeof(T));
+        return value;
+    } else {
+        T value = 0;
+        for (std::size_t index = sizeof(T); index-- > 0;) {
+            value = static_cast<T>(value << 8 | bytes[index]);
+        }
+        return value;
+    }
+}
+
+}  // namespace spdl

@@ -1,0 +1,11 @@
+"""The error for bytes that are not what they are taken for."""
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+
+class FormatError(ValueError, RuntimeError):
+    """Raised by whatever reads arrays and archives, where the bytes are damaged, lie, or hold what is refused.
+
+    The message names the file or the member, the place, what was found there, and what is accepted. It is a
+    `ValueError`, and a `RuntimeError` too, since that is what the released reference raises for some of these.
+    """
