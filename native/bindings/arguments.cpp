@@ -1,37 +1,118 @@
 #include "bindings/arguments.h"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
-#include "image/batch.h"
+#include "image/random_crop.h"
+#include "image/request.h"
 
 namespace nb = nanobind;
 
 namespace spdl {
 namespace {
 
-void make_resize(Resize* self, int width, int height, std::string_view mode, std::string_view interpolation) {
-    const auto fit = parse_fit(mode);
-    const auto filter = parse_interpolation(interpolation);
-    if (!fit || !filter) {
-        throw nb::value_error("unknown mode or interpolation");
+template <typename Value>
+Value checked(std::optional<Value> value, std::string_view what, std::string_view got) {
+    if (!value) {
+        throw nb::value_error(("there is no " + std::string(what) + " \"" + std::string(got) + "\"").c_str());
     }
-    new (self) Resize{{width, height}, *fit, *filter};
+    return *value;
+}
+
+std::optional<ElementType> parse_element(std::string_view name) {
+    for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
+                                      {"float16", ElementType::kFloat16},
+                                      {"float32", ElementType::kFloat32}}) {
+        if (name == known) {
+            return type;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Backend> parse_backend(std::string_view name) {
+    for (const Backend backend : {Backend::kAny, Backend::kTurbo, Backend::kFfmpeg}) {
+        if (name == backend_name(backend)) {
+            return backend;
+        }
+    }
+    return std::nullopt;
+}
+
+void make_request(Request* self, std::pair<int, int> target, std::string_view mode, std::pair<int, int> center,
+                  std::string_view interpolation, std::string_view pixel_format, std::string_view layout,
+                  std::string_view dtype, const PerChannel& scale, const PerChannel& offset, bool flip, bool exact,
+                  bool upright) {
+    const auto channels = checked(parse_channels(pixel_format), "pixel format of our own", pixel_format);
+    const ElementType type = checked(parse_element(dtype), "dtype", dtype);
+    const Layout order = layout == "NCHW" ? Layout::kNchw : Layout::kNhwc;
+    new (self) Request{{target.first, target.second},
+                       checked(parse_fit(mode), "mode", mode),
+                       {center.first, center.second},
+                       checked(parse_interpolation(interpolation), "interpolation", interpolation),
+                       flip,
+                       exact,
+                       upright,
+                       ArrayFormat(channels, order, type, scale, offset)};
+}
+
+void bind_request(nb::module_& module) {
+    nb::class_<Request>(module, "Request")
+        .def("__init__", &make_request, nb::kw_only(), nb::arg("target"), nb::arg("mode"), nb::arg("center"),
+             nb::arg("interpolation"), nb::arg("pix_fmt"), nb::arg("layout"), nb::arg("dtype"), nb::arg("scale"),
+             nb::arg("offset"), nb::arg("flip"), nb::arg("exact"), nb::arg("upright"));
+}
+
+// Boxes are (left, top, right, bottom).
+using BoxSides = std::tuple<int, int, int, int>;
+
+void bind_random_crop(nb::module_& module) {
+    nb::class_<RandomCrop>(module, "RandomCrop")
+        .def(
+            "__init__",
+            [](RandomCrop* self, std::uint64_t seed, std::uint64_t epoch, std::pair<double, double> scale,
+               std::pair<double, double> ratio, std::vector<std::uint64_t> indices) {
+                new (self) RandomCrop{{seed, epoch}, scale, ratio, std::move(indices)};
+            },
+            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("scale"), nb::arg("ratio"), nb::arg("indices"))
+        .def(
+            "draw",
+            [](const RandomCrop& self, std::uint64_t index, int width, int height) {
+                const Box box = self.draw(index, {width, height});
+                return BoxSides{box.left, box.top, box.right, box.bottom};
+            },
+            nb::arg("index"), nb::arg("width"), nb::arg("height"));
+    module.def(
+        "draw_flips",
+        [](std::uint64_t seed, std::uint64_t epoch, const std::vector<std::uint64_t>& indices, double probability) {
+            std::vector<bool> flips;
+            for (const std::uint64_t index : indices) {
+                flips.push_back(draw_flip({seed, epoch}, index, probability));
+            }
+            return flips;
+        },
+        nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("probability"));
 }
 
 }  // namespace
 
 void bind_options(nb::module_& module) {
-    nb::class_<Resize>(module, "Resize")
-        .def("__init__", &make_resize, nb::arg("width"), nb::arg("height"), nb::arg("mode"), nb::arg("interpolation"));
+    bind_request(module);
+    bind_random_crop(module);
     nb::class_<DemuxOptions>(module, "DemuxOptions")
         .def(
             "__init__",
@@ -42,10 +123,13 @@ void bind_options(nb::module_& module) {
     nb::class_<DecodeOptions>(module, "DecodeOptions")
         .def(
             "__init__",
-            [](DecodeOptions* self, std::string decoder, OptionList options) {
-                new (self) DecodeOptions{std::move(decoder), std::move(options)};
+            [](DecodeOptions* self, std::string decoder, OptionList options, std::int64_t max_pixels,
+               std::string_view backend, bool keep_truncated) {
+                new (self) DecodeOptions{std::move(decoder), std::move(options), max_pixels,
+                                         checked(parse_backend(backend), "backend", backend), keep_truncated};
             },
-            nb::arg("decoder"), nb::arg("decoder_options"));
+            nb::arg("decoder"), nb::arg("decoder_options"), nb::arg("max_pixels"), nb::arg("backend"),
+            nb::arg("keep_truncated"));
 }
 
 }  // namespace spdl

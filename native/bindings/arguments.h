@@ -4,7 +4,8 @@
 
 namespace spdl {
 
-// The classes in which Python hands over what it has validated: DemuxOptions, DecodeOptions and Resize.
+// The classes in which Python hands over what it has validated: Request, RandomCrop, DemuxOptions and
+// DecodeOptions.
 void bind_options(nanobind::module_& module);
 
 }  // namespace spdl

@@ -3,11 +3,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <deque>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,15 +42,29 @@ struct Sources {
 };
 
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
+using BoxSides = std::tuple<int, int, int, int>;
 
-std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const Resize& resize,
-                                                   CpuStorage* storage) {
+Views make_views(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips) {
+    Views views{{}, random, std::move(flips)};
+    for (const auto& [left, top, right, bottom] : boxes) {
+        views.boxes.push_back({left, top, right, bottom});
+    }
+    return views;
+}
+
+std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const Request& request,
+                                                   const std::vector<BoxSides>& boxes, const RandomCrop* random,
+                                                   std::vector<bool> flips, const DemuxOptions& demux,
+                                                   const DecodeOptions& decode, int num_threads, bool keep_failed,
+                                                   const nb::object& storage) {
     const Sources sources(objects);
+    const Views views = make_views(boxes, random, std::move(flips));
+    const Reading reading{demux, decode, num_threads, keep_failed};
     const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
     {
         const ReleasedGil released;
-        batch = load_batch(sources.sources, resize, memory ? &*memory : nullptr);
+        batch = load_batch(sources.sources, request, views, reading, memory ? &*memory : nullptr);
     }
     Failures failures;
     for (Failure& failure : batch.failures) {
@@ -57,6 +73,7 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
     std::optional<CpuBuffer> buffer;
     if (batch.images.data != nullptr) {
         buffer.emplace(std::move(batch.images));
+        buffer->backends = std::move(batch.backends);
     }
     return {std::move(buffer), std::move(failures)};
 }
@@ -64,7 +81,9 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
 }  // namespace
 
 void bind_batch(nb::module_& module) {
-    module.def("load_batch", &load, nb::arg("sources"), nb::arg("resize"), nb::arg("storage").none());
+    module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
+               nb::arg("random").none(), nb::arg("flips"), nb::arg("demux"), nb::arg("decode"), nb::arg("num_threads"),
+               nb::arg("keep_failed"), nb::arg("storage").none());
 }
 
 }  // namespace spdl

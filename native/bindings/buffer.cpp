@@ -21,6 +21,8 @@ namespace {
 
 const char* dtype(const CpuBuffer& self) {
     switch (self.buffer.type) {
+        case ElementType::kFloat16:
+            return "float16";
         case ElementType::kUint16:
             return "uint16";
         case ElementType::kFloat32:
@@ -49,6 +51,9 @@ nb::dict array_interface(const CpuBuffer& self) {
         case ElementType::kUint16:
             type += "u2";
             break;
+        case ElementType::kFloat16:
+            type += "f2";
+            break;
         case ElementType::kFloat32:
             type += "f4";
             break;
@@ -69,6 +74,8 @@ nb::object as_ndarray(nb::handle_t<CpuBuffer> self) {
     nb::dlpack::dtype type = nb::dtype<std::uint8_t>();
     if (buffer.type == ElementType::kUint16) {
         type = nb::dtype<std::uint16_t>();
+    } else if (buffer.type == ElementType::kFloat16) {
+        type = {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
     } else if (buffer.type == ElementType::kFloat32) {
         type = nb::dtype<float>();
     }
@@ -92,13 +99,14 @@ struct ReleaseView {
 ElementType element_type(std::string_view name) {
     for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
                                       {"uint16", ElementType::kUint16},
+                                      {"float16", ElementType::kFloat16},
                                       {"float32", ElementType::kFloat32}}) {
         if (name == known) {
             return type;
         }
     }
     throw nb::value_error(("there is no CPUBuffer of dtype \"" + std::string(name) +
-                           "\"; there are those of \"uint8\", \"uint16\" and \"float32\"")
+                           "\"; there are those of \"uint8\", \"uint16\", \"float16\" and \"float32\"")
                               .c_str());
 }
 
@@ -175,12 +183,21 @@ CpuStorage::~CpuStorage() {
     storage.reset();
 }
 
-std::optional<Memory> take_memory(CpuStorage* storage) {
-    if (storage == nullptr) {
+std::optional<Memory> take_memory(const nb::object& storage) {
+    if (storage.is_none()) {
         return std::nullopt;
     }
-    const ReleasedGil released;
-    return storage->storage->take();
+    if (nb::isinstance<CpuStorage>(storage)) {
+        Storage& held = *nb::cast<CpuStorage&>(storage).storage;
+        const ReleasedGil released;
+        return held.take();
+    }
+    auto view = std::make_unique<Py_buffer>();
+    if (PyObject_GetBuffer(storage.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0) {
+        throw nb::python_error();
+    }
+    const std::shared_ptr<Py_buffer> owner(view.release(), ReleaseView());
+    return Memory{owner, static_cast<std::uint8_t*>(owner->buf), static_cast<std::size_t>(owner->len)};
 }
 
 void make_storage(CpuStorage* self, std::size_t size) {
@@ -220,7 +237,8 @@ void bind_buffer(nb::module_& module) {
         "protocol 5 its content may travel out of band, and is not copied then.")
         .def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
         .def_prop_ro("shape", &shape, "The sides, outermost first.")
-        .def_prop_ro("dtype", &dtype, "The element type by NumPy's name, \"uint8\", \"uint16\" or \"float32\".")
+        .def_prop_ro("dtype", &dtype,
+                     "The element type by NumPy's name, \"uint8\", \"uint16\", \"float16\" or\n\"float32\".")
         .def_prop_ro(
             "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
         .def_prop_ro(
@@ -228,6 +246,17 @@ void bind_buffer(nb::module_& module) {
         .def_prop_ro(
             "failures", [](const CpuBuffer& self) { return self.failures; },
             "What load_image_batch(..., strict=False) left out, as a tuple of LoadFailure.")
+        .def_prop_ro(
+            "backends",
+            [](const CpuBuffer& self) {
+                nb::list names;
+                for (const Backend backend : self.backends) {
+                    names.append(backend_name(backend));
+                }
+                return nb::tuple(names);
+            },
+            "What decoded each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for one that failed and was kept. Empty\n"
+            "for a buffer that was pickled.")
         .def(
             "_set_failures", [](CpuBuffer& self, nb::tuple failures) { self.failures = std::move(failures); },
             nb::arg("failures"))

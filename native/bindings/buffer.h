@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "ffmpeg/decode.h"
 #include "image/buffer.h"
 
 namespace spdl {
@@ -22,6 +24,7 @@ class CpuBuffer {
 
     Buffer buffer;
     nanobind::object failures = nanobind::tuple();
+    std::vector<Backend> backends;  // Who decoded each image; empty where that is not known.
 };
 
 // The Python object over a storage.
@@ -35,8 +38,8 @@ class CpuStorage {
     std::unique_ptr<Storage> storage;
 };
 
-// A block of the storage that nothing else uses; none where there is no storage.
-std::optional<Memory> take_memory(CpuStorage* storage);
+// Of a CPUStorage a block that nothing else uses, of anything else its writable buffer; none of None.
+std::optional<Memory> take_memory(const nanobind::object& storage);
 
 void bind_buffer(nanobind::module_& module);
 

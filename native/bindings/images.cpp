@@ -91,11 +91,11 @@ PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOption
     return wrap_packets(std::move(name), std::move(image), std::move(bytes));
 }
 
-FramesObject decode_resized(PacketsObject& object, const Resize& resize, const DecodeOptions& options) {
+FramesObject decode_resized(PacketsObject& object, const Request& request, const DecodeOptions& options) {
     const PacketsObject consumed(object.take());
     const std::shared_ptr<Packets> packets = consumed.get();
     return wrap_frames(packets->name,
-                       run(packets->name, [&] { return packets->image->decode_resized(resize, options); }));
+                       run(packets->name, [&] { return packets->image->decode_resized(request, options); }));
 }
 
 FramesObject decode_filtered(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
@@ -105,15 +105,19 @@ FramesObject decode_filtered(PacketsObject& object, const std::string& filters, 
                        run(packets->name, [&] { return packets->image->decode_filtered(filters, options); }));
 }
 
-CpuBuffer convert_one(FramesObject& object, CpuStorage* storage) {
+CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
     std::shared_ptr<Frames> frames = object.take();
     const std::optional<Memory> memory = take_memory(storage);
-    return CpuBuffer(
+    const Backend backend = frames->image.backend;
+    CpuBuffer buffer(
         run(frames->name, [&] { return convert_image(std::move(frames->image), memory ? &*memory : nullptr); }));
+    buffer.backends = {backend};
+    return buffer;
 }
 
-CpuBuffer convert_many(const nb::list& objects, CpuStorage* storage) {
+CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
     std::vector<std::shared_ptr<Frames>> frames;
+    std::vector<Backend> backends;
     frames.reserve(objects.size());
     for (const nb::handle object : objects) {
         if (!nb::isinstance<FramesObject>(object)) {
@@ -122,9 +126,10 @@ CpuBuffer convert_many(const nb::list& objects, CpuStorage* storage) {
                                      .c_str());
         }
         frames.push_back(nb::cast<FramesObject&>(object).take());
+        backends.push_back(frames.back()->image.backend);
     }
     const std::optional<Memory> memory = take_memory(storage);
-    return CpuBuffer(run("convert_frames", [&] {
+    CpuBuffer buffer(run("convert_frames", [&] {
         // Freed here, without the GIL, also where they cannot be converted.
         const auto consumed = std::move(frames);
         std::vector<const DecodedImage*> images;
@@ -134,6 +139,8 @@ CpuBuffer convert_many(const nb::list& objects, CpuStorage* storage) {
         }
         return convert_images(images, memory ? &*memory : nullptr);
     }));
+    buffer.backends = std::move(backends);
+    return buffer;
 }
 
 CodecInfo info(const PacketsObject& object) {
@@ -239,13 +246,17 @@ void bind_frames(nb::module_& module) {
                 return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(self.get()->image.frame->format));
             },
             "The number of memory planes that hold the pixels.")
+        .def_prop_ro(
+            "backend", [](const FramesObject& self) { return backend_name(self.get()->image.backend); },
+            "What decoded the image: \"libjpeg-turbo\" or \"ffmpeg\".")
         .def_prop_ro("metadata", &metadata, "What the decoder found beside the pixels.")
         .def_prop_ro("pts", &pts, "The presentation time in seconds.")
         .def(
             "clone",
             [](const FramesObject& self) {
                 const auto frames = self.get();
-                return wrap_frames(frames->name, {reference(*frames->image.frame), frames->image.time_base});
+                return wrap_frames(frames->name,
+                                   {reference(*frames->image.frame), frames->image.time_base, frames->image.backend});
             },
             "Frames of the same image, sharing its pixels, to be consumed on their own.")
         .def("__repr__", &represent_frames);
@@ -260,7 +271,7 @@ void bind_images(nb::module_& module) {
     bind_options(module);
     module.def("demux_file", &demux_file, nb::arg("path"), nb::arg("name"), nb::arg("options"));
     module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"));
-    module.def("decode_resized", &decode_resized, nb::arg("packets"), nb::arg("resize"), nb::arg("options"));
+    module.def("decode_resized", &decode_resized, nb::arg("packets"), nb::arg("request"), nb::arg("options"));
     module.def("decode_filtered", &decode_filtered, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
     module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());
     module.def("convert_many", &convert_many, nb::arg("frames"), nb::arg("storage").none());

@@ -9,6 +9,7 @@ namespace {
 
 // Bits of CPUID leaf 1, register ECX.
 constexpr unsigned kOsXsave = 1U << 27;
+constexpr unsigned kFmaF16c = 1U << 12 | 1U << 29;
 
 // Bits of CPUID leaf 7, registers EBX and ECX.
 constexpr unsigned kAvx2 = 1U << 5;
@@ -20,6 +21,7 @@ constexpr unsigned kYmm = 1U << 1 | 1U << 2;
 constexpr unsigned kZmm = kYmm | 1U << 5 | 1U << 6 | 1U << 7;
 
 struct Features {
+    unsigned leaf1_ecx = 0;
     unsigned leaf7_ebx = 0;
     unsigned leaf7_ecx = 0;
     unsigned saved = 0;
@@ -34,6 +36,7 @@ Features read_features() noexcept {
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kOsXsave) == 0) {
         return features;
     }
+    features.leaf1_ecx = ecx;
     unsigned high = 0;
     __asm__("xgetbv" : "=a"(features.saved), "=d"(high) : "c"(0));
     if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
@@ -51,7 +54,7 @@ bool has(unsigned bits, unsigned wanted) noexcept {
 
 bool has_avx2() noexcept {
     const Features features = read_features();
-    return has(features.saved, kYmm) && has(features.leaf7_ebx, kAvx2);
+    return has(features.saved, kYmm) && has(features.leaf7_ebx, kAvx2) && has(features.leaf1_ecx, kFmaF16c);
 }
 
 bool has_avx512_vnni() noexcept {

@@ -11,8 +11,9 @@ inline constexpr std::size_t kMaxEncodedBytes = 0x7fffffff;
 // The side of the largest JPEG.
 inline constexpr int kMaxSide = 65535;
 
-// The size above which Pillow refuses an image as a decompression bomb (twice its Image.MAX_IMAGE_PIXELS).
-inline constexpr std::int64_t kMaxPixels = 178'956'970;
+// The most pixels of an output, and of an input unless another number is asked for: about the size above which Pillow
+// refuses an image as a decompression bomb (twice its Image.MAX_IMAGE_PIXELS).
+inline constexpr std::int64_t kMaxPixels = 178'000'000;
 
 // What a single large image may leave behind in a thread's buffers for the next one.
 inline constexpr std::size_t kKeptBytes = std::size_t{1} << 24;

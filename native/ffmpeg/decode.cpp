@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <new>
 
-#include "core/limits.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/last_words.h"
@@ -46,7 +45,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     context->pkt_timebase = image.time_base;
     // Images are decoded in parallel by the caller, one thread each.
     context->thread_count = 1;
-    context->max_pixels = kMaxPixels;
+    context->max_pixels = options.max_pixels;
     Options decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());
@@ -63,7 +62,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
         code = avcodec_receive_frame(context.get(), frame.get());
     }
     words.check(code, what.c_str());
-    check_size({frame->width, frame->height}, "cannot decode the image: its size");
+    check_size({frame->width, frame->height}, "cannot decode the image: its size", options.max_pixels);
     return frame;
 }
 

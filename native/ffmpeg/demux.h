@@ -16,6 +16,9 @@ struct DemuxOptions {
     OptionList format_options;
     int buffer_size = 8096;
     std::string bsf;  // Bitstream filters, applied to the packet. Empty: none.
+
+    // Whether a JPEG may be kept as it is, for libjpeg-turbo.
+    [[nodiscard]] bool leave_jpeg() const { return format.empty() && format_options.empty() && bsf.empty(); }
 };
 
 // One encoded image and what its decoder needs to know.

@@ -1,15 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/file_reader.h"
+#include "ffmpeg/decode.h"
+#include "ffmpeg/demux.h"
 #include "image/buffer.h"
 #include "image/geometry.h"
-#include "image/interpolation.h"
+#include "image/random_crop.h"
+#include "image/request.h"
 
 namespace spdl {
 
@@ -19,11 +23,19 @@ struct Source {
     Bytes bytes;
 };
 
-// How images come to one size; a side of 0 is left open, as in place().
-struct Resize {
-    Size target;
-    Fit fit = Fit::kPad;
-    Interpolation interpolation = Interpolation::kBicubic;
+// What is wanted of each image, besides what is wanted of all.
+struct Views {
+    std::vector<Box> boxes;              // One for each image, or none: whole images.
+    const RandomCrop* random = nullptr;  // In their place.
+    std::vector<bool> flips;             // One for each image, or none.
+};
+
+// How the work is done.
+struct Reading {
+    DemuxOptions demux;
+    DecodeOptions decode;
+    int num_threads = 1;
+    bool keep_failed = false;  // Images that fail become zeros instead of being left out.
 };
 
 struct Failure {
@@ -32,13 +44,15 @@ struct Failure {
 };
 
 struct Batch {
-    Buffer images;  // (loaded, height, width, 3); no memory where nothing could be loaded.
+    Buffer images;  // No memory where nothing could be loaded.
     std::vector<Failure> failures;
+    std::vector<Backend> backends;  // What decoded each image of the batch; kAny for one that failed and was kept.
 };
 
-// Reads, decodes and resizes every source into its row of one batch. Those that fail are left out, the order of the
-// others is kept. Where there is a storage, the batch is made in it. Throws ArrayError where there is no room for the
-// batch: before anything is read, where `resize` gives both sides.
-Batch load_batch(std::span<const Source> sources, const Resize& resize, const Memory* memory);
+// Reads, decodes and resizes every source into its row of one batch, in the order of the sources. Where there is a
+// memory, the batch is made in it. Throws ArrayError where there is no room for the batch: before anything is read,
+// where `request` gives both sides.
+Batch load_batch(std::span<const Source> sources, const Request& request, const Views& views, const Reading& reading,
+                 const Memory* memory);
 
 }  // namespace spdl

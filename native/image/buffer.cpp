@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,10 @@ Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, Element
         throw ArrayError("the storage of " + std::to_string(memory.size) + " bytes is too small for the " +
                          std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape) +
                          ": make one of at least " + std::to_string(buffer.bytes()) + " bytes");
+    }
+    if (reinterpret_cast<std::uintptr_t>(memory.data) % element_bytes(type) != 0) {
+        throw ArrayError("the storage starts at an address that is no multiple of the " +
+                         std::to_string(element_bytes(type)) + " bytes of an element: start it a few bytes further on");
     }
     return buffer;
 }

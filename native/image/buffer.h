@@ -10,10 +10,10 @@
 
 namespace spdl {
 
-enum class ElementType { kUint8, kUint16, kFloat32 };
+enum class ElementType { kUint8, kUint16, kFloat16, kFloat32 };
 
 constexpr std::size_t element_bytes(ElementType type) {
-    return type == ElementType::kUint8 ? 1 : type == ElementType::kUint16 ? 2 : 4;
+    return type == ElementType::kUint8 ? 1 : type == ElementType::kFloat32 ? 4 : 2;
 }
 
 // A C-contiguous array and what keeps its memory alive.

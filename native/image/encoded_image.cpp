@@ -1,8 +1,10 @@
 #include "image/encoded_image.h"
 
+#include <limits>
 #include <new>
 #include <utility>
 
+#include "core/media_error.h"
 #include "ffmpeg/filter_graph.h"
 #include "image/image_reader.h"
 #include "image/write_image.h"
@@ -10,25 +12,30 @@
 namespace spdl {
 namespace {
 
+constexpr std::int64_t kAnyPixels = std::numeric_limits<std::int64_t>::max();
 constexpr AVRational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers count in.
 
-bool plain(const DemuxOptions& options) {
-    return options.format.empty() && options.format_options.empty() && options.bsf.empty();
+AVPixelFormat frame_format(Channels channels) {
+    switch (channels) {
+        case Channels::kBgr:
+            return AV_PIX_FMT_BGR24;
+        case Channels::kGray:
+            return AV_PIX_FMT_GRAY8;
+        case Channels::kRgb:
+            break;
+    }
+    return AV_PIX_FMT_RGB24;
 }
 
-bool plain(const DecodeOptions& options) {
-    return options.decoder.empty() && options.decoder_options.empty();
-}
-
-FramePtr make_rgb24(Size size) {
+FramePtr make_picture(Size size, const ArrayFormat& format) {
     FramePtr frame = make_frame();
-    frame->format = AV_PIX_FMT_RGB24;
+    frame->format = frame_format(format.channels());
     frame->width = size.width;
     frame->height = size.height;
     frame->pts = 0;
-    frame->linesize[0] = 3 * size.width;
+    frame->linesize[0] = channel_count(format.channels()) * size.width;
     // Without av_frame_get_buffer's gaps between rows, the frame can become an array as it is.
-    frame->buf[0] = av_buffer_alloc(rgb_bytes(size));
+    frame->buf[0] = av_buffer_alloc(format.image_bytes(size));
     if (frame->buf[0] == nullptr) {
         throw std::bad_alloc();
     }
@@ -37,11 +44,11 @@ FramePtr make_rgb24(Size size) {
     return frame;
 }
 
-FramePtr resized(ImageReader& reader, const Resize& resize, ThreadScratch& scratch) {
-    const Placement placement = place(reader.size(), resize.target, resize.fit);
-    check_size(placement.canvas, "an output size");
-    FramePtr frame = make_rgb24(placement.canvas);
-    write_image(reader, placement, resize.interpolation, frame->data[0], scratch);
+FramePtr resized(ImageReader& reader, const Request& request, ThreadScratch& scratch) {
+    const View view{whole(reader.shape().upright()), false};
+    const ImagePlan plan = plan_image(reader.shape(), request, view);
+    FramePtr frame = make_picture(plan.canvas, request.format);
+    write_image(reader, plan, request.format, frame->data[0], scratch);
     return frame;
 }
 
@@ -58,8 +65,9 @@ std::size_t DecodedImage::bytes() const {
 }
 
 EncodedImage::EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options) {
-    if (is_jpeg(bytes) && plain(options)) {
-        const JpegHeader header = thread_scratch().jpeg.read_header(bytes);
+    if (is_jpeg(bytes) && options.leave_jpeg()) {
+        // Nothing is allocated for the size that it claims; what is too large is refused when it is decoded.
+        const JpegHeader header = thread_scratch().jpeg.read_header(bytes, {kAnyPixels, false});
         info_ = {"mjpeg", header.size, header.pixel_format, kImageTimeBase, {0, 1}};
         owner_ = std::move(owner);
         bytes_ = bytes;
@@ -93,27 +101,30 @@ const CodecInfo& EncodedImage::info() const {
 }
 
 FramePtr EncodedImage::decode_stored(const DecodeOptions& options) const {
+    if (options.backend == Backend::kTurbo) {
+        throw MediaError("libjpeg-turbo decodes JPEG only, without FFmpeg's options and filters, but was asked for");
+    }
     if (packet_) {
         return decode_picture(*packet_, options);
     }
     return decode_picture(whole_packet(bytes_, AV_CODEC_ID_MJPEG), options);
 }
 
-DecodedImage EncodedImage::decode_resized(const Resize& resize, const DecodeOptions& options) const {
+DecodedImage EncodedImage::decode_resized(const Request& request, const DecodeOptions& options) const {
     ThreadScratch& scratch = thread_scratch();
-    if (!packet_ && plain(options)) {
-        ImageReader reader(bytes_, scratch);
-        return {resized(reader, resize, scratch), time_base()};
+    if (!packet_ && options.leave_jpeg()) {
+        ImageReader reader(bytes_, {}, options, false, scratch);
+        return {resized(reader, request, scratch), time_base(), Backend::kTurbo};
     }
     FramePtr stored = decode_stored(options);
     const FramePtr properties = reference(*stored);
-    ImageReader reader(std::move(stored), scratch);
-    FramePtr frame = resized(reader, resize, scratch);
+    ImageReader reader(std::move(stored), Orientation(), scratch);
+    FramePtr frame = resized(reader, request, scratch);
     if (av_dict_copy(&frame->metadata, properties->metadata, 0) < 0) {
         throw std::bad_alloc();
     }
     frame->pts = properties->pts;
-    return {std::move(frame), time_base()};
+    return {std::move(frame), time_base(), Backend::kFfmpeg};
 }
 
 DecodedImage EncodedImage::decode_filtered(const std::string& filters, const DecodeOptions& options) const {
@@ -121,7 +132,7 @@ DecodedImage EncodedImage::decode_filtered(const std::string& filters, const Dec
     if (!filters.empty()) {
         frame = filter_frame(*frame, time_base(), filters);
     }
-    return {std::move(frame), time_base()};
+    return {std::move(frame), time_base(), Backend::kFfmpeg};
 }
 
 }  // namespace spdl

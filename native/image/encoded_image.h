@@ -8,8 +8,9 @@
 #include "core/file_reader.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
-#include "image/batch.h"
 #include "image/jpeg_decoder.h"
+#include "image/orientation.h"
+#include "image/request.h"
 
 namespace spdl {
 
@@ -25,6 +26,7 @@ struct CodecInfo {
 struct DecodedImage {
     FramePtr frame;
     AVRational time_base{0, 1};
+    Backend backend = Backend::kFfmpeg;  // Who decoded it.
 
     // The memory of the pixels; 0 where the frame was moved from.
     [[nodiscard]] std::size_t bytes() const;
@@ -42,8 +44,9 @@ class EncodedImage {
     // For containers that do not say what they hold, this decodes the image once.
     const CodecInfo& info() const;
 
-    // As rgb24, resized. An all-default `options` leaves JPEG to libjpeg-turbo.
-    [[nodiscard]] DecodedImage decode_resized(const Resize& resize, const DecodeOptions& options) const;
+    // The image in one of our own pixel formats, as bytes. Unless the options ask for FFmpeg, JPEG is left to
+    // libjpeg-turbo.
+    [[nodiscard]] DecodedImage decode_resized(const Request& request, const DecodeOptions& options) const;
 
     // Through FFmpeg, in the stored pixel format, then through `filters` unless those are empty.
     [[nodiscard]] DecodedImage decode_filtered(const std::string& filters, const DecodeOptions& options) const;

@@ -1,7 +1,6 @@
 #include "image/filter_sinks.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace spdl {
 namespace {
@@ -15,36 +14,38 @@ std::size_t row_bytes(int width) {
 
 }  // namespace
 
-const ResampleTable* FilterPlanner::Tables::get(int from, int to, Interpolation interpolation,
-                                                void (*pack)(ResampleTable&)) {
+const ResampleTable* TableCache::Tables::get(const Axis& axis, Interpolation interpolation,
+                                             void (*pack)(ResampleTable&)) {
     for (const ResampleTable& table : tables) {
-        if (table.serves(from, to, interpolation)) {
+        if (table.serves(axis, interpolation)) {
             return &table;
         }
     }
     ResampleTable& table = tables[oldest];
     oldest = (oldest + 1) % tables.size();
     table.ready = false;
-    table.build(from, to, interpolation);
+    table.build(axis, interpolation);
     pack(table);
     table.ready = true;
     return &table;
 }
 
-FilterPlan FilterPlanner::plan(Size from, Size size, Interpolation interpolation) {
-    if (const Kernels& current = kernels(); kernels_ != &current) {
-        kernels_ = &current;
+void TableCache::use(const Kernels& kernels) {
+    if (kernels_ != &kernels) {
+        kernels_ = &kernels;
         horizontal_ = Tables();
         vertical_ = Tables();
     }
-    FilterPlan plan{kernels_, nullptr, nullptr, from, size};
-    if (from.width != size.width) {
-        plan.horizontal = horizontal_.get(from.width, size.width, interpolation, kernels_->pack_horizontal);
-    }
-    if (from.height != size.height) {
-        plan.vertical = vertical_.get(from.height, size.height, interpolation, kernels_->pack_vertical);
-    }
-    return plan;
+}
+
+const ResampleTable* TableCache::horizontal(const Axis& axis, Interpolation interpolation, const Kernels& kernels) {
+    use(kernels);
+    return horizontal_.get(axis, interpolation, kernels.pack_horizontal);
+}
+
+const ResampleTable* TableCache::vertical(const Axis& axis, Interpolation interpolation, const Kernels& kernels) {
+    use(kernels);
+    return vertical_.get(axis, interpolation, kernels.pack_vertical);
 }
 
 void VerticalPass::begin(const FilterPlan& plan) {
@@ -61,28 +62,31 @@ bool VerticalPass::ready(int available) const {
     return plan_.vertical->first[index] + plan_.vertical->taps[index] <= available;
 }
 
-int VerticalPass::write_next(const RowRing& rows, int width, std::uint8_t* to) {
+void VerticalPass::write_next(const RowRing& rows, int width, std::uint8_t* to) {
     const auto index = static_cast<std::size_t>(next_);
     const int first = plan_.vertical->first[index];
     for (int tap = 0; tap < plan_.vertical->taps[index]; ++tap) {
-        window_[static_cast<std::size_t>(tap)] = rows.row(first + tap);
+        window_[static_cast<std::size_t>(tap)] = rows.pixels(first + tap);
     }
     plan_.kernels->vertical(*plan_.vertical, next_, window_.data(), to, row_bytes(width));
-    return next_++;
+    ++next_;
 }
 
-void HorizontalFirstSink::begin(const FilterPlan& plan, Pixels to) {
+void HorizontalFirstSink::begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer) {
     plan_ = plan;
-    to_ = to;
+    writer_ = &writer;
     waiting_ = 0;
     int rows = kCollected + kMaxRows;
     if (plan.vertical != nullptr) {
         vertical_.begin(plan);
         rows += plan.vertical->max_taps;
     }
-    narrowed_.begin(rows, plan.size.width, std::max(kReadSlack, kWriteSlack));
-    if (plan.horizontal != nullptr) {
-        source_.begin(kCollected + kMaxRows, plan.from.width, read_slack(*plan.horizontal));
+    const std::size_t slack = std::max({kReadSlack, kWriteSlack, kPixelSlack});
+    if (plan.horizontal == nullptr) {
+        narrowed_.begin(rows, source.pixels, slack, source.skipped);
+    } else {
+        narrowed_.begin(rows, plan.size.width, slack);
+        source_.begin(kCollected + kMaxRows, source.pixels, read_slack(*plan.horizontal), source.skipped);
     }
 }
 
@@ -99,38 +103,41 @@ void HorizontalFirstSink::commit(int y, int count) noexcept {
     waiting_ = end;
     if (plan_.horizontal != nullptr) {
         for (int first = begin; first < end; first += kPair) {
-            const std::uint8_t* const sources[kPair] = {source_.row(first), source_.row(first + 1)};
+            const std::uint8_t* const sources[kPair] = {source_.pixels(first), source_.pixels(first + 1)};
             std::uint8_t* const outputs[kPair] = {narrowed_.row(first), narrowed_.row(first + 1)};
             plan_.kernels->horizontal(*plan_.horizontal, sources, outputs, std::min(end - first, kPair));
         }
     }
     if (plan_.vertical == nullptr) {
         for (int i = begin; i < end; ++i) {
-            std::memcpy(to_.row(i), narrowed_.row(i), row_bytes(plan_.size.width));
+            writer_->put(i, narrowed_.pixels(i));
         }
         return;
     }
     while (vertical_.ready(end)) {
-        vertical_.write_next(narrowed_, plan_.size.width, to_.row(vertical_.next()));
+        const int next = vertical_.next();
+        vertical_.write_next(narrowed_, plan_.size.width, writer_->row(next));
+        writer_->commit(next);
     }
 }
 
-void VerticalFirstSink::begin(const FilterPlan& plan, Pixels to) {
+void VerticalFirstSink::begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer) {
     plan_ = plan;
-    to_ = to;
+    writer_ = &writer;
     vertical_.begin(plan);
-    source_.begin(plan.vertical->max_taps + kMaxRows, plan.from.width, kReadSlack);
+    source_.begin(plan.vertical->max_taps + kMaxRows, source.pixels, kReadSlack, source.skipped);
     shortened_.begin(1, plan.from.width, read_slack(*plan.horizontal));
-    output_.begin(1, plan.size.width, kWriteSlack);
+    output_.begin(1, plan.size.width, std::max(kWriteSlack, kPixelSlack));
 }
 
 void VerticalFirstSink::commit(int y, int count) noexcept {
     while (vertical_.ready(y + count)) {
         const std::uint8_t* const source = shortened_.row(0);
         std::uint8_t* const output = output_.row(0);
-        const int next = vertical_.write_next(source_, plan_.from.width, shortened_.row(0));
+        const int next = vertical_.next();
+        vertical_.write_next(source_, plan_.from.width, shortened_.row(0));
         plan_.kernels->horizontal(*plan_.horizontal, &source, &output, 1);
-        std::memcpy(to_.row(next), output, row_bytes(plan_.size.width));
+        writer_->put(next, output);
     }
 }
 

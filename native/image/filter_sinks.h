@@ -11,37 +11,37 @@
 #include "image/resample_table.h"
 #include "image/row_ring.h"
 #include "image/row_sink.h"
+#include "image/row_writer.h"
+#include "image/simple_sinks.h"
 
 namespace spdl {
 
-// One resize: its kernels and its tables, none for a side that keeps its length.
+// One resize: its kernels and its tables, none for a side that is only copied.
 struct FilterPlan {
     const Kernels* kernels = nullptr;
     const ResampleTable* horizontal = nullptr;
     const ResampleTable* vertical = nullptr;
-    Size from;
+    Size from;  // What is needed of the input.
     Size size;
-
-    // The two orders round differently; this is how Pillow 13 chooses between them (found by probing it).
-    [[nodiscard]] bool vertical_first() const {
-        return horizontal != nullptr && size.height < from.height &&
-               2 * (from.width - size.width) < from.height - size.height;
-    }
+    bool vertical_first = false;
 };
 
-// Makes plans, and keeps the tables of the last few: most folders have a few image sizes, and a table costs as much as
-// a tenth of a small image's resize.
-class FilterPlanner {
+// Keeps the tables of the last few resizes: most folders have a few image sizes, and a table costs as much as a tenth
+// of a small image's resize.
+class TableCache {
   public:
-    // Valid until the next one.
-    FilterPlan plan(Size from, Size size, Interpolation interpolation);
+    // Both are valid until the next one of its kind.
+    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, const Kernels& kernels);
+    const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, const Kernels& kernels);
 
   private:
     struct Tables {
         std::array<ResampleTable, 4> tables;
         std::size_t oldest = 0;
-        const ResampleTable* get(int from, int to, Interpolation interpolation, void (*pack)(ResampleTable&));
+        const ResampleTable* get(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
     };
+
+    void use(const Kernels& kernels);
 
     const Kernels* kernels_ = nullptr;
     Tables horizontal_;
@@ -56,9 +56,10 @@ class VerticalPass {
     // True where the next output row needs no row from `available` on.
     [[nodiscard]] bool ready(int available) const;
 
-    // Writes the next output row, of `width` pixels, from `rows`, and returns its number.
-    int write_next(const RowRing& rows, int width, std::uint8_t* to);
+    // Writes the next output row, of `width` pixels, from `rows`.
+    void write_next(const RowRing& rows, int width, std::uint8_t* to);
 
+    // Its number.
     [[nodiscard]] int next() const { return next_; }
 
   private:
@@ -71,7 +72,7 @@ class VerticalPass {
 // the second as soon as its rows are there. The image at its full size is never stored.
 class HorizontalFirstSink final : public RowSink {
   public:
-    void begin(const FilterPlan& plan, Pixels to);
+    void begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override;
     void commit(int y, int count) noexcept override;
 
@@ -81,7 +82,7 @@ class HorizontalFirstSink final : public RowSink {
     static constexpr int kCollected = 16;
 
     FilterPlan plan_;
-    Pixels to_;
+    RowWriter* writer_ = nullptr;
     int waiting_ = 0;  // The first row that waits.
     RowRing source_;
     RowRing narrowed_;
@@ -90,16 +91,16 @@ class HorizontalFirstSink final : public RowSink {
 
 class VerticalFirstSink final : public RowSink {
   public:
-    void begin(const FilterPlan& plan, Pixels to);
+    void begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override { return source_.row(y); }
     void commit(int y, int count) noexcept override;
 
   private:
     FilterPlan plan_;
-    Pixels to_;
+    RowWriter* writer_ = nullptr;
     RowRing source_;
     RowRing shortened_;
-    RowRing output_;
+    RowRing output_;  // The horizontal pass writes whole vectors.
     VerticalPass vertical_;
 };
 

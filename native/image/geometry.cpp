@@ -1,10 +1,10 @@
 #include "image/geometry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
-#include "core/limits.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -16,6 +16,15 @@ int rescale(int a, int b, int c) {
     return static_cast<int>(std::min<std::int64_t>((product + c / 2) / c, INT32_MAX));
 }
 
+// To the nearest integer, halves to even: as FFmpeg's crop filter and Python's round().
+int half(int length) {
+    return static_cast<int>(std::nearbyint(length / 2.0));
+}
+
+std::string describe(Size size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
 }  // namespace
 
 std::optional<Fit> parse_fit(std::string_view name) {
@@ -24,6 +33,9 @@ std::optional<Fit> parse_fit(std::string_view name) {
     }
     if (name == "pad") {
         return Fit::kPad;
+    }
+    if (name == "crop") {
+        return Fit::kCrop;
     }
     return std::nullopt;
 }
@@ -34,19 +46,43 @@ Placement place(Size source, Size target, Fit fit) {
         return {image, image, 0, 0};
     }
     const Size bound = image;
-    image.width = std::clamp(rescale(bound.height, source.width, source.height), 1, bound.width);
-    image.height = std::clamp(rescale(bound.width, source.height, source.width), 1, bound.height);
+    const Size scaled{rescale(bound.height, source.width, source.height),
+                      rescale(bound.width, source.height, source.width)};
+    // With a side left open there is nothing to cover beyond the other one.
+    if (fit == Fit::kPad || target.width == 0 || target.height == 0) {
+        image = {std::clamp(scaled.width, 1, bound.width), std::clamp(scaled.height, 1, bound.height)};
+    } else {
+        image = {std::max(scaled.width, bound.width), std::max(scaled.height, bound.height)};
+    }
     const Size canvas{target.width == 0 ? image.width : target.width,
                       target.height == 0 ? image.height : target.height};
+    if (fit == Fit::kCrop) {
+        return {canvas, image, -half(image.width - canvas.width), -half(image.height - canvas.height)};
+    }
     return {canvas, image, (canvas.width - image.width) / 2, (canvas.height - image.height) / 2};
 }
 
-void check_size(Size size, const char* what) {
+Placement cut_center(Placement placement, Size size, Size grid) {
+    const auto align = [](int pixels, int step) { return pixels / step * step; };
+    const Size all = placement.canvas;
+    const Size asked{size.width == 0 ? all.width : size.width, size.height == 0 ? all.height : size.height};
+    const Size cut{align(asked.width, grid.width), align(asked.height, grid.height)};
+    if (asked.width > all.width || asked.height > all.height || cut.width == 0 || cut.height == 0) {
+        throw MediaError("cannot crop " + describe(asked) + " pixels out of " + describe(all) +
+                         ": scale it to at least that size first");
+    }
+    placement.left -= align(half(all.width - asked.width), grid.width);
+    placement.top -= align(half(all.height - asked.height), grid.height);
+    placement.canvas = cut;
+    return placement;
+}
+
+void check_size(Size size, const char* what, std::int64_t max_pixels) {
     if (size.width < 1 || size.height < 1 || size.width > kMaxSide || size.height > kMaxSide ||
-        static_cast<std::int64_t>(size.width) * size.height > kMaxPixels) {
-        throw MediaError(std::string(what) + " of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
+        static_cast<std::int64_t>(size.width) * size.height > max_pixels) {
+        throw MediaError(std::string(what) + " of " + describe(size) +
                          " is outside what is accepted: sides from 1 to " + std::to_string(kMaxSide) + ", at most " +
-                         std::to_string(kMaxPixels) + " pixels");
+                         std::to_string(max_pixels) + " pixels");
     }
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "core/aligned_buffer.h"
 #include "core/limits.h"
@@ -29,9 +30,13 @@ struct JpegState {
     jmp_buf on_error{};
     char message[JMSG_LENGTH_MAX]{};
     bool out_of_memory = false;
-    AlignedBuffer cmyk_row;
+    bool keep_truncated = false;
+    bool truncated = false;
+    Channels channels = Channels::kRgb;
+    Box wanted;
     EntropyDecoder entropy;
     bool own_entropy = false;  // It decodes the image.
+    AlignedBuffer stored_row;  // Where what libjpeg gives is no pixel of ours.
 
     static JpegState& of(j_common_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
     static JpegState& of(j_decompress_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
@@ -40,9 +45,16 @@ struct JpegState {
     // may live in these frames: longjmp would skip it.
     bool create() noexcept;
     bool header() noexcept;
-    void start();
+    bool start(JDIMENSION& left, JDIMENSION& width) noexcept;
+    bool skip_rows() noexcept;
     bool rows(RowSink& sink) noexcept;
-    bool cmyk_rows(RowSink& sink) noexcept;
+    bool converted_rows(RowSink& sink) noexcept;
+
+    // Whether rows are not converted by libjpeg alone.
+    [[nodiscard]] bool converts() const {
+        return codec.out_color_space == JCS_CMYK || codec.out_color_space == JCS_GRAYSCALE;
+    }
+    void convert_row(std::uint8_t* to) const;
 
     [[noreturn]] void raise();
 };
@@ -64,6 +76,14 @@ void on_source(j_decompress_ptr /*codec*/) {}
 
 boolean on_more_input(j_decompress_ptr codec) {
     JpegState& state = JpegState::of(codec);
+    state.truncated = true;
+    if (state.keep_truncated) {
+        // libjpeg fills what is missing with gray once it finds the end of the image.
+        static constexpr JOCTET kEnd[] = {0xff, JPEG_EOI};
+        codec->src->next_input_byte = kEnd;
+        codec->src->bytes_in_buffer = sizeof(kEnd);
+        return TRUE;
+    }
     std::snprintf(state.message, sizeof(state.message), "the data is truncated: it ends before the image does");
     longjmp(state.on_error, 1);
 }
@@ -75,6 +95,7 @@ void on_skip(j_decompress_ptr codec, long count) {
     }
     if (static_cast<std::size_t>(count) > source.bytes_in_buffer) {
         on_more_input(codec);
+        return;
     }
     source.next_input_byte += count;
     source.bytes_in_buffer -= static_cast<std::size_t>(count);
@@ -95,15 +116,25 @@ unsigned multiply(unsigned a, unsigned b) {
 }
 
 // Adobe's files, the only ones around, store the inks inverted; the conversion is Pillow's.
-void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, unsigned width) {
-    for (unsigned x = 0; x < width; ++x) {
-        const unsigned white = cmyk[3];
-        for (int channel = 0; channel < 3; ++channel) {
-            rgb[channel] = static_cast<std::uint8_t>(white - multiply(255U - cmyk[channel], white));
-        }
-        cmyk += 4;
-        rgb += 3;
+void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb) {
+    const unsigned white = cmyk[3];
+    for (int channel = 0; channel < 3; ++channel) {
+        rgb[channel] = static_cast<std::uint8_t>(white - multiply(255U - cmyk[channel], white));
     }
+}
+
+// ITU-R 601-2, as JPEG's own luma.
+std::uint8_t gray(const std::uint8_t* rgb) {
+    return static_cast<std::uint8_t>((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16U);
+}
+
+Size chroma_grid(const jpeg_decompress_struct& codec) {
+    if (codec.num_components != 3) {
+        return {1, 1};
+    }
+    const auto share = [](int luma, int chroma) { return std::max(luma / std::max(chroma, 1), 1); };
+    return {share(codec.comp_info[0].h_samp_factor, codec.comp_info[1].h_samp_factor),
+            share(codec.comp_info[0].v_samp_factor, codec.comp_info[1].v_samp_factor)};
 }
 
 const char* pixel_format(const jpeg_decompress_struct& codec) {
@@ -116,8 +147,7 @@ const char* pixel_format(const jpeg_decompress_struct& codec) {
     if (codec.jpeg_color_space == JCS_RGB) {
         return "gbrp";
     }
-    const int horizontal = codec.comp_info[0].h_samp_factor / std::max(codec.comp_info[1].h_samp_factor, 1);
-    const int vertical = codec.comp_info[0].v_samp_factor / std::max(codec.comp_info[1].v_samp_factor, 1);
+    const auto [horizontal, vertical] = chroma_grid(codec);
     if (vertical == 1) {
         return horizontal == 1 ? "yuvj444p" : horizontal == 2 ? "yuvj422p" : "yuvj411p";
     }
@@ -162,48 +192,79 @@ bool JpegState::header() noexcept {
     return true;
 }
 
-void JpegState::start() {
+bool JpegState::start(JDIMENSION& left, JDIMENSION& width) noexcept {
+    if (setjmp(on_error) != 0) {
+        return false;
+    }
     own_entropy = false;
     jpeg_start_decompress(&codec);
     own_entropy = own_entropy_decoder_selected() && entropy.take_over(codec);
+    if (width < codec.output_width) {
+        jpeg_crop_scanline(&codec, &left, &width);
+    }
+    return true;
+}
+
+bool JpegState::skip_rows() noexcept {
+    if (setjmp(on_error) != 0) {
+        return false;
+    }
+    const auto top = static_cast<JDIMENSION>(wanted.top);
+    while (codec.output_scanline < top) {
+        jpeg_skip_scanlines(&codec, top - codec.output_scanline);
+    }
+    return true;
 }
 
 bool JpegState::rows(RowSink& sink) noexcept {
     if (setjmp(on_error) != 0) {
         return false;
     }
-    codec.out_color_space = JCS_RGB;
-    start();
-    while (codec.output_scanline < codec.output_height) {
+    while (static_cast<int>(codec.output_scanline) < wanted.bottom) {
         JSAMPROW targets[RowSink::kMaxRows];
-        const int y = static_cast<int>(codec.output_scanline);
-        const int count = std::min(RowSink::kMaxRows, static_cast<int>(codec.output_height) - y);
+        const int row = static_cast<int>(codec.output_scanline);
+        const int y = row - wanted.top;
+        const int count = std::min(RowSink::kMaxRows, wanted.bottom - row);
         for (int i = 0; i < count; ++i) {
             targets[i] = sink.row(y + i);
         }
         sink.commit(y, static_cast<int>(jpeg_read_scanlines(&codec, targets, static_cast<JDIMENSION>(count))));
     }
-    // Not jpeg_finish_decompress: nothing that comes after the last row matters.
-    jpeg_abort_decompress(&codec);
     return true;
 }
 
-bool JpegState::cmyk_rows(RowSink& sink) noexcept {
+bool JpegState::converted_rows(RowSink& sink) noexcept {
     if (setjmp(on_error) != 0) {
         return false;
     }
-    codec.out_color_space = JCS_CMYK;
-    start();
-    while (codec.output_scanline < codec.output_height) {
-        JSAMPROW target = cmyk_row.data();
-        const int y = static_cast<int>(codec.output_scanline);
+    while (static_cast<int>(codec.output_scanline) < wanted.bottom) {
+        JSAMPROW target = stored_row.data();
+        const int y = static_cast<int>(codec.output_scanline) - wanted.top;
         if (jpeg_read_scanlines(&codec, &target, 1) == 1) {
-            cmyk_to_rgb(target, sink.row(y), codec.output_width);
+            convert_row(sink.row(y));
             sink.commit(y, 1);
         }
     }
-    jpeg_abort_decompress(&codec);
     return true;
+}
+
+void JpegState::convert_row(std::uint8_t* to) const {
+    const std::uint8_t* from = stored_row.data();
+    const auto width = static_cast<std::size_t>(codec.output_width);
+    if (codec.out_color_space == JCS_GRAYSCALE) {
+        for (std::size_t x = 0; x < width; ++x) {
+            std::fill_n(to + 3 * x, 3, from[x]);
+        }
+        return;
+    }
+    for (std::size_t x = 0; x < width; ++x, from += 4, to += 3) {
+        cmyk_to_rgb(from, to);
+        if (channels == Channels::kBgr) {
+            std::swap(to[0], to[2]);
+        } else if (channels == Channels::kGray) {
+            std::fill_n(to, 3, gray(to));
+        }
+    }
 }
 
 void JpegState::raise() {
@@ -223,34 +284,71 @@ JpegDecoder::~JpegDecoder() {
     jpeg_destroy_decompress(&state_->codec);
 }
 
-JpegHeader JpegDecoder::read_header(Bytes bytes) {
+JpegHeader JpegDecoder::read_header(Bytes bytes, const JpegOptions& options) {
     state_->source.next_input_byte = bytes.data();
     state_->source.bytes_in_buffer = bytes.size();
+    state_->keep_truncated = options.keep_truncated;
+    state_->truncated = false;
     if (!state_->header()) {
         state_->raise();
     }
     const jpeg_decompress_struct& codec = state_->codec;
     const Size size{static_cast<int>(codec.image_width), static_cast<int>(codec.image_height)};
-    check_size(size, "cannot decode the JPEG: its size");
-    return {size, pixel_format(codec)};
+    check_size(size, "cannot decode the JPEG: its size", options.max_pixels);
+    return {size, pixel_format(codec), chroma_grid(codec)};
+}
+
+Size JpegDecoder::scaled_size(int eighths) {
+    const auto scaled = [&](JDIMENSION side) {
+        return static_cast<int>((static_cast<std::int64_t>(side) * eighths + 7) / 8);
+    };
+    return {scaled(state_->codec.image_width), scaled(state_->codec.image_height)};
+}
+
+Box JpegDecoder::begin(int eighths, const Box& wanted, Channels channels) {
+    JpegState& state = *state_;
+    state.wanted = wanted;
+    state.channels = channels;
+    state.codec.scale_num = static_cast<unsigned>(eighths);
+    state.codec.scale_denom = 8;
+    if (state.codec.num_components == 4) {
+        state.codec.out_color_space = JCS_CMYK;
+    } else if (channels == Channels::kGray) {
+        state.codec.out_color_space = JCS_GRAYSCALE;
+    } else {
+        state.codec.out_color_space = channels == Channels::kBgr ? JCS_EXT_BGR : JCS_RGB;
+    }
+    // At the edge of what is decoded, chroma is upsampled from one side alone: the wanted columns lie further in.
+    constexpr int kMargin = 2;
+    const int image_width = scaled_size(eighths).width;
+    const int from = std::max(wanted.left - kMargin, 0);
+    auto left = static_cast<JDIMENSION>(from);
+    auto width = static_cast<JDIMENSION>(std::min(wanted.right + kMargin, image_width) - from);
+    if (!state.start(left, width) || !state.skip_rows()) {
+        state.raise();
+    }
+    if (state.converts()) {
+        state.stored_row.reserve(4 * static_cast<std::size_t>(state.codec.output_width));
+    }
+    return {static_cast<int>(left), wanted.top, static_cast<int>(left + state.codec.output_width), wanted.bottom};
+}
+
+void JpegDecoder::decode(RowSink& sink) {
+    JpegState& state = *state_;
+    const bool complete = state.converts() ? state.converted_rows(sink) : state.rows(sink);
+    if (!complete) {
+        state.raise();
+    }
+    // Not jpeg_finish_decompress: nothing that comes after the last row matters.
+    jpeg_abort_decompress(&state.codec);
 }
 
 std::string_view JpegDecoder::entropy_decoder() const noexcept {
     return state_->own_entropy ? "own" : "libjpeg";
 }
 
-void JpegDecoder::decode(RowSink& sink) {
-    JpegState& state = *state_;
-    bool complete = false;
-    if (state.codec.num_components == 4) {
-        state.cmyk_row.reserve(4 * static_cast<std::size_t>(state.codec.image_width));
-        complete = state.cmyk_rows(sink);
-    } else {
-        complete = state.rows(sink);
-    }
-    if (!complete) {
-        state.raise();
-    }
+bool JpegDecoder::truncated() const {
+    return state_->truncated;
 }
 
 }  // namespace spdl

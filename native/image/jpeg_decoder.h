@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
 #include "core/file_reader.h"
+#include "core/limits.h"
+#include "image/channels.h"
 #include "image/geometry.h"
 #include "image/row_sink.h"
 
@@ -15,6 +18,13 @@ bool is_jpeg(Bytes bytes) noexcept;
 struct JpegHeader {
     Size size;
     const char* pixel_format;  // As FFmpeg names what is stored: "yuvj420p", "gray", ...
+    Size chroma_grid;          // How many pixels share a chroma sample.
+};
+
+struct JpegOptions {
+    std::int64_t max_pixels = kMaxPixels;
+    // Where the data ends before the image does, keep what there is instead of throwing.
+    bool keep_truncated = false;
 };
 
 // libjpeg-turbo's own structures.
@@ -31,13 +41,23 @@ class JpegDecoder {
     JpegDecoder& operator=(const JpegDecoder&) = delete;
 
     // Reads the header; `bytes` must stay in place until decode has returned.
-    JpegHeader read_header(Bytes bytes);
+    JpegHeader read_header(Bytes bytes, const JpegOptions& options);
 
-    // Decodes the image whose header was read last, as RGB.
+    // The size at which the image whose header was read last is decoded to `eighths` (8, 4, 2 or 1) of its own.
+    Size scaled_size(int eighths);
+
+    // Begins to decode: only `wanted`, a part of that size, is. Its pixels are those of a whole decode.
+    // Returns the columns that the rows will have: as few as the format allows, but those of `wanted` among them.
+    Box begin(int eighths, const Box& wanted, Channels channels);
+
+    // The rest of it. What lies below `wanted` is not looked at.
     void decode(RowSink& sink);
 
     // What decoded the Huffman codes of the last image, as entropy_decoder_names calls it.
     [[nodiscard]] std::string_view entropy_decoder() const noexcept;
+
+    // Whether the data ended before the last image did.
+    [[nodiscard]] bool truncated() const;
 
   private:
     std::unique_ptr<JpegState> state_;

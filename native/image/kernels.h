@@ -4,11 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "image/pixel_writers.h"
 #include "image/resample_table.h"
 
 namespace spdl {
 
-// The two passes of a resize, in one variant per instruction set. All variants give the same bytes.
+// The two passes of a resize and what writes its result, in one variant per instruction set. All variants give the same
+// bytes.
 struct Kernels {
     const char* name;
     bool (*supported)() noexcept;
@@ -26,6 +28,8 @@ struct Kernels {
     // beyond the end of each row, writes none.
     void (*vertical)(const ResampleTable& table, int index, const std::uint8_t* const* rows, std::uint8_t* output,
                      std::size_t size) noexcept;
+
+    PixelWriter* write_pixels;
 };
 
 inline constexpr std::size_t kReadSlack = 192;

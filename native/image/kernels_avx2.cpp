@@ -271,7 +271,7 @@ SPDL_AVX2 void vertical(const ResampleTable& table, int index, const std::uint8_
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2", has_avx2, pack_horizontal, pack_vertical, horizontal, vertical};
+const Kernels kAvx2Kernels{"avx2", has_avx2, pack_horizontal, pack_vertical, horizontal, vertical, write_pixels_avx2};
 
 }  // namespace spdl
 

@@ -83,8 +83,11 @@ std::size_t pixel(const ResampleTable& table, std::size_t index) {
     return std::min(index / 3, static_cast<std::size_t>(table.output) - 1);
 }
 
+// Where the window of a group begins. Flipped, the last output of a group is the one that lies first.
 std::size_t group_base(const ResampleTable& table, std::size_t group) {
-    return 3 * static_cast<std::size_t>(table.first[pixel(table, group * kOutputs)]);
+    const std::int32_t first = table.first[pixel(table, group * kOutputs)];
+    const std::int32_t last = table.first[pixel(table, group * kOutputs + kOutputs - 1)];
+    return 3 * static_cast<std::size_t>(std::min(first, last));
 }
 
 std::size_t windows(const ResampleTable& table) {
@@ -354,7 +357,8 @@ SPDL_AVX512 void vertical(const ResampleTable& table, int index, const std::uint
 
 }  // namespace
 
-const Kernels kAvx512Kernels{"avx512", supported, pack_horizontal, pack_vertical, horizontal, vertical};
+const Kernels kAvx512Kernels{"avx512",   supported, pack_horizontal,    pack_vertical,
+                             horizontal, vertical,  write_pixels_avx512};
 
 }  // namespace spdl
 

@@ -49,13 +49,15 @@ struct Lanczos {
 
 template <typename Filter>
 void fill(ResampleTable& table) {
-    const double scale = static_cast<double>(table.input) / table.output;
+    const Axis& axis = table.axis;
+    const double scale = (axis.end - axis.begin) / axis.output;
     const double filter_scale = std::max(scale, 1.0);
     const double support = Filter::kSupport * filter_scale;
     const double inverse = 1.0 / filter_scale;
-    const auto outputs = static_cast<std::size_t>(table.output);
+    const auto outputs = static_cast<std::size_t>(axis.count);
 
     table.stride = static_cast<std::size_t>(std::ceil(support)) * 2 + 1;
+    table.output = axis.count;
     table.max_taps = 0;
     table.first.resize(outputs);
     table.taps.resize(outputs);
@@ -63,10 +65,13 @@ void fill(ResampleTable& table) {
 
     thread_local std::vector<double> exact;
     exact.resize(table.stride);
-    for (std::size_t i = 0; i < outputs; ++i) {
-        const double center = (static_cast<double>(i) + 0.5) * scale;
+    int source = axis.input;
+    int source_end = 0;
+    for (int i = 0; i < axis.count; ++i) {
+        const int output = axis.first + (axis.reversed ? axis.count - 1 - i : i);
+        const double center = axis.begin + (output + 0.5) * scale;
         const int first = std::max(static_cast<int>(center - support + 0.5), 0);
-        const int last = std::min(static_cast<int>(center + support + 0.5), table.input);
+        const int last = std::min(static_cast<int>(center + support + 0.5), axis.input);
         const int taps = last - first;
         double total = 0.0;
         for (int t = 0; t < taps; ++t) {
@@ -74,26 +79,31 @@ void fill(ResampleTable& table) {
             exact[static_cast<std::size_t>(t)] = weight;
             total += weight;
         }
-        std::int32_t* const weights = table.weights.data() + i * table.stride;
+        const double normalised = total == 0.0 ? 1.0 : total;
+        const auto at = static_cast<std::size_t>(i);
+        std::int32_t* const weights = table.weights.data() + at * table.stride;
         for (int t = 0; t < taps; ++t) {
-            double weight = exact[static_cast<std::size_t>(t)];
-            if (total != 0.0) {
-                weight /= total;
-            }
-            const double scaled = weight * (1 << ResampleTable::kFractionBits);
-            weights[t] = static_cast<std::int32_t>(scaled < 0.0 ? scaled - 0.5 : scaled + 0.5);
+            const double scaled = exact[static_cast<std::size_t>(t)] / normalised * (1 << ResampleTable::kFractionBits);
+            weights[axis.mirrored ? taps - 1 - t : t] =
+                static_cast<std::int32_t>(scaled < 0.0 ? scaled - 0.5 : scaled + 0.5);
         }
-        table.first[i] = first;
-        table.taps[i] = taps;
+        table.first[at] = axis.mirrored ? axis.input - last : first;
+        table.taps[at] = taps;
         table.max_taps = std::max(table.max_taps, taps);
+        source = std::min(source, table.first[at]);
+        source_end = std::max(source_end, table.first[at] + taps);
     }
+    for (std::int32_t& first : table.first) {
+        first -= source;
+    }
+    table.source = source;
+    table.source_count = source_end - source;
 }
 
 }  // namespace
 
-void ResampleTable::build(int in, int out, Interpolation with) {
-    input = in;
-    output = out;
+void ResampleTable::build(const Axis& wanted, Interpolation with) {
+    axis = wanted;
     interpolation = with;
     switch (with) {
         case Interpolation::kArea:

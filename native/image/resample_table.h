@@ -8,14 +8,35 @@
 
 namespace spdl {
 
+// One side of a resize: which stretch of the input becomes how many samples, and which of those are wanted.
+struct Axis {
+    int input = 0;       // How many samples there are; the filter sees nothing else.
+    double begin = 0.0;  // The stretch of them that is resized: all, but for fractions of one at its ends.
+    double end = 0.0;
+    int output = 0;         // How many samples it becomes,
+    int first = 0;          // and from which on,
+    int count = 0;          // how many of these are wanted.
+    bool mirrored = false;  // The input comes last sample first.
+    bool reversed = false;  // The output is to come last sample first.
+
+    [[nodiscard]] bool keeps_length() const { return begin == 0.0 && end == input && input == output; }
+    // Nothing to be computed: the output is a part of the input as it comes.
+    [[nodiscard]] bool copies() const { return keeps_length() && mirrored == reversed; }
+
+    bool operator==(const Axis&) const = default;
+};
+
 // The weights of a resampling along one axis: output i is the sum over t < taps[i] of
-// weights[i * stride + t] * input[first[i] + t], in fixed point with kFractionBits, rounded and clipped to 8 bits.
+// weights[i * stride + t] * input[source + first[i] + t], in fixed point with kFractionBits, rounded and clipped to 8
+// bits. Outputs are those that are wanted, in the order that is wanted.
 struct ResampleTable {
     static constexpr int kFractionBits = 22;
 
-    int input = 0;
-    int output = 0;
+    Axis axis;
     Interpolation interpolation = Interpolation::kBilinear;
+    int output = 0;          // How many there are.
+    int source = 0;          // The first sample of the input, as it comes, that is needed,
+    int source_count = 0;    // and how many from there on.
     std::size_t stride = 0;  // Weights per output, unused ones zero.
     int max_taps = 0;        // The most that any output uses.
     std::vector<std::int32_t> first;
@@ -27,13 +48,13 @@ struct ResampleTable {
     std::size_t packed_windows = 0;  // How many vectors hold the source of one output vector.
     bool ready = false;              // Both forms are complete: no exception came in between.
 
-    [[nodiscard]] bool serves(int in, int out, Interpolation with) const {
-        return ready && input == in && output == out && interpolation == with;
+    [[nodiscard]] bool serves(const Axis& wanted, Interpolation with) const {
+        return ready && axis == wanted && interpolation == with;
     }
 
-    // Fills the table for `in` samples to `out`, reusing its memory. The weights are those of Pillow's resize (its
-    // Resample.c): filters widened by the scale when shrinking, normalised in double precision, then rounded.
-    void build(int in, int out, Interpolation with);
+    // Fills the table, reusing its memory. The weights are those of Pillow's resize (its Resample.c): filters widened
+    // by the scale when shrinking, normalised in double precision, then rounded.
+    void build(const Axis& wanted, Interpolation with);
 };
 
 }  // namespace spdl

@@ -1,22 +1,68 @@
 #include "image/resizer.h"
 
 namespace spdl {
+namespace {
 
-RowSink& Resizer::begin(Size from, Size size, Interpolation interpolation, Pixels to) {
-    if (from == size) {
-        copy_.begin(to);
+struct Range {
+    int begin;
+    int end;
+};
+
+// What a copy needs of the input.
+Range copied(const Axis& axis) {
+    const int begin = axis.mirrored ? axis.input - axis.first - axis.count : axis.first;
+    return {begin, begin + axis.count};
+}
+
+template <typename Table>
+Range needed(const Table& table) {
+    return {table.source, table.source + table.source_count};
+}
+
+}  // namespace
+
+Box Resizer::prepare(const Resampling& resampling) {
+    resampling_ = resampling;
+    const auto& [horizontal, vertical, interpolation, vertical_first] = resampling_;
+    Range columns = copied(horizontal);
+    Range rows = copied(vertical);
+    plan_ = {&kernels(), nullptr, nullptr, {}, {horizontal.count, vertical.count}, vertical_first};
+    if (!horizontal.copies() || !vertical.copies()) {
+        if (interpolation == Interpolation::kNearest) {
+            nearest_columns_.build(horizontal);
+            nearest_rows_.build(vertical);
+            columns = needed(nearest_columns_);
+            rows = needed(nearest_rows_);
+        } else {
+            if (!horizontal.copies()) {
+                plan_.horizontal = tables_.horizontal(horizontal, interpolation, *plan_.kernels);
+                columns = needed(*plan_.horizontal);
+            }
+            if (!vertical.copies()) {
+                plan_.vertical = tables_.vertical(vertical, interpolation, *plan_.kernels);
+                rows = needed(*plan_.vertical);
+            }
+        }
+    }
+    plan_.from = {columns.end - columns.begin, rows.end - rows.begin};
+    return {columns.begin, rows.begin, columns.end, rows.end};
+}
+
+RowSink& Resizer::begin(const SourceRows& source, const Canvas& canvas, const Target& target) {
+    writer_.begin(canvas, target, plan_.kernels->write_pixels);
+    if (resampling_.horizontal.copies() && resampling_.vertical.copies()) {
+        copy_.begin(source, writer_);
         return copy_;
     }
-    if (interpolation == Interpolation::kNearest) {
-        nearest_.begin(from, size, to);
+    if (resampling_.interpolation == Interpolation::kNearest) {
+        nearest_.begin(nearest_columns_, nearest_rows_, source, writer_);
         return nearest_;
     }
-    const FilterPlan plan = planner_.plan(from, size, interpolation);
-    if (plan.vertical_first()) {
-        vertical_first_.begin(plan, to);
+    if (plan_.vertical_first && plan_.horizontal != nullptr && plan_.vertical != nullptr) {
+        vertical_first_.begin(plan_, source, writer_);
         return vertical_first_;
     }
-    horizontal_first_.begin(plan, to);
+    horizontal_first_.begin(plan_, source, writer_);
     return horizontal_first_;
 }
 

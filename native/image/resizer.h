@@ -4,20 +4,37 @@
 #include "image/geometry.h"
 #include "image/interpolation.h"
 #include "image/row_sink.h"
+#include "image/row_writer.h"
 #include "image/simple_sinks.h"
 
 namespace spdl {
 
+// What is done along either axis of an image as it is stored.
+struct Resampling {
+    Axis horizontal;
+    Axis vertical;
+    Interpolation interpolation = Interpolation::kBilinear;
+    bool vertical_first = false;  // The order of the passes, which round differently, where there are two.
+};
+
 // One thread's sinks, kept with their memory from image to image.
 class Resizer {
   public:
-    // The sink that brings an image of size `from` to `size` and writes it to `to`.
-    RowSink& begin(Size from, Size size, Interpolation interpolation, Pixels to);
+    // Prepares for it, and returns which part of the input is needed.
+    Box prepare(const Resampling& resampling);
+
+    // The sink for that part of the input, row by row.
+    RowSink& begin(const SourceRows& source, const Canvas& canvas, const Target& target);
 
   private:
+    Resampling resampling_;
+    FilterPlan plan_;
+    TableCache tables_;
+    NearestTable nearest_columns_;
+    NearestTable nearest_rows_;
+    RowWriter writer_;
     CopySink copy_;
     NearestSink nearest_;
-    FilterPlanner planner_;
     HorizontalFirstSink horizontal_first_;
     VerticalFirstSink vertical_first_;
 };

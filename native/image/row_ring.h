@@ -8,29 +8,27 @@
 
 namespace spdl {
 
-// Where pixels go: rows of packed RGB, `stride` bytes apart.
-struct Pixels {
-    std::uint8_t* data = nullptr;
-    std::size_t stride = 0;
-
-    [[nodiscard]] std::uint8_t* row(int y) const { return data + static_cast<std::size_t>(y) * stride; }
-};
-
 // The last few of an image's rows, as packed RGB.
 class RowRing {
   public:
-    // Makes room for `rows` rows and for `slack` bytes that vectors may touch behind each; what was there is lost.
-    void begin(int rows, int width, std::size_t slack) {
+    // Makes room for `rows` rows of `width` pixels, of which the first `skipped` do not count, and for `slack` bytes
+    // that vectors may touch behind each; what was there is lost.
+    void begin(int rows, int width, std::size_t slack, int skipped = 0) {
         const std::size_t slots = std::bit_ceil(static_cast<unsigned>(rows));
         const std::size_t needed = kOffset + 3 * static_cast<std::size_t>(width) + slack;
         stride_ = (needed + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
         memory_.reserve(slots * stride_);
         mask_ = slots - 1;
+        skipped_ = 3 * static_cast<std::size_t>(skipped);
     }
 
+    // Where a row is written.
     [[nodiscard]] std::uint8_t* row(int y) const {
         return memory_.data() + (static_cast<std::size_t>(y) & mask_) * stride_ + kOffset;
     }
+
+    // The pixels of a row that count.
+    [[nodiscard]] const std::uint8_t* pixels(int y) const { return row(y) + skipped_; }
 
   private:
     // libjpeg-turbo writes rows that are aligned to 32 bytes with non-temporal stores, which go to memory and have to
@@ -40,6 +38,7 @@ class RowRing {
     AlignedBuffer memory_;
     std::size_t stride_ = 0;
     std::size_t mask_ = 0;
+    std::size_t skipped_ = 0;
 };
 
 }  // namespace spdl

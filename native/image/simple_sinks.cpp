@@ -5,34 +5,59 @@
 
 namespace spdl {
 
-void NearestSink::begin(Size from, Size size, Pixels to) {
+void CopySink::begin(const SourceRows& source, RowWriter& writer) {
+    writer_ = &writer;
+    in_place_ = writer.direct() && source.pixels == writer.target().row_pixels();
+    if (!in_place_) {
+        source_.begin(kMaxRows, source.pixels, kPixelSlack, source.skipped);
+    }
+}
+
+void CopySink::commit(int y, int count) noexcept {
+    for (int row = y; !in_place_ && row < y + count; ++row) {
+        writer_->put(row, source_.pixels(row));
+    }
+}
+
+void NearestTable::build(const Axis& axis) {
+    samples.resize(static_cast<std::size_t>(axis.count));
+    const double scale = (axis.end - axis.begin) / axis.output;
     // The positions are summed up, not multiplied out: that is what Pillow does, rounding errors included.
-    const auto positions = [](int input, int output, auto& into, auto unit) {
-        const double scale = static_cast<double>(input) / output;
-        into.resize(static_cast<std::size_t>(output));
-        double position = scale * 0.5;
-        for (auto& entry : into) {
-            entry = static_cast<decltype(unit)>(std::min(static_cast<int>(position), input - 1)) * unit;
-            position += scale;
+    double position = axis.begin + scale * 0.5;
+    for (int i = 0; i < axis.first + axis.count; ++i, position += scale) {
+        if (i >= axis.first) {
+            const int sample = std::min(static_cast<int>(position), axis.input - 1);
+            const int at = axis.reversed ? axis.first + axis.count - 1 - i : i - axis.first;
+            samples[static_cast<std::size_t>(at)] = axis.mirrored ? axis.input - 1 - sample : sample;
         }
-    };
-    positions(from.width, size.width, columns_, std::size_t{3});
-    positions(from.height, size.height, rows_, 1);
-    size_ = size;
-    to_ = to;
-    source_.begin(kMaxRows, from.width, 0);
+    }
+    const auto [least, most] = std::minmax(samples.front(), samples.back());
+    source = least;
+    source_count = most - least + 1;
+    for (int& sample : samples) {
+        sample -= source;
+    }
+}
+
+void NearestSink::begin(const NearestTable& columns, const NearestTable& rows, const SourceRows& source,
+                        RowWriter& writer) {
+    columns_ = &columns;
+    rows_ = &rows;
+    writer_ = &writer;
+    source_.begin(kMaxRows, source.pixels, 0, source.skipped);
     next_ = 0;
 }
 
 void NearestSink::commit(int y, int count) noexcept {
     for (int source = y; source < y + count; ++source) {
-        for (; next_ < size_.height && rows_[static_cast<std::size_t>(next_)] == source; ++next_) {
-            const std::uint8_t* const from = source_.row(source);
-            std::uint8_t* output = to_.row(next_);
-            for (const std::size_t column : columns_) {
-                std::memcpy(output, from + column, 3);
+        for (; next_ < rows_->samples.size() && rows_->samples[next_] == source; ++next_) {
+            const std::uint8_t* const from = source_.pixels(source);
+            std::uint8_t* output = writer_->row(static_cast<int>(next_));
+            for (const int column : columns_->samples) {
+                std::memcpy(output, from + 3 * static_cast<std::ptrdiff_t>(column), 3);
                 output += 3;
             }
+            writer_->commit(static_cast<int>(next_));
         }
     }
 }

@@ -1,40 +1,56 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
-#include "image/geometry.h"
+#include "image/resample_table.h"
 #include "image/row_ring.h"
 #include "image/row_sink.h"
+#include "image/row_writer.h"
 
 namespace spdl {
 
-// The image keeps its size: rows are decoded into their final place.
-class CopySink final : public RowSink {
-  public:
-    void begin(Pixels to) { to_ = to; }
-    std::uint8_t* row(int y) noexcept override { return to_.row(y); }
-    void commit(int /*y*/, int /*count*/) noexcept override {}
-
-  private:
-    Pixels to_;
+// What a decoder gives of an image: rows of `pixels` pixels, of which the first `skipped` are not wanted.
+struct SourceRows {
+    int pixels = 0;
+    int skipped = 0;
 };
 
-// The nearest sample, at the positions that Pillow takes.
+// The image keeps its size: rows are decoded into their final place where that is possible.
+class CopySink final : public RowSink {
+  public:
+    void begin(const SourceRows& source, RowWriter& writer);
+    std::uint8_t* row(int y) noexcept override { return in_place_ ? writer_->row(y) : source_.row(y); }
+    void commit(int y, int count) noexcept override;
+
+  private:
+    RowWriter* writer_ = nullptr;
+    bool in_place_ = false;
+    RowRing source_;
+};
+
+// The nearest samples along one axis.
+struct NearestTable {
+    int source = 0;            // The first sample of the input that is needed,
+    int source_count = 0;      // and how many from there on.
+    std::vector<int> samples;  // Of each output, counted from there.
+
+    // At the positions that Pillow takes.
+    void build(const Axis& axis);
+};
+
 class NearestSink final : public RowSink {
   public:
-    void begin(Size from, Size size, Pixels to);
+    void begin(const NearestTable& columns, const NearestTable& rows, const SourceRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override { return source_.row(y); }
     void commit(int y, int count) noexcept override;
 
   private:
-    Size size_;
-    Pixels to_;
+    const NearestTable* columns_ = nullptr;
+    const NearestTable* rows_ = nullptr;
+    RowWriter* writer_ = nullptr;
     RowRing source_;
-    std::vector<std::size_t> columns_;  // The byte at which each output column's source pixel starts.
-    std::vector<int> rows_;             // The source row of each output row.
-    int next_ = 0;
+    std::size_t next_ = 0;
 };
 
 }  // namespace spdl

@@ -2,14 +2,13 @@
 
 #include <cstdint>
 
-#include "image/geometry.h"
+#include "image/image_plan.h"
 #include "image/image_reader.h"
-#include "image/interpolation.h"
 
 namespace spdl {
 
-// Decodes and resizes the image of `reader` into the packed RGB canvas at `to`, and blackens what it does not cover.
-void write_image(ImageReader& reader, const Placement& placement, Interpolation interpolation, std::uint8_t* to,
+// Decodes and resizes the image of `reader` into the canvas at `to`, and blackens what it does not cover.
+void write_image(ImageReader& reader, const ImagePlan& plan, const ArrayFormat& format, std::uint8_t* to,
                  ThreadScratch& scratch);
 
 }  // namespace spdl

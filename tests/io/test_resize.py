@@ -80,25 +80,43 @@ def test_every_processor_has_the_portable_variant() -> None:
 
 
 @pytest.mark.parametrize("interpolation", ["area", "bilinear", "bicubic", "lanczos", "neighbor"])
-@pytest.mark.parametrize("mode", ["pad", None])
+@pytest.mark.parametrize("mode", ["pad", "crop", None])
 def test_the_builders_descriptions_are_served_with_the_same_pixels(interpolation: str, mode: Any) -> None:
     data = make_jpeg(200, 140)
     desc = get_video_filter_desc(scale_width=64, scale_height=48, scale_algo=interpolation, scale_mode=mode)
     frames = decode_packets(demux_image(data), filter_desc=desc)
-    expected = load_image_batch(
-        [data],
-        width=64,
-        height=48,
-        mode=mode or "stretch",
-        interpolation="nearest" if interpolation == "neighbor" else interpolation,  # type: ignore[arg-type]
-    )
-    np.testing.assert_array_equal(to_numpy(convert_frames(frames)), to_numpy(expected)[0])
+    keywords: dict[str, Any] = {"width": 64, "height": 48, "mode": mode or "stretch"}
+    keywords["interpolation"] = "nearest" if interpolation == "neighbor" else interpolation
+    expected = to_numpy(load_image_batch([data], **keywords))
+    np.testing.assert_array_equal(to_numpy(convert_frames(frames)), expected[0])
+    np.testing.assert_array_equal(to_numpy(load_image_batch([data], width=1, height=1, filter_desc=desc)), expected)
+
+
+@once_per_variant
+@given(
+    source=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+    target=st.tuples(st.integers(1, 100), st.integers(1, 100)),
+    interpolation=st.sampled_from(INTERPOLATIONS),
+)
+def test_cropping_to_a_size_covers_it_and_cuts_its_centre_out(
+    kernels: str, source: tuple[int, int], target: tuple[int, int], interpolation: Any
+) -> None:
+    data = make_jpeg(*source)
+    batch = load_image_batch([data], width=target[0], height=target[1], mode="crop", interpolation=interpolation)
+    # The sides that FFmpeg's scale filter computes: to nearest, halves up, at least those of the target.
+    width = max((target[1] * source[0] + source[1] // 2) // source[1], target[0])
+    height = max((target[0] * source[1] + source[0] // 2) // source[0], target[1])
+    resized = resize_with_pillow(data, width, height, interpolation)
+    # As torchvision's center_crop places it.
+    left, top = round((width - target[0]) / 2), round((height - target[1]) / 2)
+    expected = resized[top : top + target[1], left : left + target[0]]
+    np.testing.assert_array_equal(to_numpy(batch)[0], expected, err_msg=kernels)
 
 
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"mode": "crop"}, "`mode` must be one of 'pad', 'stretch', got 'crop'"),
+        ({"mode": "cut"}, "`mode` must be one of 'pad', 'stretch', 'crop', got 'cut'"),
         (
             {"interpolation": "cubic"},
             "`interpolation` must be one of 'nearest', 'area', 'bilinear', 'bicubic', 'lanczos', got 'cubic'",

@@ -32,6 +32,7 @@ from spdl.io import (
     load_npz_batch,
     load_wav,
     parse_wav,
+    random_resized_crop,
     save_npz,
     to_numpy,
 )
@@ -181,11 +182,13 @@ def test_a_storage_seen_by_many_while_one_fills_it() -> None:
 def test_options() -> None:
     jpeg, png = make_jpeg(64, 48), encode(make_image(64, 48), "PNG")
     demux, decode = DemuxConfig(format="png_pipe"), DecodeConfig("mjpeg", {"lowres": "1"})
+    crop = random_resized_crop([3, 4], seed=5, epoch=6)
     returned = hammer(
         lambda: pixels(load_image(png, demux_config=demux)),
         lambda: load_image(jpeg, decode_config=decode).shape,
         lambda: pixels(load_image(png, filter_desc="hflip,format=rgb24")),
         lambda: pixels(load_image_batch([jpeg, png], width=16, height=16)),
+        lambda: pixels(load_image_batch([jpeg, png], width=16, height=16, dtype="float32", crop=crop, num_threads=2)),
     )
     assert_agree(returned)
     assert returned[0][0] == np.asarray(Image.open(io.BytesIO(png))).tobytes()
@@ -310,7 +313,8 @@ def test_every_native_class_is_hammered_here() -> None:
         "ImageFrames",
         "ImagePackets",
         "NpzArchive",
-        "Resize",
+        "RandomCrop",
+        "Request",
         "WAVHeader",
     }
 

@@ -1,6 +1,7 @@
 """cpu_storage: memory that arrays are made in again and again, and that no two of them share."""
 
 import gc
+import mmap
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +40,7 @@ def convert(storage: CPUStorage, *seeds: int) -> Any:
     return to_numpy(convert_frames([frames_of(seed) for seed in seeds], storage))
 
 
-def address(array: np.ndarray) -> int:
+def address(array: Any) -> int:
     return int(array.ctypes.data)
 
 
@@ -141,6 +142,71 @@ def test_arrays_outlive_the_storage() -> None:
     gc.collect()
     assert len([cpu_storage(BYTES, pin_memory=False) for _ in range(8)]) == 8
     np.testing.assert_array_equal(array[0], PIXELS[0])
+
+
+def test_the_callers_array_is_always_written_to() -> None:
+    data = make_jpeg(40, 30)
+    expected = to_numpy(load_image_batch([data], width=20, height=10))
+    array = np.zeros((3, 10, 20, 3), np.uint8)
+    for _ in range(2):  # Though a view of it is alive.
+        array[:] = 7
+        buffer = load_image_batch([data, data], width=20, height=10, storage=array)
+        view = to_numpy(buffer)
+        assert address(view) == address(array)
+        assert buffer.shape == (2, 10, 20, 3)
+        np.testing.assert_array_equal(array[:2], expected.repeat(2, axis=0))
+        assert (array[2] == 7).all()
+
+
+@pytest.mark.parametrize("make", [bytearray, lambda size: mmap.mmap(-1, size), lambda size: np.zeros(size, np.uint8)])
+def test_flat_memory_of_any_kind_will_do(make: Callable[[int], Any]) -> None:
+    memory = make(4096)
+    view = to_numpy(load_image_batch([make_jpeg(40, 30)], width=20, height=10, dtype="float32", storage=memory))
+    np.testing.assert_array_equal(view.ravel(), np.frombuffer(memory, np.float32, 600))
+    assert view.any()
+
+
+def test_a_tensor_is_memory_too() -> None:
+    torch = pytest.importorskip("torch")
+    for dtype in ("uint8", "float16", "float32"):
+        tensor = torch.zeros((2, 3, 10, 20), dtype=getattr(torch, dtype))
+        keywords: dict[str, Any] = {"width": 20, "height": 10, "layout": "NCHW", "dtype": dtype}
+        load_image_batch([make_jpeg(40, 30)] * 2, storage=tensor, **keywords)
+        expected = to_numpy(load_image_batch([make_jpeg(40, 30)] * 2, **keywords))
+        np.testing.assert_array_equal(tensor.numpy(), expected)
+
+
+def test_the_result_keeps_the_callers_memory_alive() -> None:
+    memory = bytearray(600)
+    buffer = load_image_batch([make_jpeg(40, 30)], width=20, height=10, storage=memory)
+    with pytest.raises(BufferError):
+        memory.extend(b"more")
+    del buffer
+    memory.extend(b"more")
+
+
+@pytest.mark.parametrize(
+    ("storage", "keywords", "message"),
+    [
+        (np.zeros((1, 10, 20, 3)), {}, "`storage` must be an array of uint8, or of bytes, got one of the struct form"),
+        (np.zeros((1, 10, 20, 3), np.uint8), {"dtype": "float32"}, "`storage` must be an array of float32"),
+        (np.zeros((1, 3, 10, 20), np.uint8), {}, r"`storage` must have the shape \(1, 10, 20, 3\), or a longer first"),
+        (np.zeros((0, 10, 20, 3), np.uint8), {}, r"`storage` must have the shape \(1, 10, 20, 3\), or a longer first"),
+        (np.zeros((1, 10, 20, 3), np.uint8), {"height": None}, "`storage` must be flat where the size of the images"),
+        (np.zeros((1, 10, 20, 6), np.uint8)[..., ::2], {}, "can be written to, got one that is not contiguous"),
+        (bytes(600), {}, "`storage` must be a contiguous array that can be written to, got one that is read-only"),
+    ],
+)
+def test_an_array_that_does_not_fit_is_named(storage: Any, keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_image_batch([make_jpeg()], **{"width": 20, "height": 10, "storage": storage, **keywords})
+
+
+def test_flat_memory_must_have_room_and_be_aligned() -> None:
+    with pytest.raises(RuntimeError, match="the storage of 599 bytes is too small for the 600"):
+        load_image_batch([make_jpeg()], width=20, height=10, storage=bytearray(599))
+    with pytest.raises(RuntimeError, match="starts at an address that is no multiple of the 4 bytes of an element"):
+        load_image_batch([make_jpeg()], width=2, height=2, dtype="float32", storage=np.zeros(99, np.uint8)[1:])
 
 
 def test_a_storage_that_is_too_small_is_an_error() -> None:

@@ -20,6 +20,7 @@ from spdl.io._npy import load_npy, save_npy
 from spdl.io._npz import NpzFile, load_npz
 from spdl.io._npz_batch import load_npz_batch
 from spdl.io._npz_save import save_npz
+from spdl.io._random_crop import RandomResizedCrop, random_flip, random_resized_crop
 from spdl.io._storage import cpu_storage
 from spdl.io._wav import load_wav, parse_wav
 
@@ -38,6 +39,7 @@ __all__ = [
     "ImagePackets",
     "LoadFailure",
     "NpzFile",
+    "RandomResizedCrop",
     "WAVHeader",
     "convert_frames",
     "cpu_storage",
@@ -54,6 +56,8 @@ __all__ = [
     "load_npz_batch",
     "load_wav",
     "parse_wav",
+    "random_flip",
+    "random_resized_crop",
     "save_npy",
     "save_npz",
     "to_numpy",

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._convert import convert_frames
-from spdl.io._decode import decode_packets
-from spdl.io._demux import demux_image
+from spdl.io._arguments import check_integer
+from spdl.io._config import decode_options, demux_options
 from spdl.io._device import refuse_device
 from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
+from spdl.io._filtered_batch import load_filtered_batch
 from spdl.io._lazy import native
-from spdl.io._resize import Interpolation, Mode, resize_to, scale_flags
+from spdl.io._request import (
+    BYTES,
+    PIXEL_FORMATS,
+    ArrayFormat,
+    Dtype,
+    Interpolation,
+    Layout,
+    Mode,
+    Resize,
+    array_format,
+    check_choice,
+    make_request,
+    parse_served,
+    resize_to,
+    scale_flags,
+)
 from spdl.io._source import ImageSource, describe, is_single, resolve
-from spdl.io._storage import check_storage
+from spdl.io._storage import Storage, resolve_storage
+from spdl.io._views import Crop, resolve_crop, resolve_flip
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.io._config import DecodeConfig, DemuxConfig
-    from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
+    from spdl.io._native import CPUBuffer
+
+OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
 
 _SHOWN_FAILURES = 5
+_MAX_THREADS = 1024
 
 
 def load_image_batch(
@@ -36,50 +53,83 @@ def load_image_batch(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT_FILTER_DESC,
     device_config: None = None,
-    storage: CPUStorage | None = None,
-    mode: Mode = "pad",
+    storage: Storage | None = None,
+    strict: bool | None = None,
+    mode: Mode | None = None,
+    crop: Crop | None = None,
+    flip: bool | Sequence[bool] = False,
     interpolation: Interpolation = "bicubic",
-    strict: bool = True,
+    layout: Layout = "NHWC",
+    dtype: Dtype = "uint8",
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    exact: bool = True,
+    num_threads: int = 1,
+    on_error: OnError | None = None,
+    exif: bool | None = None,
 ) -> CPUBuffer:
     """Load images into one array, resized to one size.
 
-    With `pix_fmt`, the configurations and `filter_desc` left at their defaults, this is one native call: it reads,
-    decodes and resizes each image straight into its row of the array, on the calling thread, without the GIL, without a
-    Python object or an allocation per image. To use several cores, call it from several threads.
+    This is one native call: it reads, decodes, crops, resizes, flips and normalises each image straight into its place
+    in the array, without the GIL, without a Python object or an allocation per image. To use several cores, call it
+    from several threads, or give `num_threads`.
 
-    The resize is antialiased and its results are those of Pillow 13's ``Image.resize`` with the interpolation of that
-    name (``"area"`` is Pillow's BOX); older Pillows run the two passes over tall images in the other order, and round
-    them slightly otherwise. JPEG is decoded by libjpeg-turbo with Pillow's settings; everything else by FFmpeg, and one
-    batch may mix them. Only the first picture of an animation is taken, alpha is dropped, and the orientation that EXIF
-    data names is not applied. A truncated JPEG is an error; where its data is damaged but complete, libjpeg goes on, as
-    it does in Pillow.
+    JPEG is decoded by libjpeg-turbo with Pillow's settings, everything else by FFmpeg, and one batch may mix them. Only
+    the first picture of an animation is taken, and alpha is dropped. The resize is antialiased and its results are
+    those of Pillow 13's ``Image.resize`` with the interpolation of that name (``"area"`` is Pillow's BOX); older
+    Pillows run the two passes over tall images in the other order, and round them slightly otherwise. A truncated JPEG
+    is an error (unless `on_error` says otherwise) where the missing part is needed: nothing is read of what lies below
+    a crop. Where its data is damaged but complete, libjpeg goes on, as it does in Pillow.
 
     Args:
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
-        width: The width of the result in pixels. None leaves it as it is, or with ``mode="pad"`` and a height, lets it
-            follow from the aspect ratio; all images must then come out in one size.
+        width: The width of the result in pixels. None leaves it as it is, or with a height and a mode that keeps the
+            aspect ratio, lets it follow from that; all images must then come out in one size.
         height: The height of the result in pixels; None likewise.
-        pix_fmt: The pixel format by FFmpeg's name. Anything but rgb24 is left to FFmpeg's filters, image by image.
-        demux_config: How FFmpeg is to read; see `demux_config`. Giving it leaves the work to FFmpeg, image by image.
-        decode_config: How FFmpeg is to decode; see `decode_config`. Likewise.
+        pix_fmt: The pixel format by FFmpeg's name. Anything but rgb24, bgr24 and gray is left to FFmpeg's filters.
+        demux_config: How FFmpeg is to read; see `demux_config`. Giving it leaves JPEG to FFmpeg, too.
+        decode_config: How to decode, and which images are too large; see `decode_config`.
         filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `mode`,
-            `interpolation` and `pix_fmt` then have no effect.
+            `interpolation` and `pix_fmt` then have no effect. What `get_video_filter_desc` writes for scaling, cropping
+            and converting is served without FFmpeg; anything else runs in FFmpeg's filter graph, image by image, and
+            cannot be combined with the arguments from `crop` on.
         device_config: Must be None: this build decodes on the CPU.
-        storage: Where to make the array, from `cpu_storage`. None is memory of its own.
-        mode: ``"pad"`` keeps the aspect ratio and centres the image on black, ``"stretch"`` fills the size.
+        storage: Where to make the array. A storage from `cpu_storage` is never written over while an array in it, or a
+            view of one, is alive: the batch then goes to another block. The caller's own array (NumPy, shared memory,
+            pinned memory, a PyTorch tensor) is always written to: of the batch's shape and dtype, or longer, or flat;
+            the result is a view of its beginning. None is memory of its own.
+        strict: False is ``on_error="skip"``, True is ``on_error="raise"``; None, the default, is True.
+        mode: ``"pad"`` keeps the aspect ratio and centres the image on black; ``"stretch"`` fills the size; ``"crop"``
+            keeps the aspect ratio, covers the size and cuts off what is beyond on both sides. None is ``"pad"``.
+        crop: The part of each image that is taken, before it is resized: a (left, top, right, bottom) in pixels for
+            each, the latter two just outside, as a sequence or an integer array (B, 4); or what `random_resized_crop`
+            returns. What lies outside is decoded only as far as the format demands. None takes whole images.
+        flip: Whether to mirror the result left to right, as one bool, or one for each image.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
-        strict: Whether an image that fails is an error. Otherwise it is left out, the order of the others is kept, and
-            ``failures`` of the result says which and why.
+        layout: ``"NHWC"`` or ``"NCHW"``: whether the channels of a pixel lie side by side, or in planes.
+        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
+        mean: What is subtracted from each channel of a float dtype, from 0 to 1. None is 0.
+        std: What each channel is then divided by. None is 1.
+        exact: False allows a JPEG that is shrunk to half its size or less to be decoded at a half, a quarter or an
+            eighth of it, never below the target: faster, and slightly other pixels.
+        num_threads: How many threads share the images, this one among them. They end with the call.
+        on_error: What becomes of images that fail. ``"raise"``: an error that names them. ``"skip"``: they are left
+            out, the order of the others is kept. ``"zero"``: their place holds zeros. ``"partial"``: likewise, but of a
+            truncated JPEG what there is is kept, its missing part gray. ``failures`` of the result says which and why.
+            None follows `strict`.
+        exif: Whether to turn each image upright as its EXIF data says (in JPEG, PNG, WebP and TIFF), before anything
+            else. None does so in calls that name `mode`.
 
     Returns:
-        The images, uint8 (B, H, W, 3). ``failures`` is a tuple of `LoadFailure`: index, source, reason.
+        The images, (B, H, W, C) or (B, C, H, W). ``failures`` is a tuple of `LoadFailure`: index, source, reason.
+        ``backends`` says what decoded each image.
 
     Raises:
-        RuntimeError: If an image fails and `strict` is true, or if all of them fail; if the batch does not fit into
-            the machine's memory or into `storage`: where both sides are given, before any image is read.
+        RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit
+            into the machine's memory or into `storage`: where both sides are given, before any image is read.
         MemoryError: If the system has no memory left for it.
         TypeError: If an argument is of another type, or one of `srcs` is no source: the message has its index.
-        ValueError: If `srcs` is empty, or another argument is out of range.
+        ValueError: If `srcs` is empty, or another argument is out of range or does not go with the others.
 
     Example:
         >>> batch = load_image_batch([photo, photo], width=224, height=224, mode="stretch", interpolation="bilinear")
@@ -87,8 +137,71 @@ def load_image_batch(
         (2, 224, 224, 3)
     """
     refuse_device(device_config)
-    resize = resize_to(width, height, mode, interpolation)
-    check_storage(storage)
+    errors = _on_error(strict, on_error)
+    upright = mode is not None if exif is None else exif
+    resize = resize_to(width, height, mode or "pad", interpolation)
+    form = array_format(layout, dtype, mean, std)
+    threads = check_integer("num_threads", num_threads, _MAX_THREADS, "threads")
+    given, sources = _resolve_all(srcs)
+    boxes, random = resolve_crop(crop, len(given))
+    flips = resolve_flip(flip, len(given))
+
+    served = _served(resize, pix_fmt, filter_desc)
+    if served is not None:
+        request = make_request(served, form, exact=exact, exif=upright)
+        buffer, reasons = native.load_batch(
+            sources=sources,
+            request=request,
+            boxes=boxes,
+            random=random,
+            flips=flips,
+            demux=demux_options(demux_config, None),
+            decode=decode_options(decode_config, keep_truncated=errors == "partial"),
+            num_threads=threads,
+            keep_failed=errors in ("zero", "partial"),
+            storage=resolve_storage(storage, _batch_shape(len(given), served, form), dtype),
+        )
+    else:
+        if boxes or random or flips or form != BYTES or exif or errors in ("zero", "partial"):
+            msg = (
+                "FFmpeg's filters are in charge of `filter_desc` or `pix_fmt` here, and `crop`, `flip`, `layout`, "
+                "`dtype`, `mean`, `std`, `exif` and `on_error` other than 'raise' and 'skip' have no effect on them: "
+                "say it in FFmpeg's syntax instead, or leave `filter_desc` out and ask for rgb24, bgr24 or gray"
+            )
+            raise ValueError(msg)
+        if filter_desc == DEFAULT_FILTER_DESC:
+            filter_desc = get_video_filter_desc(
+                scale_width=width,
+                scale_height=height,
+                scale_mode=None if resize.mode == "stretch" else resize.mode,
+                scale_algo=scale_flags(interpolation),
+                pix_fmt=pix_fmt,
+            )
+        buffer, reasons = load_filtered_batch(
+            sources, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
+        )
+
+    if reasons and (errors == "raise" or buffer is None):
+        raise RuntimeError(_summary(sources, reasons, strict=errors == "raise"))
+    if buffer is None:  # pragma: no cover - without a reason there is a result.
+        raise AssertionError
+    if reasons:
+        buffer._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
+    return buffer
+
+
+def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - it is the argument itself.
+    if on_error is None:
+        return "skip" if strict is False else "raise"
+    if strict is not None:
+        msg = f"`strict` and `on_error` say the same: give one of them, got strict={strict!r} and on_error={on_error!r}"
+        raise ValueError(msg)
+    check_choice("on_error", on_error, OnError)
+    return on_error
+
+
+def _resolve_all(srcs: Iterable[ImageSource]) -> tuple[tuple[ImageSource, ...], tuple[Any, ...]]:
+    """Return the sources as they were given, and as native code takes them."""
     if is_single(srcs) or not isinstance(srcs, Iterable):
         msg = (
             f"`srcs` must be an iterable of sources, got {type(srcs).__name__}: "
@@ -99,47 +212,23 @@ def load_image_batch(
     if not given:
         msg = "`srcs` is empty: a batch needs at least one image"
         raise ValueError(msg)
-    sources = tuple(resolve(source, index) for index, source in enumerate(given))
-
-    if pix_fmt == "rgb24" and demux_config is None and decode_config is None and filter_desc == DEFAULT_FILTER_DESC:
-        buffer, reasons = native.load_batch(sources, resize, storage)
-    else:
-        if filter_desc == DEFAULT_FILTER_DESC:
-            filter_desc = get_video_filter_desc(
-                scale_width=width,
-                scale_height=height,
-                scale_mode="pad" if mode == "pad" else None,
-                scale_algo=scale_flags(interpolation),
-                pix_fmt=pix_fmt,
-            )
-        buffer, reasons = _load_one_by_one(sources, filter_desc, demux_config, decode_config, storage)
-
-    if reasons and (strict or buffer is None):
-        raise RuntimeError(_summary(sources, reasons, strict=strict))
-    if buffer is None:  # pragma: no cover - without a reason there is a result.
-        raise AssertionError
-    if reasons:
-        buffer._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
-    return buffer
+    return given, tuple(resolve(source, index) for index, source in enumerate(given))
 
 
-def _load_one_by_one(
-    sources: Sequence[Any],
-    filter_desc: str | None,
-    demux_config: DemuxConfig | None,
-    decode_config: DecodeConfig | None,
-    storage: CPUStorage | None,
-) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
-    frames: list[ImageFrames] = []
-    reasons = []
-    for index, source in enumerate(sources):
-        try:
-            packets = demux_image(source, demux_config=demux_config)
-            frames.append(decode_packets(packets, filter_desc, decode_config))
-        except RuntimeError as error:
-            # The summary and LoadFailure name the source themselves.
-            reasons.append((index, str(error).removeprefix(f"{describe(source, None)}: ")))
-    return (convert_frames(frames, storage) if frames else None), reasons
+def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:
+    """What native code can do by itself, whatever decodes."""
+    if filter_desc == DEFAULT_FILTER_DESC:
+        return resize._replace(pix_fmt=pix_fmt) if pix_fmt in PIXEL_FORMATS else None
+    return parse_served(filter_desc) if isinstance(filter_desc, str) else None
+
+
+def _batch_shape(count: int, resize: Resize, form: ArrayFormat) -> tuple[int, ...] | None:
+    """The shape of the whole batch; None where it depends on the images."""
+    width, height = (center or side for center, side in zip(resize.center, resize.target, strict=True))
+    if not (width and height):
+        return None
+    channels = PIXEL_FORMATS[resize.pix_fmt]
+    return (count, channels, height, width) if form.layout == "NCHW" else (count, height, width, channels)
 
 
 def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:
@@ -150,5 +239,8 @@ def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, stri
     if len(reasons) > _SHOWN_FAILURES:
         lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")
     if strict:
-        lines.append("Pass strict=False to leave failed images out of the batch; its `failures` then lists them.")
+        lines.append(
+            'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '
+            "`failures` then lists them."
+        )
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from spdl.io._arguments import check_integer, check_text, check_type
 from spdl.io._lazy import native
@@ -13,6 +13,12 @@ from spdl.io._lazy import native
 if TYPE_CHECKING:
     from spdl.io._native import DecodeOptions, DemuxOptions
 
+Backend: TypeAlias = Literal["libjpeg-turbo", "ffmpeg"]
+
+DEFAULT_MAX_PIXELS = 178_000_000
+"""About the size above which Pillow refuses an image as a decompression bomb."""
+
+_LARGEST_MAX_PIXELS = 65535 * 65535  # The sides of the largest JPEG.
 _DEFAULT_BUFFER_SIZE = 8096
 _MAX_BUFFER_SIZE = 1 << 30  # FFmpeg counts in a C int, and adds to it.
 
@@ -35,16 +41,22 @@ class DemuxConfig:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How FFmpeg is to decode; made by `decode_config`."""
+    """How images are to be decoded; made by `decode_config`."""
 
     decoder: str | None = None
     decoder_options: Mapping[str, str] | None = None
+    max_pixels: int = DEFAULT_MAX_PIXELS
+    backend: Backend | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without FFmpeg."""
         if self.decoder is not None:
             check_text("decoder", self.decoder)
         _check_options("decoder_options", self.decoder_options)
+        check_integer("max_pixels", self.max_pixels, _LARGEST_MAX_PIXELS, "pixels")
+        if self.backend not in (None, *get_args(Backend)):
+            msg = f"`backend` must be one of {', '.join(map(repr, get_args(Backend)))} or None, got {self.backend!r}"
+            raise ValueError(msg)
 
 
 def demux_config(
@@ -72,24 +84,39 @@ def demux_config(
     return DemuxConfig(format, format_options, buffer_size)
 
 
-def decode_config(decoder: str | None = None, decoder_options: Mapping[str, str] | None = None) -> DecodeConfig:
-    """Say how FFmpeg is to decode. JPEG is then decoded by FFmpeg, not by libjpeg-turbo.
+def decode_config(
+    decoder: str | None = None,
+    decoder_options: Mapping[str, str] | None = None,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    backend: Backend | None = None,
+) -> DecodeConfig:
+    """Say how images are to be decoded, and which are too large.
+
+    Giving a decoder or an option leaves JPEG to FFmpeg's decoder, too.
 
     Args:
         decoder: A decoder by FFmpeg's name, such as ``"mjpeg"``. None leaves the choice to FFmpeg. One that does not
             exist, or does not decode the image's codec, is an error when decoding.
         decoder_options: Options of that decoder, their values as text, such as ``{"lowres": "1"}``. Unknown ones are
             an error when decoding.
+        max_pixels: The most pixels, width times height, that an image may have. What says it has more is refused
+            before any memory is asked for: it may be a bomb of a few bytes.
+        backend: Who does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: what is no JPEG,
+            or asks for other filters, is an error. ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters.
+            None takes the faster one that can do it: ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which
+            decoded. Both give the same shapes; on photos their pixels differ by about one level on average, since
+            FFmpeg's inverse DCT, chroma upsampling and filters are others.
 
     Raises:
         TypeError: If an argument is of another type.
-        ValueError: If a string holds a null character.
+        ValueError: If a string holds a null character, or another argument is out of range.
 
     Example:
-        >>> decode_config(decoder="mjpeg").decoder
-        'mjpeg'
+        >>> load_image(photo, decode_config=decode_config(backend="ffmpeg")).backends
+        ('ffmpeg',)
     """
-    return DecodeConfig(decoder, decoder_options)
+    return DecodeConfig(decoder, decoder_options, max_pixels, backend)
 
 
 def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
@@ -106,12 +133,18 @@ def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
     )
 
 
-def decode_options(config: DecodeConfig | None) -> DecodeOptions:
+def decode_options(config: DecodeConfig | None, *, keep_truncated: bool = False) -> DecodeOptions:
     """Bring a configuration into the form that native code takes."""
     if config is None:
-        return _plain_decode_options()
+        return _plain_decode_options(keep_truncated=keep_truncated)
     check_type("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")
-    return native.DecodeOptions(config.decoder or "", list((config.decoder_options or {}).items()))
+    return native.DecodeOptions(
+        config.decoder or "",
+        list((config.decoder_options or {}).items()),
+        config.max_pixels,
+        config.backend or "",
+        keep_truncated,
+    )
 
 
 def _check_options(name: str, options: Mapping[str, str] | None) -> None:
@@ -131,5 +164,5 @@ def _plain_demux_options() -> DemuxOptions:
 
 
 @cache
-def _plain_decode_options() -> DecodeOptions:
-    return native.DecodeOptions("", [])
+def _plain_decode_options(*, keep_truncated: bool) -> DecodeOptions:
+    return native.DecodeOptions("", [], DEFAULT_MAX_PIXELS, "", keep_truncated)

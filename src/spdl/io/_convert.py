@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from spdl.io._arguments import check_type
 from spdl.io._lazy import native
-from spdl.io._storage import check_storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,8 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStor
         >>> convert_frames(frames).shape
         (4, 375, 500, 3)
     """
-    check_storage(storage)
+    if storage is not None:
+        check_type("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
     if isinstance(frames, native.ImageFrames):
         return native.convert_one(frames, storage)
     if not isinstance(frames, Iterable):

@@ -9,7 +9,7 @@ from spdl.io._arguments import check_text, check_type
 from spdl.io._config import DecodeConfig, decode_options
 from spdl.io._filter_desc import DEFAULT_FILTER_DESC
 from spdl.io._lazy import native
-from spdl.io._resize import parse_served
+from spdl.io._request import make_request, parse_served
 
 if TYPE_CHECKING:
     from spdl.io._native import ImageFrames, ImagePackets
@@ -24,18 +24,19 @@ def decode_packets(
 ) -> ImageFrames:
     """Decode an image and run it through filters.
 
-    Conversion to rgb24, alone or with a scaling to a size (stretched or padded with black), as `get_video_filter_desc`
-    writes it, is done here: JPEG is decoded by libjpeg-turbo and resized while it is decoded, with the results of
-    Pillow's antialiased resize; whatever else is decoded by FFmpeg and resized in the same way. Any other description
-    runs in FFmpeg's filter graph. A truncated JPEG is an error; where its data is damaged but complete, libjpeg goes
-    on, as it does in Pillow. The orientation that a photo's EXIF data names is not applied.
+    Descriptions as `get_video_filter_desc` writes them, of a scaling (padded, cropped or stretched), a crop, ``hflip``
+    and a conversion to rgb24, bgr24 or gray, are served without FFmpeg's filters: JPEG is decoded by libjpeg-turbo and
+    resized while it is decoded, with the results of Pillow's antialiased resize; whatever else is decoded by FFmpeg and
+    resized in the same way. Any other description runs in FFmpeg's filter graph, and so do all if
+    ``decode_config(backend="ffmpeg")`` asks for it. A truncated JPEG is an error; where its data is damaged but
+    complete, libjpeg goes on, as it does in Pillow. The orientation that a photo's EXIF data names is not applied.
 
     Args:
         packets: What `demux_image` returned. They are consumed, also when decoding fails: to decode them twice, decode
             ``packets.clone()``.
         filter_desc: The filters in FFmpeg's syntax; `get_video_filter_desc` writes them. The default gives 8-bit RGB in
             the image's own size. None keeps the stored pixel format.
-        decode_config: How FFmpeg is to decode; see `decode_config`. JPEG is then decoded by FFmpeg, too.
+        decode_config: How it is to be decoded; see `decode_config`.
         num_frames: Stop after this many frames. An image has one; -1 is all.
 
     Returns:
@@ -61,7 +62,7 @@ def decode_packets(
     if filter_desc is None:
         return native.decode_filtered(packets, "", options)
     check_text("filter_desc", filter_desc)
-    resize = parse_served(filter_desc)
+    resize = None if decode_config is not None and decode_config.backend == "ffmpeg" else parse_served(filter_desc)
     if resize is None:
         return native.decode_filtered(packets, filter_desc, options)
-    return native.decode_resized(packets, resize, options)
+    return native.decode_resized(packets, make_request(resize), options)

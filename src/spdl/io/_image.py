@@ -31,7 +31,7 @@ def load_image(
     Args:
         src: A path, the encoded bytes, or an open binary file.
         demux_config: How FFmpeg is to read; see `demux_config`.
-        decode_config: How FFmpeg is to decode; see `decode_config`.
+        decode_config: How it is to be decoded; see `decode_config`.
         filter_desc: The filters in FFmpeg's syntax; see `decode_packets`. The default gives 8-bit RGB in the image's
             own size.
         device_config: Must be None: this build decodes on the CPU.

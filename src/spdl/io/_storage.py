@@ -1,17 +1,22 @@
-"""Memory to be used again and again."""
+"""Memory to be used again and again: a storage of ours, or an array of the caller's."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl.io._arguments import check_integer, check_type
+from spdl.io._arguments import check_integer
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUStorage
 
+Storage: TypeAlias = "CPUStorage | Any"
+"""A `CPUStorage`, or a writable, contiguous array of the caller's: anything with the buffer protocol (NumPy arrays,
+shared memory, ``bytearray``), or a PyTorch tensor in main memory."""
+
 _MAX_SIZE = sys.maxsize
+_FORMATS = {"uint8": "B", "float16": "e", "float32": "f"}  # Those of the struct module.
 
 
 def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.
@@ -44,7 +49,53 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
     return native.CPUStorage(check_integer("size", size, _MAX_SIZE, "bytes"))
 
 
-def check_storage(storage: CPUStorage | None) -> None:
-    """Raise TypeError for anything but a storage and None."""
-    if storage is not None:
-        check_type("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
+def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str) -> Any:
+    """Bring it into the form that native code takes: None, a storage, or an object with a writable buffer.
+
+    Args:
+        storage: What the caller gave.
+        shape: What the caller's array has to have room for, unless it is flat; None where that is not known.
+        dtype: What its elements have to be, unless they are single bytes.
+
+    Raises:
+        TypeError: If it is none of these.
+        ValueError: If it cannot be written to, or is of another shape or dtype.
+    """
+    if storage is None or isinstance(storage, native.CPUStorage):
+        return storage
+    array: Any = storage
+    if type(storage).__module__.partition(".")[0] == "torch":
+        # Shows its memory by no other protocol that would let it be written to.
+        array = array.numpy()
+    try:
+        view = memoryview(array)
+    except TypeError:
+        msg = (
+            "`storage` must be a CPUStorage, as `cpu_storage` returns, a writable array, or None, "
+            f"got {type(storage).__name__}"
+        )
+        raise TypeError(msg) from None
+    with view:
+        if view.readonly or not view.c_contiguous:
+            what = "read-only" if view.readonly else "not contiguous"
+            msg = f"`storage` must be a contiguous array that can be written to, got one that is {what}"
+            raise ValueError(msg)
+        flat_bytes = view.ndim == 1 and view.itemsize == 1
+        if not flat_bytes and view.format != _FORMATS[dtype]:
+            msg = f"`storage` must be an array of {dtype}, or of bytes, got one of the struct format {view.format!r}"
+            raise ValueError(msg)
+        if view.ndim != 1:
+            _check_shape(view.shape, shape)
+    return array
+
+
+def _check_shape(given: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> None:
+    if shape is None:
+        msg = (
+            f"`storage` must be flat where the size of the images is not known, got the shape {given}: "
+            "give both `width` and `height`, or a one-dimensional array"
+        )
+        raise ValueError(msg)
+    if given is None or len(given) != len(shape) or given[1:] != shape[1:] or given[0] < shape[0]:
+        msg = f"`storage` must have the shape {shape}, or a longer first side, or be flat, got {given}"
+        raise ValueError(msg)

@@ -1,0 +1,93 @@
+#include "ffmpeg/pixel_converter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "core/limits.h"
+#include "core/media_error.h"
+#include "ffmpeg/last_words.h"
+
+namespace spdl {
+namespace {
+
+const char* format_name(int format) {
+    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
+    return name == nullptr ? "unknown" : name;
+}
+
+AVPixelFormat converted_format(Channels channels) {
+    switch (channels) {
+        case Channels::kBgr:
+            return AV_PIX_FMT_BGR24;
+        case Channels::kGray:
+            return AV_PIX_FMT_GRAY8;
+        case Channels::kRgb:
+            break;
+    }
+    return AV_PIX_FMT_RGB24;
+}
+
+}  // namespace
+
+void PixelConverter::prepare(const AVFrame& frame, AVPixelFormat to) {
+    // Exact rounding and full chroma: half-resolution shortcuts show in photos.
+    constexpr int kFlags = SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP;
+    context_.reset(sws_getCachedContext(context_.release(), frame.width, frame.height,
+                                        static_cast<AVPixelFormat>(frame.format), frame.width, frame.height, to, kFlags,
+                                        nullptr, nullptr, nullptr));
+    if (!context_) {
+        throw MediaError(std::string("cannot convert the pixel format \"") + format_name(frame.format) + "\" to " +
+                         format_name(to));
+    }
+    const int matrix = frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_RGB
+                           ? SWS_CS_DEFAULT
+                           : static_cast<int>(frame.colorspace);
+    const bool by_format = std::string_view(format_name(frame.format)).starts_with("yuvj");
+    const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format ? 1 : 0;
+    // Refused for formats without such a choice, which then need none.
+    sws_setColorspaceDetails(context_.get(), sws_getCoefficients(matrix), full_range,
+                             sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+}
+
+void PixelConverter::convert(const AVFrame& frame, const Box& box, Channels channels, RowSink& sink) {
+    const LastWords words;
+    const AVFrame* source = &frame;
+    const AVPixelFormat format = converted_format(channels);
+    if (frame.format != format) {
+        prepare(frame, format);
+        if (!converted_ || converted_->width != frame.width || converted_->height != frame.height ||
+            converted_->format != format) {
+            converted_ = make_frame();
+            converted_->format = format;
+            converted_->width = frame.width;
+            converted_->height = frame.height;
+            words.check(av_frame_get_buffer(converted_.get(), 0), "cannot convert the image's pixel format");
+        }
+        words.check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, converted_->data,
+                              converted_->linesize),
+                    "cannot convert the image's pixel format");
+        source = converted_.get();
+    }
+    const auto width = static_cast<std::size_t>(box.size().width);
+    for (int y = 0; y < box.size().height; ++y) {
+        const std::uint8_t* const row =
+            source->data[0] + static_cast<std::ptrdiff_t>(box.top + y) * source->linesize[0];
+        std::uint8_t* const to = sink.row(y);
+        if (channels == Channels::kGray) {
+            for (std::size_t x = 0; x < width; ++x) {
+                std::fill_n(to + 3 * x, 3, row[static_cast<std::size_t>(box.left) + x]);
+            }
+        } else {
+            std::memcpy(to, row + 3 * static_cast<std::ptrdiff_t>(box.left), 3 * width);
+        }
+        sink.commit(y, 1);
+    }
+    if (converted_ && rgb_bytes({frame.width, frame.height}) > kKeptBytes) {
+        converted_.reset();
+    }
+}
+
+}  // namespace spdl

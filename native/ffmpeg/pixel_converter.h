@@ -1,0 +1,23 @@
+#pragma once
+
+#include "ffmpeg/libav.h"
+#include "image/channels.h"
+#include "image/geometry.h"
+#include "image/row_sink.h"
+
+namespace spdl {
+
+// Converts frames of any pixel format to rows of three-byte pixels; alpha is dropped. One thread at a time.
+class PixelConverter {
+  public:
+    // Those within `box` go to the sink. Throws MediaError where libswscale cannot convert the format.
+    void convert(const AVFrame& frame, const Box& box, Channels channels, RowSink& sink);
+
+  private:
+    void prepare(const AVFrame& frame, AVPixelFormat to);
+
+    SwsContextPtr context_;
+    FramePtr converted_;
+};
+
+}  // namespace spdl

@@ -1,0 +1,77 @@
+#include "image/array_format.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace spdl {
+namespace {
+
+// To the nearest 16-bit float, halves to even, as the processors' own instruction does it.
+std::uint16_t half(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = bits >> 16U & 0x8000U;
+    const float magnitude = std::fabs(value);
+    if (std::isnan(value)) {
+        return static_cast<std::uint16_t>(sign | 0x7e00U);
+    }
+    if (magnitude >= 65520.0F) {  // What rounds to more than the largest.
+        return static_cast<std::uint16_t>(sign | 0x7c00U);
+    }
+    if (magnitude < 0x1p-14F) {
+        // Subnormal: a multiple of 2^-24. The sum leaves the processor to round.
+        return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(magnitude * 0x1p24F)));
+    }
+    const std::uint32_t kept = (bits & 0x7fffffffU) - (112U << 23U);  // The exponent, counted from another zero.
+    const std::uint32_t rounded = kept + 0xfffU + (kept >> 13U & 1U);
+    return static_cast<std::uint16_t>(sign | rounded >> 13U);
+}
+
+}  // namespace
+
+ArrayFormat::ArrayFormat(Channels channels, Layout layout)
+    : ArrayFormat(channels, layout, ElementType::kUint8, {1, 1, 1}, {0, 0, 0}) {}
+
+ArrayFormat::ArrayFormat(Channels channels, Layout layout, ElementType type, const PerChannel& scale,
+                         const PerChannel& offset)
+    : channels_(channels), layout_(layout), type_(type), scale_(scale), offset_(offset) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+        for (std::size_t byte = 0; byte < 256; ++byte) {
+            const float value = std::fma(static_cast<float>(byte), scale[channel], offset[channel]);
+            floats_[channel][byte] = value;
+            halves_[channel][byte] = half(value);
+        }
+    }
+}
+
+std::vector<std::size_t> ArrayFormat::shape(std::size_t count, Size size) const {
+    const auto width = static_cast<std::size_t>(size.width);
+    const auto height = static_cast<std::size_t>(size.height);
+    const auto channel_sides = static_cast<std::size_t>(channel_count(channels_));
+    if (layout_ == Layout::kNchw) {
+        return {count, channel_sides, height, width};
+    }
+    return {count, height, width, channel_sides};
+}
+
+std::size_t ArrayFormat::image_bytes(Size size) const {
+    return static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height) *
+           static_cast<std::size_t>(channel_count(channels_)) * element();
+}
+
+void ArrayFormat::write(std::size_t channel, std::uint8_t byte, std::uint8_t* to) const {
+    switch (type_) {
+        case ElementType::kFloat32:
+            std::memcpy(to, &floats_[channel][byte], sizeof(float));
+            return;
+        case ElementType::kFloat16:
+            std::memcpy(to, &halves_[channel][byte], sizeof(std::uint16_t));
+            return;
+        case ElementType::kUint8:
+        case ElementType::kUint16:
+            *to = byte;
+            return;
+    }
+}
+
+}  // namespace spdl

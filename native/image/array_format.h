@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "image/buffer.h"
+#include "image/channels.h"
+#include "image/geometry.h"
+
+namespace spdl {
+
+enum class Layout { kNhwc, kNchw };
+
+using PerChannel = std::array<float, 3>;
+
+// What the images of a batch are in memory.
+class ArrayFormat {
+  public:
+    // Bytes are written as they are.
+    explicit ArrayFormat(Channels channels = Channels::kRgb, Layout layout = Layout::kNhwc);
+
+    // Floats (16 or 32 bits) are byte * scale + offset, in one rounding to 32 bits.
+    ArrayFormat(Channels channels, Layout layout, ElementType type, const PerChannel& scale, const PerChannel& offset);
+
+    [[nodiscard]] Channels channels() const { return channels_; }
+    [[nodiscard]] Layout layout() const { return layout_; }
+    [[nodiscard]] ElementType type() const { return type_; }
+    [[nodiscard]] std::size_t element() const { return element_bytes(type_); }
+    [[nodiscard]] const PerChannel& scale() const { return scale_; }
+    [[nodiscard]] const PerChannel& offset() const { return offset_; }
+
+    // Rows are written as they are resized.
+    [[nodiscard]] bool plain() const {
+        return type_ == ElementType::kUint8 && layout_ == Layout::kNhwc && channels_ != Channels::kGray;
+    }
+    [[nodiscard]] std::vector<std::size_t> shape(std::size_t count, Size size) const;
+    [[nodiscard]] std::size_t image_bytes(Size size) const;
+
+    // Writes what `byte` becomes in a channel.
+    void write(std::size_t channel, std::uint8_t byte, std::uint8_t* to) const;
+
+  private:
+    Channels channels_;
+    Layout layout_;
+    ElementType type_ = ElementType::kUint8;
+    PerChannel scale_{1, 1, 1};
+    PerChannel offset_{0, 0, 0};
+    std::array<std::array<float, 256>, 3> floats_;
+    std::array<std::array<std::uint16_t, 256>, 3> halves_;
+};
+
+}  // namespace spdl

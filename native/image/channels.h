@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace spdl {
+
+// What the bytes of a pixel are. Between decoder and output a pixel always has three of them; a gray one has its value
+// three times.
+enum class Channels { kRgb, kBgr, kGray };
+
+constexpr int channel_count(Channels channels) {
+    return channels == Channels::kGray ? 1 : 3;
+}
+
+// By FFmpeg's name of the pixel format.
+std::optional<Channels> parse_channels(std::string_view pixel_format);
+const char* pixel_format_name(Channels channels);
+
+}  // namespace spdl

@@ -1,0 +1,73 @@
+#include "image/ffmpeg_filters.h"
+
+namespace spdl {
+namespace {
+
+std::string orientation_filters(const Orientation& orientation) {
+    if (orientation.transposed) {
+        // Each is a transposition and what follows it.
+        const char* const direction = orientation.mirrored_x ? (orientation.mirrored_y ? "clock_flip" : "cclock")
+                                                             : (orientation.mirrored_y ? "clock" : "cclock_flip");
+        return std::string("transpose=dir=") + direction + ",";
+    }
+    return std::string(orientation.mirrored_x ? "hflip," : "") + (orientation.mirrored_y ? "vflip," : "");
+}
+
+const char* scale_flags(Interpolation interpolation) {
+    switch (interpolation) {
+        case Interpolation::kNearest:
+            return "neighbor";
+        case Interpolation::kArea:
+            return "area";
+        case Interpolation::kBilinear:
+            return "bilinear";
+        case Interpolation::kBicubic:
+            return "bicubic";
+        case Interpolation::kLanczos:
+            break;
+    }
+    return "lanczos";
+}
+
+std::string sides(Size size) {
+    return "=w=" + std::to_string(size.width) + ":h=" + std::to_string(size.height);
+}
+
+std::string scale_filters(const Request& request) {
+    const Size target = request.target;
+    if (target == Size{}) {
+        return {};
+    }
+    const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(request.interpolation);
+    if (request.fit == Fit::kStretch) {
+        return scale + ",";
+    }
+    const bool open = target.width == 0 || target.height == 0;
+    const std::string pad = ",pad" + sides(target) + ":x=-1:y=-1:color=black,";
+    if (request.fit == Fit::kPad || open) {
+        return scale + ":force_original_aspect_ratio=decrease" + (request.fit == Fit::kPad ? pad : ",");
+    }
+    return scale + ":force_original_aspect_ratio=increase,crop" + sides(target) + ",";
+}
+
+}  // namespace
+
+std::string ffmpeg_filters(const ImageShape& shape, const Request& request, const View& view) {
+    std::string filters;
+    if (!shape.orientation.upright() || view.box != whole(shape.upright())) {
+        // Formats whose chroma is subsampled would be cut and turned at every other pixel only.
+        const Size size = view.box.size();
+        filters = "format=pix_fmts=rgb24," + orientation_filters(shape.orientation) + "crop" + sides(size) +
+                  ":x=" + std::to_string(view.box.left) + ":y=" + std::to_string(view.box.top) + ",";
+    }
+    filters += scale_filters(request);
+    if (request.center != Size{}) {
+        filters += "crop" + sides(request.center) + ",";
+    }
+    if (request.flip != view.flip) {
+        filters += "hflip,";
+    }
+    return filters + "format=pix_fmts=" + pixel_format_name(request.format.channels());
+}
+
+}  // namespace spdl

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "image/image_plan.h"
+#include "image/request.h"
+
+namespace spdl {
+
+// What a request asks for, in the syntax of FFmpeg's filters, as get_video_filter_desc writes it.
+std::string ffmpeg_filters(const ImageShape& shape, const Request& request, const View& view);
+
+}  // namespace spdl

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "image/geometry.h"
+#include "image/orientation.h"
+#include "image/request.h"
+#include "image/resizer.h"
+#include "image/row_writer.h"
+
+namespace spdl {
+
+// What is known of an image before it is decoded.
+struct ImageShape {
+    Size stored;
+    Orientation orientation;  // Upright, unless it is to be turned.
+    Size chroma_grid{1, 1};   // How many pixels share a chroma sample.
+    bool scalable = false;    // Can be decoded at an eighth, a quarter or a half of its size.
+
+    [[nodiscard]] Size upright() const { return orientation.upright_size(stored); }
+};
+
+// How one image gets from its file to its place in the output.
+struct ImagePlan {
+    Size canvas;
+    int eighths = 8;  // The fraction of its size at which it is decoded.
+    int left = 0;     // Where in the decoded image the input of the resampling begins.
+    int top = 0;
+    Resampling resampling;
+    Target target;
+};
+
+// Throws MediaError where the view lies outside of the image, or the output would be too large.
+ImagePlan plan_image(const ImageShape& shape, const Request& request, const View& view);
+
+}  // namespace spdl

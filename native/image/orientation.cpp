@@ -1,0 +1,169 @@
+#include "image/orientation.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace spdl {
+namespace {
+
+constexpr unsigned kUnknown = 0;
+
+bool starts_with(Bytes bytes, std::string_view text) {
+    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+Bytes from(Bytes bytes, std::size_t offset) {
+    return offset < bytes.size() ? bytes.subspan(offset) : Bytes();
+}
+
+// Integers of `size` bytes; 0 where the bytes end before.
+std::uint32_t read(Bytes bytes, std::size_t offset, std::size_t size, bool little_endian) {
+    const Bytes rest = from(bytes, offset);
+    if (rest.size() < size) {
+        return 0;
+    }
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        value = value << 8U | rest[little_endian ? size - 1 - i : i];
+    }
+    return value;
+}
+
+// EXIF data is a TIFF file: the orientation is an entry of its first directory.
+unsigned tiff_orientation(Bytes tiff) {
+    constexpr std::uint32_t kOrientation = 0x0112;
+    constexpr std::uint32_t kByte = 1;
+    constexpr std::uint32_t kShort = 3;
+    constexpr std::uint32_t kLong = 4;
+    constexpr std::size_t kEntryBytes = 12;
+    const bool little_endian = starts_with(tiff, "II");
+    if ((!little_endian && !starts_with(tiff, "MM")) || read(tiff, 2, 2, little_endian) != 42) {
+        return kUnknown;
+    }
+    const Bytes directory = from(tiff, read(tiff, 4, 4, little_endian));
+    const std::size_t entries = read(directory, 0, 2, little_endian);
+    for (std::size_t i = 0; i < entries; ++i) {
+        const Bytes entry = from(directory, 2 + i * kEntryBytes);
+        if (entry.size() < kEntryBytes) {
+            break;
+        }
+        if (read(entry, 0, 2, little_endian) != kOrientation) {
+            continue;
+        }
+        const std::uint32_t type = read(entry, 2, 2, little_endian);
+        if (read(entry, 4, 4, little_endian) != 1 || (type != kByte && type != kShort && type != kLong)) {
+            break;
+        }
+        return read(entry, 8, type == kByte ? 1 : type == kShort ? 2 : 4, little_endian);
+    }
+    return kUnknown;
+}
+
+constexpr std::string_view kExifHeader{"Exif\0\0", 6};
+
+unsigned jpeg_orientation(Bytes jpeg) {
+    constexpr std::uint8_t kScan = 0xda;
+    constexpr std::uint8_t kApp1 = 0xe1;
+    std::size_t at = 2;
+    while (at + 4 <= jpeg.size() && jpeg[at] == 0xff) {
+        const std::uint8_t marker = jpeg[at + 1];
+        if (marker == 0xff) {  // A fill byte.
+            ++at;
+            continue;
+        }
+        if (marker == kScan) {
+            break;
+        }
+        const std::size_t length = read(jpeg, at + 2, 2, false);
+        const Bytes content = from(jpeg, at + 4);
+        if (length < 2 || content.size() < length - 2) {
+            break;
+        }
+        if (marker == kApp1 && starts_with(content.first(length - 2), kExifHeader)) {
+            return tiff_orientation(content.subspan(kExifHeader.size(), length - 2 - kExifHeader.size()));
+        }
+        at += 2 + length;
+    }
+    return kUnknown;
+}
+
+unsigned png_orientation(Bytes png) {
+    constexpr std::size_t kAround = 12;  // The length, the name and the checksum of a chunk.
+    for (Bytes chunk = from(png, 8); chunk.size() >= kAround;) {
+        const std::size_t length = read(chunk, 0, 4, false);
+        if (length > chunk.size() - kAround) {
+            break;
+        }
+        if (starts_with(chunk.subspan(4), "eXIf")) {
+            return tiff_orientation(chunk.subspan(8, length));
+        }
+        chunk = from(chunk, length + kAround);
+    }
+    return kUnknown;
+}
+
+unsigned webp_orientation(Bytes webp) {
+    for (Bytes chunk = from(webp, 12); chunk.size() >= 8;) {
+        const std::size_t length = read(chunk, 4, 4, true);
+        if (length > chunk.size() - 8) {
+            break;
+        }
+        if (starts_with(chunk, "EXIF")) {
+            const Bytes exif = chunk.subspan(8, length);
+            return tiff_orientation(starts_with(exif, kExifHeader) ? exif.subspan(kExifHeader.size()) : exif);
+        }
+        chunk = from(chunk, 8 + length + length % 2);
+    }
+    return kUnknown;
+}
+
+unsigned orientation_number(Bytes image) {
+    if (starts_with(image, "\xff\xd8\xff")) {
+        return jpeg_orientation(image);
+    }
+    if (starts_with(image, "\x89PNG\r\n\x1a\n")) {
+        return png_orientation(image);
+    }
+    if (starts_with(image, "RIFF") && starts_with(from(image, 8), "WEBP")) {
+        return webp_orientation(image);
+    }
+    return tiff_orientation(image);
+}
+
+}  // namespace
+
+Box Orientation::stored_box(const Box& upright, Size stored) const {
+    Box box = transposed ? Box{upright.top, upright.left, upright.bottom, upright.right} : upright;
+    if (mirrored_x) {
+        box = {stored.width - box.right, box.top, stored.width - box.left, box.bottom};
+    }
+    if (mirrored_y) {
+        box = {box.left, stored.height - box.bottom, box.right, stored.height - box.top};
+    }
+    return box;
+}
+
+Orientation exif_orientation(Bytes image) noexcept {
+    switch (orientation_number(image)) {
+        case 2:
+            return {false, true, false};
+        case 3:
+            return {false, true, true};
+        case 4:
+            return {false, false, true};
+        case 5:
+            return {true, false, false};
+        case 6:
+            return {true, false, true};
+        case 7:
+            return {true, true, true};
+        case 8:
+            return {true, true, false};
+        default:
+            return {};
+    }
+}
+
+}  // namespace spdl

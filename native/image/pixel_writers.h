@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "image/array_format.h"
+
+namespace spdl {
+
+// Write `count` pixels, each of three bytes, in an array's format: to three planes or, where they lie side by side, to
+// the first of them alone. Read up to kPixelSlack bytes beyond the end of the source, write nothing beyond the pixels.
+// One for each instruction set; all write the same.
+using PixelWriter = void(const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
+                         std::uint8_t* const* planes) noexcept;
+
+inline constexpr std::size_t kPixelSlack = 64;
+
+PixelWriter write_pixels_scalar;
+PixelWriter write_pixels_avx2;
+PixelWriter write_pixels_avx512;
+
+}  // namespace spdl

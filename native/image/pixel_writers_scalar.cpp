@@ -1,0 +1,18 @@
+#include "image/pixel_writers.h"
+
+namespace spdl {
+
+void write_pixels_scalar(const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
+                         std::uint8_t* const* planes) noexcept {
+    const auto channels = static_cast<std::size_t>(channel_count(format.channels()));
+    const bool planar = format.layout() == Layout::kNchw;
+    const std::size_t step = format.element() * (planar ? 1 : channels);
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+        std::uint8_t* to = planar ? planes[channel] : planes[0] + channel * format.element();
+        for (std::size_t i = 0; i < count; ++i, to += step) {
+            format.write(channel, pixels[3 * i + channel], to);
+        }
+    }
+}
+
+}  // namespace spdl

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "image/array_format.h"
+#include "image/geometry.h"
+#include "image/interpolation.h"
+
+namespace spdl {
+
+// What is to become of every image of a batch.
+struct Request {
+    Size target;  // A side of 0 is left open, as in place().
+    Fit fit = Fit::kPad;
+    Size center;  // What is then cut out; a side of 0 stays.
+    Interpolation interpolation = Interpolation::kBicubic;
+    bool flip = false;
+    bool exact = true;     // Otherwise, where the target is small, a JPEG is decoded at a fraction of its size.
+    bool upright = false;  // Turned as its EXIF data says.
+    ArrayFormat format{};
+};
+
+// What is wanted of one image.
+struct View {
+    Box box;  // In the upright image, where that is asked for.
+    bool flip = false;
+};
+
+}  // namespace spdl

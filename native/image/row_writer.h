@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/aligned_buffer.h"
+#include "image/array_format.h"
+#include "image/geometry.h"
+#include "image/pixel_writers.h"
+
+namespace spdl {
+
+// The place of one image in an array.
+struct Canvas {
+    std::uint8_t* data = nullptr;
+    Size size;
+    const ArrayFormat* format = nullptr;
+};
+
+// Which part of the canvas is written to, and in which order.
+struct Target {
+    Box box;
+    bool transposed = false;  // What comes row by row are its columns.
+    bool last_first = false;  // From the last one on.
+
+    [[nodiscard]] int rows() const { return transposed ? box.size().width : box.size().height; }
+    [[nodiscard]] int row_pixels() const { return transposed ? box.size().height : box.size().width; }
+};
+
+// Takes an image as rows of three-byte pixels, and writes them to an array in its format.
+class RowWriter {
+  public:
+    // Writes what lies outside of the target at once: black.
+    void begin(const Canvas& canvas, const Target& target, PixelWriter* write_pixels);
+
+    // Where the pixels of a row are to be put, and nothing behind them.
+    [[nodiscard]] std::uint8_t* row(int index) const {
+        return direct_ ? place(target_.box.left, canvas_row(index)) : row_.data();
+    }
+
+    // The row is complete.
+    void commit(int index) {
+        if (!direct_) {
+            write(index, row_.data());
+        }
+    }
+
+    // A row that lies elsewhere; up to kPixelSlack bytes behind it are read.
+    void put(int index, const std::uint8_t* pixels) {
+        if (direct_) {
+            std::memcpy(row(index), pixels, 3 * static_cast<std::size_t>(target_.row_pixels()));
+        } else {
+            write(index, pixels);
+        }
+    }
+
+    // Rows are written to their place, not converted.
+    [[nodiscard]] bool direct() const { return direct_; }
+    [[nodiscard]] const Target& target() const { return target_; }
+
+  private:
+    [[nodiscard]] int canvas_row(int index) const {
+        return target_.last_first ? target_.box.bottom - 1 - index : target_.box.top + index;
+    }
+    [[nodiscard]] std::uint8_t* place(int x, int y) const {
+        return canvas_.data + static_cast<std::size_t>(y) * row_stride_ + static_cast<std::size_t>(x) * pixel_stride_;
+    }
+    void write(int index, const std::uint8_t* pixels);
+    void write_row(const std::uint8_t* pixels, int x, int y, int count);
+    void write_column(const std::uint8_t* pixels, int x);
+    void blacken(int left, int right, int top, int bottom);
+
+    Canvas canvas_;
+    Target target_;
+    PixelWriter* write_pixels_ = nullptr;
+    bool direct_ = false;
+    std::size_t pixel_stride_ = 0;
+    std::size_t row_stride_ = 0;
+    std::size_t plane_stride_ = 0;
+    AlignedBuffer row_;
+    AlignedBuffer black_;
+};
+
+}  // namespace spdl
