@@ -57,8 +57,8 @@ _WAKE_UPS = (
     Mutant(
         "nobody is woken to pull the source",
         "_engine.py",
-        "elif (source := self.pullable()) is not None and (self.permits or source.is_slow()):",
-        "elif False:",
+        " or any(map(Source.wants_worker, self.sources)):",
+        ":",
         ("test_wake_ups.py::TestWorkers::test_idle_ones_are_woken_for_all_that_can_run",),
     ),
     Mutant(
@@ -227,17 +227,31 @@ _LOOKS_WITHOUT_THE_LOCK = (
     ),
     Mutant(
         "a worker that may run no op is woken for a source whatever its pulls take",
-        "_engine.py",
-        "(self.permits or source.is_slow())",
+        "_source.py",
+        "self.busy_seconds > _SHORT * self.position",
         "True",
         ("test_wake_ups.py::TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
     ),
     Mutant(
         "no worker that may run no op is woken for a source",
-        "_engine.py",
-        "(self.permits or source.is_slow())",
-        "self.permits",
+        "_source.py",
+        "self.busy_seconds > _SHORT * self.position",
+        "False",
         ("test_wake_ups.py::TestWorkers::test_those_that_may_run_no_op_pull_what_takes_long",),
+    ),
+    Mutant(
+        "no worker that may run no op is woken for a source that feeds the loop or an executor",
+        "_source.py",
+        " or first is None or first.on_loop or not first.on_workers:",
+        ":",
+        ("test_wake_ups.py::TestWorkers::test_a_quick_source_is_pulled_for_what_needs_none_of_the_threads",),
+    ),
+    Mutant(
+        "whoever pulls a source that blocks leaves another one to nobody",
+        "_worker.py",
+        "len(engine.sources) > 1 and engine.idle",
+        "False",
+        ("test_wake_ups.py::TestWorkers::test_one_is_woken_for_another_source_than_the_one_that_blocks",),
     ),
     Mutant(
         "a reader waits without a second look for a stop",

@@ -8,6 +8,7 @@ import itertools
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,6 +94,68 @@ class TestWorkers:
             assert wait_until(lambda: len(begun) > ops)
             assert wait_until(lambda: len(pulled) > pulls, seconds=5 if ahead else 0.1) == bool(ahead)
             assert len(pulled) == pulls + ahead
+            go_on.set()
+
+    @pytest.mark.parametrize("kind", ["event loop", "executor", "list"])
+    def test_a_quick_source_is_pulled_for_what_needs_none_of_the_threads(self, kind: str) -> None:
+        go_on = threading.Event()
+        begun: list[int] = []
+        pulled: list[int] = []
+
+        def items() -> Iterator[int]:
+            for number in itertools.count():
+                pulled.append(number)
+                yield number
+
+        # What gives results wakes workers, who then look for a source; what drops its items does not.
+        def only_first(x: Any) -> Any:
+            return x if x in {0, (0,)} else None
+
+        async def only_first_later(x: Any) -> Any:
+            return only_first(tuple(x) if isinstance(x, list) else x)
+
+        def op(x: Any) -> Any:
+            begun.append(x)
+            assert go_on.wait(20)
+            return x
+
+        builder = source(items())
+        with ThreadPoolExecutor(1) as executor:
+            if kind == "executor":
+                builder.pipe(only_first, executor=executor)
+            elif kind == "list":
+                builder.aggregate(1).pipe(only_first_later)
+            else:
+                builder.pipe(only_first_later)
+            with builder.pipe(op).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+                assert wait_until(lambda: begun)
+                before = len(pulled)
+                assert wait_until(lambda: len(pulled) > before + 1000)
+                go_on.set()
+                assert pipeline.get_item(timeout=10) in {0, (0,)}
+
+    def test_one_is_woken_for_another_source_than_the_one_that_blocks(self) -> None:
+        go_on = threading.Event()
+        go_on.set()
+
+        def blocks() -> Iterator[str]:
+            while True:
+                assert go_on.wait(20)
+                yield "blocks"
+
+        def branch(items: Any) -> PipelineConfig[Any]:
+            return PipelineConfig(src=SourceConfig(items), pipes=[], sink=SinkConfig(3))
+
+        merge = Merge([branch(blocks()), branch(itertools.repeat("goes on"))])
+        pipeline = build_pipeline(PipelineConfig(src=merge, pipes=[], sink=SinkConfig(10)), num_threads=1)
+        with pipeline.auto_stop():
+            for _ in range(20):
+                go_on.set()
+                assert wait_until(lambda: len(pipeline._engine.idle) == 3)
+                go_on.clear()
+                # More than lies anywhere.
+                results = [pipeline.get_item(timeout=5) for _ in range(30)]
+                assert results.count("goes on") >= 15
             go_on.set()
 
     def test_a_stop_between_the_last_look_and_the_wait(self) -> None:

@@ -225,10 +225,7 @@ class Engine:
         """Wake one idle worker if there is work that nobody is on the way to."""
         if not self.idle or self.waking:
             return
-        if self.waiting and self.select() is not None:
-            self.wake_worker()
-        elif (source := self.pullable()) is not None and (self.permits or source.is_slow()):
-            # Else whoever gives a permit back looks for a source first.
+        if (self.waiting and self.select() is not None) or any(map(Source.wants_worker, self.sources)):
             self.wake_worker()
 
     def wake_worker(self) -> None:

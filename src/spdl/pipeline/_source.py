@@ -135,8 +135,14 @@ class Source:
         sink.full = True
         return len(sink.entries) < sink.size
 
-    def is_slow(self) -> bool:
-        """Whether its pulls take so long that one is worth waking a worker that may run no op."""
+    def wants_worker(self) -> bool:
+        """Whether an idle worker is to be woken to pull it."""
+        if not self.pullable():
+            return False
+        first = self.first
+        if self.engine.permits or first is None or first.on_loop or not first.on_workers:
+            return True
+        # No op can begin before one ends, and whoever ran that comes here itself. That is soon enough for short pulls.
         return self.busy_seconds > _SHORT * self.position
 
     def next(self) -> Any:

@@ -178,6 +178,9 @@ def pull(engine: Engine, source: Source) -> None:
     if source.position >= source.sample_at:
         source.note_wait(begin)
     source.pulling_since = begin
+    if len(engine.sources) > 1 and engine.idle and not engine.waking:
+        # This pull may block, and another source have something.
+        engine.progressed()
     engine.lock.release()
     ended = False
     failure: BaseException | None = None
