@@ -139,7 +139,9 @@ def test_threads_caught_decoding_do_not_crash_the_end_of_the_process(tmp_path: P
         time.sleep(0.2)
     """)
     for _ in range(5):
-        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        result = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
+        )
         assert (result.returncode, result.stderr) == (0, "")
 
 
