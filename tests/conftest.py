@@ -2,7 +2,7 @@
 
 import gc
 
-pytest_plugins = ["tests.leaks", "pytester"]
+pytest_plugins = ["tests.leaks", "tests.cuda_driver", "pytester"]
 
 
 def pytest_collection_finish() -> None:

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/array_info.h"
 #include "bindings/gil.h"
+#include "cuda/pinned.h"
 
 namespace nb = nanobind;
 
@@ -20,48 +22,18 @@ namespace spdl {
 namespace {
 
 const char* dtype(const CpuBuffer& self) {
-    switch (self.buffer.type) {
-        case ElementType::kFloat16:
-            return "float16";
-        case ElementType::kUint16:
-            return "uint16";
-        case ElementType::kFloat32:
-            return "float32";
-        case ElementType::kUint8:
-            break;
-    }
-    return "uint8";
+    return dtype_name(self.buffer.type);
 }
 
 nb::tuple shape(const CpuBuffer& self) {
-    nb::list sides;
-    for (const std::size_t side : self.buffer.shape) {
-        sides.append(side);
-    }
-    return nb::tuple(sides);
+    return shape_tuple(self.buffer.shape);
 }
 
 nb::dict array_interface(const CpuBuffer& self) {
-    const bool swapped = std::endian::native == std::endian::big;
-    std::string type = swapped ? ">" : "<";
-    switch (self.buffer.type) {
-        case ElementType::kUint8:
-            type = "|u1";
-            break;
-        case ElementType::kUint16:
-            type += "u2";
-            break;
-        case ElementType::kFloat16:
-            type += "f2";
-            break;
-        case ElementType::kFloat32:
-            type += "f4";
-            break;
-    }
     nb::dict interface;
     interface["version"] = 3;
     interface["shape"] = shape(self);
-    interface["typestr"] = type;
+    interface["typestr"] = type_string(self.buffer.type);
     interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(self.buffer.data), false);
     interface["strides"] = nb::none();
     return interface;
@@ -71,16 +43,8 @@ nb::dict array_interface(const CpuBuffer& self) {
 nb::object as_ndarray(nb::handle_t<CpuBuffer> self) {
     const auto& held = nb::cast<const CpuBuffer&>(self);
     const Buffer& buffer = held.buffer;
-    nb::dlpack::dtype type = nb::dtype<std::uint8_t>();
-    if (buffer.type == ElementType::kUint16) {
-        type = nb::dtype<std::uint16_t>();
-    } else if (buffer.type == ElementType::kFloat16) {
-        type = {static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
-    } else if (buffer.type == ElementType::kFloat32) {
-        type = nb::dtype<float>();
-    }
     return nb::cast(nb::ndarray<nb::array_api>(buffer.data, buffer.shape.size(), buffer.shape.data(), self, nullptr,
-                                               type, nb::device::cpu::value));
+                                               dlpack_type(buffer.type), nb::device::cpu::value));
 }
 
 nb::object dlpack(nb::handle_t<CpuBuffer> self, const nb::kwargs& options) {
@@ -200,13 +164,18 @@ std::optional<Memory> take_memory(const nb::object& storage) {
     return Memory{owner, static_cast<std::uint8_t*>(owner->buf), static_cast<std::size_t>(owner->len)};
 }
 
-void make_storage(CpuStorage* self, std::size_t size) {
+void make_storage(CpuStorage* self, std::size_t size, bool pinned) {
     std::unique_ptr<Storage> storage;
     {
         const ReleasedGil released;
-        storage = std::make_unique<Storage>(size, allocate_pageable);
+        storage = std::make_unique<Storage>(size, pinned ? cuda::allocate_pinned : allocate_pageable);
     }
     new (self) CpuStorage(std::move(storage));
+}
+
+std::string represent_storage(const CpuStorage& self) {
+    return "CPUStorage(" + std::to_string(self.storage->size()) + " bytes" +
+           (self.storage->pinned() ? ", pinned" : "") + ")";
 }
 
 void bind_buffer(nb::module_& module) {
@@ -217,12 +186,11 @@ void bind_buffer(nb::module_& module) {
         "An array keeps its part of it as long as it, or a view of it, lives; what is made meanwhile\n"
         "gets memory of its own, of the same size and kind, which is kept for later. So any number of\n"
         "threads can share one storage, and nobody waits.")
-        .def("__init__", &make_storage, nb::arg("size"))
+        .def("__init__", &make_storage, nb::arg("size"), nb::arg("pin_memory"))
         .def_prop_ro(
             "nbytes", [](const CpuStorage& self) { return self.storage->size(); },
             "The size in bytes of the largest array that fits.")
-        .def("__repr__",
-             [](const CpuStorage& self) { return "CPUStorage(" + std::to_string(self.storage->size()) + " bytes)"; });
+        .def("__repr__", &represent_storage);
     static PyType_Slot slots[] = {
         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
         {Py_tp_clear, reinterpret_cast<void*>(clear)},

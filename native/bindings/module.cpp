@@ -11,6 +11,7 @@
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
 #include "bindings/compress.h"
+#include "bindings/cuda.h"
 #include "bindings/ffmpeg.h"
 #include "bindings/images.h"
 #include "bindings/npz.h"
@@ -78,6 +79,7 @@ NB_MODULE(_native, module) {
     bind_images(module);
     bind_npz(module);
     bind_batch(module);
+    bind_cuda(module);
     bind_ffmpeg(module);
     module.def("kernel_names", &kernel_names);
     module.def("select_kernels", &select_kernels, nb::arg("name"));

@@ -12,7 +12,9 @@ constexpr std::size_t kKeptBlocks = 16;
 
 }  // namespace
 
-Storage::Storage(std::size_t size, Allocate allocate) : size_(size), allocate_(allocate), blocks_{allocate(size)} {}
+Storage::Storage(std::size_t size, Allocate allocate) : size_(size), allocate_(allocate), blocks_{allocate(size)} {
+    pinned_ = blocks_.front().pinned;
+}
 
 Memory Storage::take() {
     // Dropped, as blocks are made, without the lock: returning memory to the system takes long.

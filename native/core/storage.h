@@ -13,6 +13,7 @@ struct Memory {
     std::shared_ptr<void> owner;
     std::uint8_t* data = nullptr;
     std::size_t size = 0;
+    bool pinned = false;  // Its pages stay where they are, for a GPU to copy from and to.
 };
 
 // Memory to be used again and again, in blocks of one size: whoever takes one has it to himself, however many others
@@ -25,6 +26,7 @@ class Storage {
     Storage(std::size_t size, Allocate allocate);
 
     [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] bool pinned() const { return pinned_; }
 
     // The block is in use as long as any copy of its owner lives. Its content is what was there.
     Memory take();
@@ -34,6 +36,7 @@ class Storage {
 
     std::size_t size_;
     Allocate allocate_;
+    bool pinned_;
     std::mutex mutex_;
     std::vector<Memory> blocks_;
 };

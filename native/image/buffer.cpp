@@ -29,7 +29,7 @@ std::string describe(const std::vector<std::size_t>& shape) {
 }  // namespace
 
 Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type) {
-    Buffer buffer{memory.owner, memory.data, std::move(shape), type};
+    Buffer buffer{memory.owner, memory.data, std::move(shape), type, memory.pinned};
     if (buffer.bytes() > memory.size) {
         throw ArrayError("the storage of " + std::to_string(memory.size) + " bytes is too small for the " +
                          std::to_string(buffer.bytes()) + " of an array of shape " + describe(buffer.shape) +

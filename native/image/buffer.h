@@ -22,6 +22,7 @@ struct Buffer {
     std::uint8_t* data = nullptr;
     std::vector<std::size_t> shape;
     ElementType type = ElementType::kUint8;
+    bool pinned = false;
 
     [[nodiscard]] std::size_t bytes() const {
         std::size_t size = element_bytes(type);

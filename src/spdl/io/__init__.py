@@ -6,10 +6,11 @@ call them at once. Importing this package loads no native code; the first call d
 
 from typing import TYPE_CHECKING
 
-from spdl.io._arrays import ArrayInterface, to_numpy, to_torch
+from spdl.io._arrays import ArrayInterface, CUDAArrayInterface, to_jax, to_numba, to_numpy, to_torch
 from spdl.io._batch import load_image_batch
 from spdl.io._config import DecodeConfig, DemuxConfig, decode_config, demux_config
 from spdl.io._convert import convert_frames
+from spdl.io._cuda_config import CUDAConfig, cuda_config
 from spdl.io._decode import decode_packets
 from spdl.io._demux import demux_image
 from spdl.io._failure import LoadFailure
@@ -22,15 +23,20 @@ from spdl.io._npz_batch import load_npz_batch
 from spdl.io._npz_save import save_npz
 from spdl.io._random_crop import RandomResizedCrop, random_flip, random_resized_crop
 from spdl.io._storage import cpu_storage
+from spdl.io._transfer import transfer_buffer, transfer_buffer_cpu
+from spdl.io._transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
 from spdl.io._wav import load_wav, parse_wav
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, CPUStorage, ImageCodec, ImageFrames, ImagePackets, WAVHeader
+    from spdl.io._native import CPUBuffer, CPUStorage, CUDABuffer, ImageCodec, ImageFrames, ImagePackets, WAVHeader
 
 __all__ = [
     "ArrayInterface",
     "CPUBuffer",
     "CPUStorage",
+    "CUDAArrayInterface",
+    "CUDABuffer",
+    "CUDAConfig",
     "DecodeConfig",
     "DemuxConfig",
     "FormatError",
@@ -43,6 +49,7 @@ __all__ = [
     "WAVHeader",
     "convert_frames",
     "cpu_storage",
+    "cuda_config",
     "decode_config",
     "decode_packets",
     "demux_config",
@@ -60,11 +67,19 @@ __all__ = [
     "random_resized_crop",
     "save_npy",
     "save_npz",
+    "to_jax",
+    "to_numba",
     "to_numpy",
     "to_torch",
+    "transfer_buffer",
+    "transfer_buffer_cpu",
+    "transfer_tensor",
+    "transfer_tensor_d2h",
+    "transfer_tensor_h2d",
 ]
 
 _NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "ImageCodec", "ImageFrames", "ImagePackets", "WAVHeader")
+_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "CUDABuffer", "ImageCodec", "ImageFrames", "ImagePackets")
 
 
 def __getattr__(name: str) -> object:

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io._arguments import check_integer
+from spdl.io._device import count_gpus
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -28,13 +29,15 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
 
     Args:
         size: The size in bytes.
-        pin_memory: Whether to lock the pages, for transfers to a GPU. This build has no CUDA: pass False.
+        pin_memory: Whether to lock the pages, so that a GPU copies from them by itself: `transfer_buffer` then needs
+            no copy in between. It takes the driver milliseconds, once for each part. Without a GPU, pass False.
 
     Returns:
         The storage, not initialised. Arrays keep their part of it alive.
 
     Raises:
-        RuntimeError: If pinned memory is asked for, or more than the machine has.
+        RuntimeError: If pinned memory is asked for and there is no GPU or too little memory to lock, or if the size is
+            more than the machine has.
         TypeError: If `size` is not an integer.
         ValueError: If `size` is not positive, or no address space could hold it.
 
@@ -43,10 +46,10 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
         >>> load_image_batch([photo] * 4, width=224, height=224, storage=storage).shape
         (4, 224, 224, 3)
     """
+    size = check_integer("size", size, _MAX_SIZE, "bytes")
     if pin_memory:
-        msg = "pinned memory needs CUDA, which this build does not have: pass pin_memory=False"
-        raise RuntimeError(msg)
-    return native.CPUStorage(check_integer("size", size, _MAX_SIZE, "bytes"))
+        count_gpus("Pinned memory", "Without one, pass pin_memory=False.")
+    return native.CPUStorage(size, bool(pin_memory))
 
 
 def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str) -> Any:

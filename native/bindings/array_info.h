@@ -1,0 +1,21 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "image/buffer.h"
+
+namespace spdl {
+
+// An element type as NumPy names it, as the array interfaces spell it, and as DLPack has it.
+const char* dtype_name(ElementType type);
+std::string type_string(ElementType type);
+nanobind::dlpack::dtype dlpack_type(ElementType type);
+
+nanobind::tuple shape_tuple(const std::vector<std::size_t>& shape);
+
+}  // namespace spdl

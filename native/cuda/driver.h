@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+// The part of CUDA's driver interface that is used here. The library is loaded when it is first needed, so that one
+// build serves machines with and without a GPU; its declarations are ours, so that no CUDA is needed to build.
+namespace spdl::cuda {
+
+enum class Status : int {
+    kSuccess = 0,
+    kOutOfMemory = 2,
+    kNotInitialized = 3,
+    kNoDevice = 100,
+    kInvalidHandle = 400,
+    kIllegalAddress = 700,
+    kLaunchFailed = 719,
+};
+
+using Device = int;
+using Context = struct ContextHandle*;
+using Stream = struct StreamHandle*;
+using Event = struct EventHandle*;
+using Pool = struct PoolHandle*;
+using DevicePointer = std::uint64_t;
+
+// CUmemPoolProps.
+struct PoolProperties {
+    int allocation_type = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED, the only one.
+    int handle_types = 0;
+    int location_type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE.
+    int device = 0;
+    void* security = nullptr;
+    unsigned char reserved[64] = {};
+};
+
+inline constexpr unsigned kPortable = 1;             // CU_MEMHOSTALLOC_PORTABLE: pinned for all devices.
+inline constexpr unsigned kQuietEvent = 1 | 2;       // CU_EVENT_BLOCKING_SYNC: sleep, do not spin. No timing.
+inline constexpr int kMemoryPoolsSupported = 115;    // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED.
+inline constexpr int kReleaseThreshold = 4;          // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.
+inline constexpr std::uintptr_t kDefaultStream = 1;  // CU_STREAM_LEGACY.
+
+struct Driver {
+    Status (*init)(unsigned flags);
+    Status (*error_name)(Status status, const char** name);
+    Status (*error_string)(Status status, const char** text);
+    Status (*device_count)(int* count);
+    Status (*device_attribute)(int* value, int attribute, Device device);
+    Status (*retain_primary_context)(Context* context, Device device);
+    Status (*primary_context_state)(Device device, unsigned* flags, int* active);
+    Status (*current_context)(Context* context);
+    Status (*push_context)(Context context);
+    Status (*pop_context)(Context* context);
+    Status (*allocate_pinned)(void** memory, std::size_t bytes, unsigned flags);
+    Status (*free_pinned)(void* memory);
+    Status (*create_pool)(Pool* pool, const PoolProperties* properties);
+    Status (*set_pool_attribute)(Pool pool, int attribute, void* value);
+    Status (*allocate_from_pool)(DevicePointer* memory, std::size_t bytes, Pool pool, Stream stream);
+    Status (*free_in_order)(DevicePointer memory, Stream stream);
+    Status (*allocate)(DevicePointer* memory, std::size_t bytes);
+    Status (*free)(DevicePointer memory);
+    Status (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes, Stream stream);
+    Status (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, Stream stream);
+    Status (*create_event)(Event* event, unsigned flags);
+    Status (*record_event)(Event event, Stream stream);
+    Status (*wait_for_event)(Event event);
+    Status (*destroy_event)(Event event);
+    Status (*stream_waits_for_event)(Stream stream, Event event, unsigned flags);
+    Status (*wait_for_stream)(Stream stream);
+};
+
+// Python sees a RuntimeError with the same text.
+class CudaError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// There is no GPU to be used, or no driver for it.
+class CudaUnavailable : public CudaError {
+  public:
+    using CudaError::CudaError;
+};
+
+// The driver, loaded and initialised by the first call. Throws CudaUnavailable, saying what is missing and what to do.
+const Driver& driver();
+
+// False where this process may not call the driver: nothing was loaded yet, or it was loaded by the parent of a fork.
+bool is_usable() noexcept;
+
+// Throws CudaError unless the call named succeeded; `what` says what it was for.
+void check(Status status, const char* call, const std::string& what);
+
+inline Stream default_stream() {
+    return reinterpret_cast<Stream>(kDefaultStream);
+}
+
+}  // namespace spdl::cuda

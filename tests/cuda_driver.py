@@ -1,0 +1,129 @@
+"""A pytest plugin for what needs a GPU: tests that are marked so, and a driver to test the logic without one.
+
+`make test-cuda` runs the tests marked `cuda` on the real driver. All others that need a driver get `fake_cuda`, a
+library of ours in the real one's place: a process loads one driver, so no run has both.
+"""
+
+import ctypes
+import gc
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spdl.io._lazy import native
+
+VARIABLE = "SPDL_TEST_CUDA_DRIVER"
+"""Names the library that is loaded in place of CUDA's."""
+
+SOURCE = Path(__file__).with_name("fake_cuda_driver.c")
+
+CUDA_ONLY = pytest.mark.skip(reason="needs an NVIDIA GPU: `make test-cuda` runs it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("cuda")]
+    skip = CUDA_ONLY
+    if marked and config.option.markexpr == "cuda":
+        try:
+            native.cuda_device_count()
+        except RuntimeError as error:
+            skip = pytest.mark.skip(reason=f"needs an NVIDIA GPU. {error}")
+        else:
+            return
+    for item in marked:
+        item.add_marker(skip)
+
+
+class FakeDriver:
+    """What the tests set and read of the driver in fake_cuda_driver.c."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._library = ctypes.CDLL(str(path))
+        self._library.fake_set_latency.argtypes = [ctypes.c_double]
+        self._library.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
+        for name in ("fake_calls", "fake_mistakes", "fake_blocks", "fake_events"):
+            getattr(self._library, name).restype = ctypes.c_long
+
+    def reset(self) -> None:
+        self._library.fake_reset()
+
+    def set_latency(self, seconds: float) -> None:
+        """Have every copy take as long, and happen at its end."""
+        self._library.fake_set_latency(seconds)
+
+    def set_devices(self, count: int) -> None:
+        self._library.fake_set_devices(count)
+
+    def set_pools(self, *, supported: bool) -> None:
+        self._library.fake_set_pools(int(supported))
+
+    def fail(self, call: str, status: int, after: int = 0) -> None:
+        """Have the call of this name fail that comes after `after` others."""
+        self._library.fake_fail(call.encode(), after, status)
+
+    def calls(self, call: str) -> int:
+        return int(self._library.fake_calls(call.encode()))
+
+    @property
+    def mistakes(self) -> int:
+        return int(self._library.fake_mistakes())
+
+    @property
+    def copies_under_way(self) -> int:
+        return int(self._library.fake_copies_under_way())
+
+    def forget_copies(self) -> None:
+        self._library.fake_forget_copies()
+
+    @property
+    def device_blocks(self) -> int:
+        return int(self._library.fake_blocks(0))
+
+    @property
+    def pinned_blocks(self) -> int:
+        return int(self._library.fake_blocks(1))
+
+    @property
+    def events(self) -> int:
+        return int(self._library.fake_events())
+
+
+@pytest.fixture(scope="session")
+def fake_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver, compiled."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs a C compiler, for the driver that stands in for CUDA's")
+    library = tmp_path_factory.mktemp("cuda") / "libfakecuda.so"
+    options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"]
+    subprocess.run([compiler, *options, "-o", str(library), str(SOURCE)], check=True, timeout=60)
+    return library
+
+
+@pytest.fixture(scope="session")
+def loaded_fake_cuda(fake_cuda_library: Path) -> FakeDriver:
+    """The driver, loaded into this process."""
+    os.environ[VARIABLE] = str(fake_cuda_library)
+    try:
+        assert native.cuda_device_count() == 1
+    finally:
+        del os.environ[VARIABLE]
+    return FakeDriver(fake_cuda_library)
+
+
+@pytest.fixture
+def fake_cuda(loaded_fake_cuda: FakeDriver) -> Iterator[FakeDriver]:
+    """A GPU of main memory, which finds out what is used too early, lost, or given back twice."""
+    loaded_fake_cuda.reset()
+    yield loaded_fake_cuda
+    gc.collect()
+    assert loaded_fake_cuda.mistakes == 0
+    assert loaded_fake_cuda.copies_under_way == 0
+    assert loaded_fake_cuda.events == 0
+    assert loaded_fake_cuda.device_blocks == 0
+    loaded_fake_cuda.reset()
