@@ -24,6 +24,7 @@ from spdl.io import (
     DemuxConfig,
     convert_frames,
     cpu_storage,
+    cuda_config,
     decode_packets,
     demux_image,
     load_image,
@@ -35,9 +36,12 @@ from spdl.io import (
     random_resized_crop,
     save_npz,
     to_numpy,
+    transfer_buffer,
+    transfer_buffer_cpu,
 )
 from spdl.io._lazy import native
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
+from tests.cuda_driver import FakeDriver
 from tests.io.images import encode, make_image, make_jpeg, write_jpegs
 
 THREADS = 8
@@ -164,19 +168,33 @@ def test_buffers_let_go_of_by_the_last_of_many_threads() -> None:
             assert all(pool.map(drop, range(THREADS)))
 
 
-def test_a_storage_seen_by_many_while_one_fills_it() -> None:
+def test_a_storage_that_all_fill_at_once() -> None:
     storage = cpu_storage(2 * 24 * 32 * 3, pin_memory=False)
     data = make_jpeg(64, 48)
     expected = pixels(load_image_batch([data] * 2, width=32, height=24))
-    filling = threading.Lock()
 
     def fill() -> bytes:
-        with filling:
-            return pixels(load_image_batch([data] * 2, width=32, height=24, storage=storage))
+        return pixels(load_image_batch([data] * 2, width=32, height=24, storage=storage))
 
     returned = hammer(fill, lambda: (storage.nbytes, repr(storage)))
     assert_agree(returned)
     assert returned[0][0] == expected
+
+
+def test_a_buffer_on_a_gpu(fake_cuda: FakeDriver) -> None:
+    buffer, config = load_image(make_jpeg(64, 48)), cuda_config(0)
+    there = transfer_buffer(buffer, cuda_config=config)
+    address = there.__cuda_array_interface__["data"][0]
+    returned = hammer(
+        lambda: pixels(transfer_buffer_cpu(there)),
+        lambda: pixels(transfer_buffer_cpu(transfer_buffer(buffer, cuda_config=config))),
+        lambda: (there.shape, there.dtype, there.ndim, there.nbytes, len(there), there.device_index, repr(there)),
+        lambda: there.__cuda_array_interface__["data"][0],
+        lambda: (type(there.__dlpack__(stream=1)), tuple(there.__dlpack_device__())),
+    )
+    assert_agree(returned)
+    assert returned[0][0] == returned[1][0] == pixels(buffer)
+    assert returned[3][0] == address
 
 
 def test_options() -> None:
@@ -307,6 +325,7 @@ def test_every_native_class_is_hammered_here() -> None:
     assert classes == {
         "CPUBuffer",
         "CPUStorage",
+        "CUDABuffer",
         "DecodeOptions",
         "DemuxOptions",
         "ImageCodec",
