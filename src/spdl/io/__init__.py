@@ -78,8 +78,7 @@ __all__ = [
     "transfer_tensor_h2d",
 ]
 
-_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "ImageCodec", "ImageFrames", "ImagePackets", "WAVHeader")
-_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "CUDABuffer", "ImageCodec", "ImageFrames", "ImagePackets")
+_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "CUDABuffer", "ImageCodec", "ImageFrames", "ImagePackets", "WAVHeader")
 
 
 def __getattr__(name: str) -> object:
