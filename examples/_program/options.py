@@ -1,0 +1,63 @@
+"""The command line that all programs have."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def make_parser(doc: str | None, *, rounds: int = 3) -> argparse.ArgumentParser:
+    """Return a parser with the options that all programs have.
+
+    Args:
+        doc: The program's docstring, of which ``--help`` shows the first paragraph.
+        rounds: How often each row is measured unless told otherwise.
+    """
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n\n")[0])
+    parser.add_argument("--json", type=_writable, metavar="FILE", help="write what was measured, and where")
+    parser.add_argument("--plot", type=_picture, metavar="FILE.png", help="draw what was measured")
+    parser.add_argument(
+        "--quick", action="store_true", help="little data, few rows, one round: shows that it works, measures nothing"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=positive,
+        default=rounds,
+        metavar="N",
+        help="how often each row is measured, in turns; the median counts (default: %(default)s)",
+    )
+    return parser
+
+
+def positive(text: str) -> int:
+    """Parse a number of at least 1."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return number
+
+
+def folder(text: str) -> Path:
+    """Parse the path of a folder that is there."""
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return path
+
+
+def _writable(text: str) -> Path:
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"must name a file in a folder that is there, got {text!r}")
+    return path
+
+
+def _picture(text: str) -> Path:
+    # Found out now and not at the end of a long measurement.
+    if find_spec("matplotlib") is None:
+        raise argparse.ArgumentTypeError("drawing needs matplotlib: pip install matplotlib")
+    path = _writable(text)
+    if path.suffix not in (".png", ".svg"):
+        raise argparse.ArgumentTypeError(f"must end in .png or .svg, got {text!r}")
+    return path

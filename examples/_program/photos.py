@@ -1,0 +1,102 @@
+"""Photos to work on: any folder, ImageNet's layout, or the demo's small set of real photos."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+from spdl.cli._console import Console
+from spdl.cli._photos import ORIGINALS, demo_photos
+from spdl.source import ImageNet, LocalDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SUFFIXES = (".jpeg", ".jpg", ".png")
+
+
+def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> list[tuple[str, int]]:
+    """List photos and the numbers of their classes, in a fixed order.
+
+    Args:
+        root_dir: A folder. If it holds a folder named by `split`, that is read as ImageNet; otherwise all photos below
+            it are taken, and those of one folder are one class. None stands for the demo's 512 photos of 500 x 375
+            pixels, cut from ten originals that are their classes; they are fetched from package data once.
+        split: ``"train"`` or ``"val"``.
+
+    Raises:
+        FileNotFoundError: If there is no photo.
+    """
+    if root_dir is None:
+        # The demo cuts them from its originals in turns.
+        paths = sorted(map(str, demo_photos(Console()).glob("*.jpg")))
+        return [(path, index % len(ORIGINALS)) for index, path in enumerate(paths)]
+    if (Path(root_dir) / split).is_dir():
+        return [(str(path), index) for path, index in ImageNet(root_dir, split)]
+    found = [path for path in LocalDirectory(root_dir, "**/*") if path.suffix.lower() in SUFFIXES]
+    if not found:
+        raise FileNotFoundError(f"no photo ({', '.join(SUFFIXES)}) is in {os.fspath(root_dir)!r} or below it")
+    classes = {name: index for index, name in enumerate(sorted({str(path.parent) for path in found}))}
+    return [(str(path), classes[str(path.parent)]) for path in found]
+
+
+def open_rgb(path: str) -> Image.Image:
+    """Decode an image with Pillow, as torchvision's data sets do."""
+    with Image.open(path) as file:
+        return file.convert("RGB")
+
+
+class PhotoDataset:
+    """A data set in the manner of torchvision's ``ImageNet``: it maps a number to an image and its class.
+
+    Args:
+        photos: Paths and classes, from `list_photos`.
+        transform: Applied to what `loader` returns.
+        loader: Makes an image of a path.
+        length: How many items to have; the photos are repeated. None is as many as there are.
+    """
+
+    def __init__(
+        self,
+        photos: Sequence[tuple[str, int]],
+        *,
+        transform: Callable[[Any], Any] | None = None,
+        loader: Callable[[str], Any] = open_rgb,
+        length: int | None = None,
+    ) -> None:
+        self.photos = photos
+        self.transform = transform
+        self.loader = loader
+        self.length = len(photos) if length is None else length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        if not 0 <= index < self.length:
+            raise IndexError(f"`index` must be from 0 to {self.length - 1}, got {index}")
+        path, label = self.photos[index % len(self.photos)]
+        image = self.loader(path)
+        return (image if self.transform is None else self.transform(image)), label
+
+
+def write_resized(paths: Sequence[str], folder: str, size: tuple[int, int]) -> list[str]:
+    """Write photos at another size, as JPEG with its usual 12 bits per pixel (4:2:0).
+
+    Args:
+        paths: The photos.
+        folder: Where to.
+        size: Width and height.
+
+    Returns:
+        The paths of what was written.
+    """
+    written = []
+    for index, path in enumerate(paths):
+        file = Path(folder, f"{index:04d}.jpg")
+        open_rgb(path).resize(size, Image.Resampling.LANCZOS).save(file, quality=90, subsampling="4:2:0")
+        written.append(str(file))
+    return written

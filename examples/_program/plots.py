@@ -1,0 +1,117 @@
+"""Pictures of what was measured: panels of lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+OURS = ("#0b7a5c", "#3fb98f", "#8fd6bd")
+OTHERS = ("#b4532a", "#6b7684", "#d59a2b", "#4a6fa5", "#8a5a9e")
+STYLES = ("-", "--", "-.", ":")
+COLUMNS = 4
+MARKED = 12
+"""How many points of a line are marked at most."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One contender's figures.
+
+    Attributes:
+        x: Where they were taken.
+        y: The figures.
+        ours: Whether this is about this package, which has colours of its own.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes.
+
+    Attributes:
+        title: What stands above it.
+        x_label: What is along the horizontal axis.
+        y_label: What is along the vertical axis, with its unit; it begins at zero.
+        lines: The lines by what the legend calls them. The same name has the same colour in all panels.
+        doubling: Whether the horizontal axis goes in powers of two, as numbers of workers do.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Mapping[str, Line] = field(default_factory=dict)
+    doubling: bool = False
+
+
+def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
+    """Draw panels beside each other, in rows of four at most, below them one legend, and write them to a file."""
+    # No pyplot: it would choose a window system and keep the figure alive.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only drawing needs it.
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    legend_columns = max(1, min(len(names), int(3.9 * columns * 10 / (12 + max(map(len, names), default=1)))))
+    legend_rows = -(-len(names) // legend_columns)
+    width = max(6.4, 3.9 * columns)
+    figure = Figure(figsize=(width, 0.7 + 3.3 * rows + 0.25 * legend_rows), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=12, fontweight="bold")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    colours = _colours(panels, names)
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        _draw(axes, panel, colours)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    handles = {
+        label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if len(names) > 1:
+        figure.legend(
+            [handles[name] for name in names], names, loc="outside lower center", ncols=legend_columns, frameon=False
+        )
+    figure.savefig(file)
+
+
+def _colours(panels: Sequence[Panel], names: Sequence[str]) -> dict[str, str]:
+    ours = {name for panel in panels for name, line in panel.lines.items() if line.ours}
+    palettes = {True: iter(OURS * len(names)), False: iter(OTHERS * len(names))}
+    return {name: next(palettes[name in ours]) for name in names}
+
+
+def _draw(axes: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
+    for name, line in panel.lines.items():
+        axes.plot(
+            line.x,
+            line.y,
+            label=name,
+            color=colours[name],
+            linewidth=2.2 if line.ours else 1.6,
+            marker="o" if len(line.x) <= MARKED else None,
+            markersize=4,
+        )
+    if panel.doubling:
+        values = sorted({x for line in panel.lines.values() for x in line.x})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.minorticks_off()
+    axes.set_ylim(bottom=0, top=1.08 * max((y for line in panel.lines.values() for y in line.y), default=1) or 1)
+    axes.yaxis.set_major_formatter(lambda value, _position: f"{value:,g}")
+    axes.set_title(panel.title, fontsize=10, loc="left")
+    axes.set_xlabel(panel.x_label, fontsize=9)
+    axes.set_ylabel(panel.y_label, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(visible=True, linewidth=0.5, color="#e3e7ec")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

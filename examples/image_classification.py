@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Train a small convolutional network on photos that a DataLoader loads, and tell waiting for data from training.
+
+The photos are a folder of your own, with a sub-folder for each class, or the demo's small set. They are decoded in
+threads, gathered into batches, brought to the device and normalised there. Each epoch prints a row: how long the loop
+waited for its batches (data), how long it trained (step), and what came of it. Where the data takes a noticeable share,
+`headspace.py` tells how much quicker training could get.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+import spdl.io
+from _program.isolated import run_in_process
+from _program.options import folder, make_parser, positive
+from _program.photos import list_photos
+from _program.plots import Line, Panel
+from _program.record import Record, finish
+from spdl.dataloader import DataLoader
+from spdl.source import DistributedRandomSampler, embed_shuffle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from spdl.io import CPUBuffer, ImageFrames
+
+__all__ = ["Training", "main", "make_loader", "make_model", "train", "train_epochs"]
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+SIZE = 96
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
+
+
+def make_loader(
+    photos: Sequence[tuple[str, int]], *, batch_size: int, num_threads: int, device: torch.device
+) -> DataLoader[Batch]:
+    """Load photos in another order each epoch.
+
+    Args:
+        photos: Paths and classes.
+        batch_size: Photos per batch; what remains of an epoch is left out.
+        num_threads: How many threads decode and gather.
+        device: Where batches are to arrive.
+
+    Returns:
+        A loader of images, float32 (N, 3, 96, 96) and normalised, and their classes, int64 (N,).
+    """
+    filter_desc = spdl.io.get_video_filter_desc(
+        scale_width=SIZE, scale_height=SIZE, scale_mode=None, scale_algo="bilinear"
+    )
+    mean, std = (torch.tensor(values, device=device).view(3, 1, 1) for values in (MEAN, STD))
+
+    def decode(index: int) -> tuple[ImageFrames, int]:
+        path, label = photos[index]
+        return spdl.io.decode_packets(spdl.io.demux_image(path), filter_desc=filter_desc), label
+
+    def gather(items: list[tuple[ImageFrames, int]]) -> tuple[CPUBuffer, list[int]]:
+        return spdl.io.convert_frames([frames for frames, _ in items]), [label for _, label in items]
+
+    def transfer(batch: tuple[CPUBuffer, list[int]]) -> Batch:
+        buffer, labels = batch
+        images = spdl.io.to_torch(buffer).to(device).permute(0, 3, 1, 2)
+        return (images.float() / 255 - mean) / std, torch.tensor(labels, device=device)
+
+    sampler = DistributedRandomSampler(len(photos), rank=0, world_size=1)
+    return DataLoader(
+        embed_shuffle(sampler),
+        preprocessor=decode,
+        batch_size=batch_size,
+        drop_last=True,
+        aggregator=gather,
+        transfer_fn=transfer,
+        num_threads=num_threads,
+    )
+
+
+def make_model(num_classes: int) -> nn.Module:
+    """Return a convolutional network of four layers for images (N, 3, H, W)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in ((3, 16), (16, 32), (32, 64), (64, 64)):
+        layers += [nn.Conv2d(inputs, outputs, 3, stride=2, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, num_classes))
+
+
+@dataclass
+class Training:
+    """What an epoch of training took, and what came of it.
+
+    Attributes:
+        images: How many were trained on.
+        data_seconds: How long the loop waited for each batch.
+        step_seconds: How long it trained on each.
+        losses: The loss of each batch.
+        correct: How many images were classified rightly before they were trained on.
+    """
+
+    images: int = 0
+    data_seconds: list[float] = field(default_factory=list)
+    step_seconds: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    correct: int = 0
+
+    def figures(self) -> dict[str, float]:
+        """Return the totals, and means per batch in milliseconds."""
+        data, step, batches = sum(self.data_seconds), sum(self.step_seconds), len(self.losses)
+        return {
+            "images": self.images,
+            "images_per_second": self.images / (data + step),
+            "data_ms": 1000 * data / batches,
+            "step_ms": 1000 * step / batches,
+            "data_share": data / (data + step),
+            "loss": sum(self.losses) / batches,
+            "accuracy": self.correct / self.images,
+        }
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Iterable[Batch]) -> Training:
+    """Train a model on batches, and tell waiting from training.
+
+    Args:
+        model: Gives a score per class.
+        optimizer: Of its parameters.
+        batches: Images and classes on the model's device.
+    """
+    training = Training()
+    model.train()
+    before = time.perf_counter()
+    for images, labels in batches:
+        arrived = time.perf_counter()
+        optimizer.zero_grad()
+        scores = model(images)
+        loss = nn.functional.cross_entropy(scores, labels)
+        loss.backward()
+        optimizer.step()
+        # item() waits for the device, so that the step's time is its own.
+        training.losses.append(loss.item())
+        training.correct += int((scores.argmax(1) == labels).sum())
+        training.images += len(labels)
+        done = time.perf_counter()
+        training.data_seconds.append(arrived - before)
+        training.step_seconds.append(done - arrived)
+        before = done
+    if not training.images:
+        raise ValueError("there was nothing to train on: are there fewer photos than a batch holds?")
+    return training
+
+
+def train_epochs(
+    *, photos: Sequence[tuple[str, int]], batch_size: int, num_threads: int, epochs: int
+) -> list[dict[str, float]]:
+    """Train a new model for some epochs.
+
+    Args:
+        photos: Paths and classes.
+        batch_size: Photos per batch.
+        num_threads: How many threads load.
+        epochs: How many times all photos are seen.
+
+    Returns:
+        For each epoch its `Training.figures`.
+    """
+    # More threads for the training's operators would leave the loader none.
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = make_model(1 + max(label for _, label in photos)).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    loader = make_loader(photos, batch_size=batch_size, num_threads=num_threads, device=device)
+    return [train(model, optimizer, loader).figures() for _ in range(epochs)]
+
+
+def panels(measured: Record) -> list[Panel]:
+    """Say what is to be drawn: times and the outcome against the epochs."""
+    rows = measured["rows"]
+    epochs = [row["epoch"] for row in rows]
+
+    def line(key: str) -> Line:
+        return Line(epochs, [row[key] for row in rows], ours=key == "data_ms")
+
+    return [
+        Panel(
+            "Time per batch",
+            "epoch",
+            "ms",
+            {"waiting for data": line("data_ms"), "training step": line("step_ms")},
+        ),
+        Panel("Accuracy while training", "epoch", "share of images", {"accuracy": line("accuracy")}),
+    ]
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = make_parser(__doc__, rounds=1)
+    parser.add_argument("--photos", type=folder, help="a folder with a sub-folder for each class (default: the demo's)")
+    parser.add_argument("--batch-size", type=positive, default=32, help="photos per batch (default: %(default)s)")
+    parser.add_argument("--num-threads", type=positive, default=4, help="threads that load (default: %(default)s)")
+    parser.add_argument("--epochs", type=positive, default=10, help="epochs to train for (default: %(default)s)")
+    options = parser.parse_args()
+    photos = list_photos(options.photos)
+    if options.quick:
+        photos, options.batch_size, options.epochs = photos[:64], 16, 2
+    outcome = run_in_process(
+        train_epochs,
+        photos=photos,
+        batch_size=options.batch_size,
+        num_threads=options.num_threads,
+        epochs=options.epochs,
+    )
+    rows = [{"epoch": epoch, **figures} for epoch, figures in enumerate(outcome.result, start=1)]
+    print("epoch\timages/s\tdata ms\tstep ms\tdata share\tloss\taccuracy")
+    for row in rows:
+        print(
+            f"{row['epoch']}\t{row['images_per_second']:.1f}\t{row['data_ms']:.2f}\t{row['step_ms']:.2f}"
+            f"\t{row['data_share']:.1%}\t{row['loss']:.3f}\t{row['accuracy']:.1%}"
+        )
+    measured = {
+        "rows": rows,
+        "batch_size": options.batch_size,
+        "num_threads": options.num_threads,
+        "cpu_seconds": outcome.cpu_seconds,
+        "peak_mib": outcome.peak_mib,
+    }
+    finish(options, measured, "Training a small network on photos", panels)
+
+
+if __name__ == "__main__":
+    main()

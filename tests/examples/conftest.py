@@ -1,0 +1,31 @@
+"""What the tests of the example programs share."""
+
+from pathlib import Path
+
+import pytest
+
+from _program.plots import Line, Panel, draw
+from tests.io.images import make_jpeg
+
+CLASSES = ("cats", "dogs")
+PER_CLASS = 8
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sub-folder of photos for each class."""
+    root = tmp_path_factory.mktemp("photos")
+    for index, name in enumerate(CLASSES):
+        (root / name).mkdir()
+        for number in range(PER_CLASS):
+            data = make_jpeg(100 + 10 * index, 80, seed=100 * index + number)
+            (root / name / f"{number}.jpg").write_bytes(data)
+    return root
+
+
+@pytest.fixture(scope="session", autouse=True)
+def opened_fonts(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Have matplotlib open the fonts that it keeps open for the life of the process."""
+    pytest.importorskip("matplotlib", reason="the programs draw by matplotlib")
+    lines = {name: Line([1, 2], [3, 4]) for name in ("a", "b")}
+    draw([Panel("title", "x", "y", lines)], "title", tmp_path_factory.mktemp("fonts") / "picture.png")

@@ -1,0 +1,170 @@
+"""Each program runs on small data: prints its table, writes its record, draws its plot and leaves nothing behind."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from PIL import Image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("torch")
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+Row = dict[str, Any]
+
+
+class Expected(NamedTuple):
+    """What a quick run of a program must show.
+
+    Attributes:
+        header: A line of its output.
+        rows: How many rows its record has.
+        figure: What each row has measured: a number above zero.
+        takes_photos: The option by which it is given a folder of photos.
+        holds: What else must be true of the rows.
+    """
+
+    header: str
+    rows: int
+    figure: str
+    takes_photos: str | None = None
+    holds: Callable[[list[Row]], bool] = bool
+
+
+def _training_adds_up(rows: list[Row]) -> bool:
+    return all(
+        row["images"] / row["images_per_second"]
+        == pytest.approx((row["data_ms"] + row["step_ms"]) * row["images"] / 16e3)
+        for row in rows
+    )
+
+
+def _eight_images(rows: list[Row]) -> bool:
+    return all(row["images"] == 8 for row in rows)
+
+
+def _headspace_is_the_quotient(rows: list[Row]) -> bool:
+    return all(row["headspace"] == row["cached_images_per_second"] / row["images_per_second"] for row in rows)
+
+
+PROGRAMS = {
+    "data_formats": Expected(
+        "npz,True,spdl,mt,2,", 14, "items_per_second", holds=lambda rows: all(row["items"] == 8 for row in rows)
+    ),
+    "headspace": Expected("threads\timages/s\tdata ms", 1, "images_per_second", "--photos", _headspace_is_the_quotient),
+    "image_classification": Expected("epoch\timages/s\tdata ms", 2, "images_per_second", "--photos", _training_adds_up),
+    "migration": Expected(
+        "batch\tworkers\timages/s",
+        5,
+        "images_per_second",
+        "--root-dir",
+        _eight_images,
+    ),
+    "multi_thread_preprocessing": Expected(
+        "\tnum_workers\tFPS",
+        9,
+        "images_per_second",
+        "--root-dir",
+        _eight_images,
+    ),
+    "noisy_neighbour": Expected(
+        "neighbours\tsteps/s", 6, "steps_per_second", holds=lambda rows: all(row["p99_ms"] > 0 for row in rows)
+    ),
+    "npz_training": Expected(
+        "way\tbatches/s", 4, "batches_per_second", holds=lambda rows: all(len(row["seconds"]) == 6 for row in rows)
+    ),
+}
+
+
+def run(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a program as a user does."""
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=110, stdin=subprocess.DEVNULL)
+
+
+def call(name: str, *arguments: str | Path) -> None:
+    """Call a program's `main`: the libraries that take seconds to import are imported already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+        importlib.import_module(name).main()
+
+
+def check(expected: Expected, stdout: str, record_file: Path, picture: Path) -> None:
+    assert any(line.startswith(expected.header) for line in stdout.splitlines()), stdout
+    record = json.loads(record_file.read_text())
+    rows = record["rows"]
+    assert len(rows) == expected.rows
+    assert all(row[expected.figure] > 0 for row in rows)
+    assert expected.holds(rows), rows
+    assert record["quick"] is True
+    assert record["provenance"]["cores"] > 0
+    assert record["provenance"]["versions"]["torch"]
+    with Image.open(picture) as image:
+        assert image.format == "PNG"
+        # A page of one colour has no curve on it.
+        assert len(image.convert("RGB").getcolors(1 << 24) or []) > 20
+
+
+def test_every_program_is_tested() -> None:
+    assert sorted(PROGRAMS) == NAMES
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_quick_run(name: str, photos: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    expected = PROGRAMS[name]
+    record, picture = tmp_path / "record.json", tmp_path / "picture.png"
+    folder: list[str | Path] = [expected.takes_photos, photos] if expected.takes_photos else []
+    call(name, "--quick", "--json", record, "--plot", picture, *folder)
+    output = capfd.readouterr()
+    assert output.err == ""
+    check(expected, output.out, record, picture)
+
+
+@pytest.mark.timeout(120)
+def test_a_program_runs_as_users_run_it(photos: Path, tmp_path: Path) -> None:
+    record, picture = tmp_path / "record.json", tmp_path / "picture.png"
+    done = run("headspace", "--quick", "--json", record, "--plot", picture, "--photos", photos)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    check(PROGRAMS["headspace"], done.stdout, record, picture)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_tells_what_the_program_is_for(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        call(name, "--help")
+    shown = capsys.readouterr().out
+    for option in ("--json", "--plot", "--quick", "--rounds"):
+        assert option in shown
+    purpose = " ".join(shown.partition("\n\n")[2].partition("\n\n")[0].split())
+    source = (EXAMPLES / f"{name}.py").read_text()
+    assert purpose in " ".join(source.split())
+    assert len(purpose) > 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--plot", "picture.gif"], "must end in .png"),
+        (["--json", "no/such/folder/record.json"], "must name a file in a folder that is there"),
+        (["--rounds", "0"], "must be a whole number of at least 1, got '0'"),
+        (["--rounds", "two"], "must be a whole number of at least 1, got 'two'"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_told_at_once(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        call("data_formats", *arguments)
+    assert complaint in capsys.readouterr().err
