@@ -819,6 +819,27 @@ _FAILURES = (
         ("test_overtime.py::test_a_late_result_is_discarded",),
     ),
     Mutant(
+        "the time of an async generator goes on while it waits for a place",
+        "_async_node.py",
+        "not node.overtime.pause(watch)",
+        "watch.written_off",
+        ("test_overtime.py::test_waiting_for_a_place_is_no_time_of_an_async_generators",),
+    ),
+    Mutant(
+        "what an async generator yields after it was written off is passed on",
+        "_async_node.py",
+        "not node.overtime.pause(watch)",
+        "node.overtime.pause(watch) is None",
+        ("test_overtime.py::test_what_an_async_generator_yields_late_is_discarded",),
+    ),
+    Mutant(
+        "the cancellation of an op that has just ended reaches the next item",
+        "_async_node.py",
+        "watch.ended or task.cancel()",
+        "task.cancel()",
+        ("test_overtime.py::test_a_late_cancellation_does_not_reach_the_next_item",),
+    ),
+    Mutant(
         "the timer is set for the first op only",
         "_overtime.py",
         "    def _fall_due(self) -> None:\n        self._armed = False",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -15,7 +16,7 @@ from tests.pipeline.support import source, wait_until
 from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 class Stuck:
@@ -154,6 +155,78 @@ def test_an_async_straggler_is_cancelled() -> None:
         assert sorted(pipeline.get_iterator(timeout=10)) == [x for x in range(10) if x != 3]
         assert wait_until(lambda: cancelled == [3])
     assert pipeline.failures()[0].positions == (3,)
+
+
+def test_waiting_for_a_place_is_no_time_of_an_async_generators() -> None:
+    async def op(x: int) -> AsyncIterator[int]:
+        for i in range(3):
+            await asyncio.sleep(0)
+            yield 10 * x + i
+
+    got = []
+    builder = source(range(3)).pipe(op, timeout=0.2, on_timeout="drop").add_sink(1)
+    with builder.build(num_threads=1).auto_stop() as pipeline:
+        for item in pipeline.get_iterator(timeout=10):
+            got.append(item)
+            time.sleep(0.25)
+        assert pipeline.failures() == []
+    assert got == [10 * x + i for x in range(3) for i in range(3)]
+
+
+@pytest.mark.parametrize("order", ["completion", "input"])
+def test_what_an_async_generator_yields_late_is_discarded(order: Any) -> None:
+    async def op(x: int) -> AsyncIterator[str]:
+        yield f"{x} in time"
+        if x == 1:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(30)
+            yield "late"
+        yield f"{x} at last"
+
+    builder = source(range(3)).pipe(op, timeout=0.2, on_timeout="drop", concurrency=3, output_order=order)
+    with builder.add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+        got = list(pipeline.get_iterator(timeout=10))
+        assert [failed.positions for failed in pipeline.failures()] == [(1,)]
+        assert pipeline.statistics().in_flight == 0
+    expected = ["0 in time", "0 at last", "1 in time", "2 in time", "2 at last"]
+    assert (got if order == "input" else sorted(got)) == (expected if order == "input" else sorted(expected))
+
+
+def test_a_late_cancellation_does_not_reach_the_next_item() -> None:
+    reporting, go_on, begun = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "written off" in record.getMessage():
+                reporting.set()
+                assert begun.wait(20)
+
+    def items() -> Iterator[int]:
+        yield 0
+        assert go_on.wait(20)
+        yield 1
+
+    async def op(x: int) -> int:
+        if x == 0:
+            # It ends before it is cancelled, and the next item is there already for whoever has run it.
+            assert reporting.wait(20)
+            go_on.set()
+            assert wait_until(lambda: pipeline._engine.nodes[0].queue)
+        else:
+            begun.set()
+            await asyncio.sleep(0.3)
+        return x
+
+    builder = source(items()).pipe(op, timeout=1, on_timeout="drop", concurrency=2)
+    pipeline = builder.add_sink(3).build(num_threads=1)
+    log, handler = logging.getLogger("spdl.pipeline"), Slow()
+    log.addHandler(handler)
+    try:
+        with pipeline.auto_stop():
+            assert list(pipeline.get_iterator(timeout=10)) == [1]
+    finally:
+        log.removeHandler(handler)
+    assert [failed.positions for failed in pipeline.failures()] == [(0,)]
 
 
 def test_a_pipeline_may_be_stopped_while_an_async_straggler_is_reported() -> None:

@@ -10,14 +10,15 @@ from ._cancellation import current_task, end_cancellation, not_cancelled, raise_
 from ._function_node import DEFERRED, Attempt, FunctionNode
 from ._lineage import Group
 from ._op import makes_coroutine
+from ._overtime import Watch
 
 if TYPE_CHECKING:
+    from asyncio import Task
     from collections.abc import AsyncIterator, Callable
 
     from ._engine import Engine
     from ._lane import Deferred
     from ._order import Order, Ticket
-    from ._overtime import Watch
     from ._policy import FailurePolicy
 
 __all__ = ["AsyncNode", "run_deferred"]
@@ -196,15 +197,18 @@ async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the or
         # From its first result on it is not tried again, which would repeat what it has passed on. Its item is the
         # generator's to keep or to let go; what failed is shown by the generator's name.
         attempt = Attempt(Group([attempt.root], 1), deferred, attempt.ticket, node.policy.retries + 1)
-    watch = _begin(node, attempt)
     task = current_task()
+    watch = None if node.overtime is None else _watch(node, attempt, task)
     begin = perf_counter()
     error: BaseException | None = None
     value = None
     try:
         if isinstance(deferred, AsyncGeneratorType):
-            await _exhaust(node, attempt, deferred)
+            await _exhaust(node, attempt, deferred, watch)
         else:
+            if watch is not None and node.overtime is not None:
+                with engine.lock:
+                    node.overtime.resume(watch)
             value = await deferred
         if task.cancelling():
             await raise_cancellation(task)
@@ -238,24 +242,22 @@ async def run_deferred(  # noqa: C901, PLR0912 - what comes of either, in the or
             engine.drop_rubbish()
 
 
-def _begin(node: FunctionNode, attempt: Attempt) -> Watch | None:
-    if node.overtime is None:
-        return None
-    import asyncio  # noqa: PLC0415 - as above; where this runs it is there.
-
-    task = asyncio.current_task()
+def _watch(node: FunctionNode, attempt: Attempt, task: Task[Any]) -> Watch:
     lane = node.engine.lane
-    assert task is not None
     assert lane is not None
-    with node.engine.lock:
-        return node.overtime.begin(attempt, cancel=lambda: lane.post(task.cancel))
+
+    def cancel(watch: Watch) -> None:
+        # Once the op has ended, the task may be at another item.
+        lane.post(lambda: watch.ended or task.cancel())
+
+    return Watch(attempt, cancel=cancel)
 
 
-async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[Any]) -> None:
+async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[Any], watch: Watch | None) -> None:
     ticket, root = attempt.ticket, attempt.root
     assert isinstance(root, Group)
     # It is asked for a result when that has a place to go, as other generators are.
-    while await _has_place(node, ticket):
+    while await _has_place(node, ticket, watch):
         begin = perf_counter()
         try:
             value = await anext(results)
@@ -267,6 +269,8 @@ async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[
             node.steps += 1
             # What the whole takes is added up at its end, to both.
             node.other_seconds -= seconds
+            if watch is not None and node.overtime is not None and not node.overtime.pause(watch):
+                break
             if node.cancelled or node.engine.stopping:
                 break
             if value is None:
@@ -278,8 +282,8 @@ async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[
         del value
 
 
-async def _has_place(node: FunctionNode, ticket: Ticket | None) -> bool:
-    """Wait until one more result has a place to go. False if none is wanted."""
+async def _has_place(node: FunctionNode, ticket: Ticket | None, watch: Watch | None) -> bool:
+    """Wait until one more result has a place to go, and start to watch. False if none is wanted."""
     engine = node.engine
     assert engine.lane is not None
     while True:
@@ -287,6 +291,8 @@ async def _has_place(node: FunctionNode, ticket: Ticket | None) -> bool:
             if node.cancelled or engine.stopping:
                 return False
             if node.may_emit(ticket):
+                if watch is not None and node.overtime is not None:
+                    node.overtime.resume(watch)
                 return True
             node.wants_room = True
             room = engine.lane.wait_for_room()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -32,15 +33,16 @@ class WrittenOff(BaseException):
 class Watch:
     """An op under way that has a deadline."""
 
-    __slots__ = ("attempt", "cancel", "deadline", "thread", "written_off")
+    __slots__ = ("attempt", "cancel", "deadline", "ended", "thread", "written_off")
 
     def __init__(
-        self, attempt: Attempt, deadline: float, cancel: Callable[[], object] | None, thread: int | None
+        self, attempt: Attempt, *, cancel: Callable[[Watch], object] | None = None, thread: int | None = None
     ) -> None:
         self.attempt = attempt
-        self.deadline = deadline
-        # How to end the op, if there is a way.
+        self.deadline = inf
+        # How to end the op, if there is a way. It may have ended by itself meanwhile.
         self.cancel = cancel
+        self.ended = False
         # The thread that it keeps to itself.
         self.thread = thread
         self.written_off = False
@@ -48,6 +50,8 @@ class Watch:
 
 class Overtime:
     """The deadlines of one stage's ops. All have the same timeout, so they fall due in the order of their start.
+
+    An async generator has a deadline for each result, and none while it waits for a place for one.
 
     Guarded by the engine's lock.
     """
@@ -60,20 +64,28 @@ class Overtime:
         self._watches: dict[Watch, None] = {}
         self._armed = False
 
-    def begin(
-        self, attempt: Attempt, *, cancel: Callable[[], object] | None = None, thread: int | None = None
-    ) -> Watch:
+    def begin(self, attempt: Attempt, *, thread: int | None = None) -> Watch:
         """Watch an op that starts now."""
-        watch = Watch(attempt, monotonic() + self._seconds, cancel, thread)
+        watch = Watch(attempt, thread=thread)
+        self.resume(watch)
+        return watch
+
+    def resume(self, watch: Watch) -> None:
+        """Give an op that starts now, or goes on, a deadline."""
+        watch.deadline = monotonic() + self._seconds
         self._watches[watch] = None
         self._arm()
-        return watch
+
+    def pause(self, watch: Watch) -> bool:
+        """Note that an op is not at work for now. Returns whether its outcome still counts."""
+        self._watches.pop(watch, None)
+        return not watch.written_off
 
     def end(self, watch: Watch) -> bool:
         """Note that an op has returned. Returns whether its outcome still counts."""
-        self._watches.pop(watch, None)
+        watch.ended = True
         self._node.engine.rubbish.append(watch)
-        return not watch.written_off
+        return self.pause(watch)
 
     def _arm(self) -> None:
         if not self._armed and self._watches:
@@ -116,7 +128,7 @@ class Overtime:
         if not drop or engine.stopping:
             return
         if watch.cancel is not None:
-            watch.cancel()
+            watch.cancel(watch)
         elif node.on_workers:
             engine.replace_worker(node, watch.attempt.root, stack)
         error = TimeoutError(f"The op took more than {self._seconds:g} seconds.{stack}")
