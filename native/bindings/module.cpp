@@ -13,8 +13,12 @@
 #include "bindings/compress.h"
 #include "bindings/cuda.h"
 #include "bindings/ffmpeg.h"
+#include "bindings/format_error.h"
 #include "bindings/images.h"
+#include "bindings/mapped_file.h"
 #include "bindings/npz.h"
+#include "bindings/tar.h"
+#include "bindings/zstd_stream.h"
 #include "core/format_error.h"
 #include "core/interrupt.h"
 #include "ffmpeg/last_words.h"
@@ -48,11 +52,7 @@ void translate_format_error(const std::exception_ptr& error, void* /*unused*/) {
     try {
         std::rethrow_exception(error);
     } catch (const FormatError& reason) {
-        const nb::object type = nb::module_::import_("spdl.io._format_error").attr("FormatError");
-        // Names out of archives need not be UTF-8.
-        const std::string_view text = reason.what();
-        const nb::object message = nb::steal(PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "backslashreplace"));
-        PyErr_SetObject(type.ptr(), message.ptr());
+        set_format_error(reason);
     }
 }
 
@@ -77,7 +77,10 @@ NB_MODULE(_native, module) {
     bind_buffer(module);
     bind_compress(module);
     bind_images(module);
+    bind_mapped_file(module);
     bind_npz(module);
+    bind_tar(module);
+    bind_zstd_stream(module);
     bind_batch(module);
     bind_cuda(module);
     bind_ffmpeg(module);

@@ -12,6 +12,7 @@ import pytest
 
 import spdl.io
 from tests.io.images import make_jpeg
+from tests.io.tars import make_tar
 
 SOUND = io.BytesIO()
 with wave.open(SOUND, "wb") as sound:
@@ -29,8 +30,14 @@ def test_the_examples_run(name: str, tmp_path: Path) -> None:
         pytest.importorskip("torch")
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(make_jpeg(500, 375))
+    archive = tmp_path / "archive.tar"
+    archive.write_bytes(make_tar([("a.txt", b"1"), ("a.cls", b"7"), ("b.txt", b"2")]))
     module = importlib.import_module(name)
-    names = vars(spdl.io) | vars(module) | {"photo": photo, "sound": SOUND.getvalue(), "io": io, "np": np}
+    names = (
+        vars(spdl.io)
+        | vars(module)
+        | {"photo": photo, "archive": archive, "sound": SOUND.getvalue(), "io": io, "np": np}
+    )
     results = doctest.testmod(module, extraglobs=names, raise_on_error=False)
     assert results.failed == 0
 

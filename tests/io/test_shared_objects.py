@@ -4,12 +4,13 @@
 """
 
 import io
+import itertools
 import pickle
 import subprocess
 import sys
 import threading
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ import spdl.io
 from spdl.io import (
     DecodeConfig,
     DemuxConfig,
+    TarFile,
     convert_frames,
     cpu_storage,
     cuda_config,
     decode_packets,
     demux_image,
+    iter_tarfile,
     load_image,
     load_image_batch,
     load_npz,
@@ -43,6 +46,7 @@ from spdl.io._lazy import native
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 from tests.cuda_driver import FakeDriver
 from tests.io.images import encode, make_image, make_jpeg, write_jpegs
+from tests.io.tars import make_tar
 
 THREADS = 8
 ROUNDS = 20
@@ -280,10 +284,10 @@ def test_archives_of_arrays() -> None:
     data = file.getvalue()
     shared = load_npz(data)
     returned = hammer(
-        lambda: shared["plain"].sum(),
+        lambda: int(shared["plain"].sum()),
         lambda: [shared[key].dtype for key in arrays],
         lambda: {key: array.tobytes() for key, array in shared.load_many().items()},
-        lambda: load_npz_batch([data, data], num_threads=2)["plain"].sum(),
+        lambda: int(load_npz_batch([data, data], num_threads=2)["plain"].sum()),
         lambda: load_npz(data).files,
     )
     assert_agree(returned)
@@ -294,6 +298,36 @@ def test_archives_of_arrays() -> None:
         2 * arrays["plain"].sum(),
         list(arrays),
     ]
+
+
+def test_archives_of_files(tmp_path: Path) -> None:
+    members = [(f"{number}.bin", bytes([number]) * number) for number in range(200)]
+    data = make_tar(members)
+    path = tmp_path / "archive.tar"
+    path.write_bytes(data)
+    shared = TarFile(path)
+    returned = hammer(
+        lambda: shared.read("7.bin").tobytes(),
+        lambda: [(name, view.tobytes()) for name, view in shared],
+        lambda: [(name, bytes(content)) for name, content in iter_tarfile(data)],
+        lambda: list(iter_tarfile(io.BytesIO(data))),
+        lambda: list(iter_tarfile(native.zstd(b"", data))),
+    )
+    assert_agree(returned)
+    assert [values[0] for values in returned] == [members[7][1], *[members] * 4]
+
+
+def test_an_iterator_over_an_archive() -> None:
+    members = [(f"{number}.bin", bytes([number])) for number in range(200)]
+    data = make_tar(members)
+
+    def drain(shared: Iterator[tuple[str, Any]]) -> list[tuple[str, bytes]]:
+        return [(name, bytes(content)) for name, content in shared]
+
+    for shared in iter_tarfile(data), native.TarStream(io.BytesIO(data[512:]).read, data[:512]):
+        with ThreadPoolExecutor(THREADS) as pool:
+            parts = list(pool.map(drain, [shared] * THREADS))
+        assert sorted(itertools.chain(*parts)) == sorted(members)
 
 
 def test_the_headers_of_sound() -> None:
@@ -331,10 +365,14 @@ def test_every_native_class_is_hammered_here() -> None:
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",
+        "MappedFile",
         "NpzArchive",
         "RandomCrop",
         "Request",
+        "TarStream",
+        "TarViews",
         "WAVHeader",
+        "ZstdStream",
     }
 
 

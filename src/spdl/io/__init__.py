@@ -23,6 +23,10 @@ from spdl.io._npz_batch import load_npz_batch
 from spdl.io._npz_save import save_npz
 from spdl.io._random_crop import RandomResizedCrop, random_flip, random_resized_crop
 from spdl.io._storage import cpu_storage
+from spdl.io._tar import iter_tarfile
+from spdl.io._tar_file import TarFile
+from spdl.io._tar_index import TarIndex, TarMember, tar_index
+from spdl.io._tar_samples import group_samples
 from spdl.io._transfer import transfer_buffer, transfer_buffer_cpu
 from spdl.io._transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
 from spdl.io._wav import load_wav, parse_wav
@@ -46,6 +50,9 @@ __all__ = [
     "LoadFailure",
     "NpzFile",
     "RandomResizedCrop",
+    "TarFile",
+    "TarIndex",
+    "TarMember",
     "WAVHeader",
     "convert_frames",
     "cpu_storage",
@@ -56,6 +63,8 @@ __all__ = [
     "demux_image",
     "get_filter_desc",
     "get_video_filter_desc",
+    "group_samples",
+    "iter_tarfile",
     "load_image",
     "load_image_batch",
     "load_npy",
@@ -67,6 +76,7 @@ __all__ = [
     "random_resized_crop",
     "save_npy",
     "save_npz",
+    "tar_index",
     "to_jax",
     "to_numba",
     "to_numpy",

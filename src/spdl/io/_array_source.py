@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
+import errno
 import os
 from typing import Any, TypeAlias
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._lazy import native
 
 ArraySource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 """A path or the content of the file.
@@ -55,10 +55,13 @@ def resolve(source: ArraySource, name: str) -> Any:
     return content
 
 
-def map_file(path: str | os.PathLike[str]) -> mmap.mmap | bytes:
-    """Map a file into memory, read-only. What cannot be mapped, an empty file or a pipe, is read."""
+def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
+    """Map a file into memory, read-only. What cannot be mapped, such as a pipe, is read."""
+    try:
+        # Python's own mapping keeps a descriptor: a program may have more arrays than files that it may open.
+        return native.map_file(os.fsdecode(path))
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise
     with open(path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
-        try:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):
-            return file.read()
+        return file.read()

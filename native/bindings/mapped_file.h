@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace spdl {
+
+// Files as objects with the buffer protocol.
+void bind_mapped_file(nanobind::module_& module);
+
+}  // namespace spdl

@@ -1,0 +1,328 @@
+#include "bindings/tar.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "archive/tar_parser.h"
+#include "bindings/format_error.h"
+#include "bindings/gil.h"
+#include "bindings/held_bytes.h"
+#include "core/format_error.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+using Kind = TarParser::Kind;
+
+// A name in whatever encoding, as Python spells those of files.
+nb::object decoded(std::string_view name) {
+    nb::object text = nb::steal(PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape"));
+    if (!text.is_valid()) {
+        throw nb::python_error();
+    }
+    return text;
+}
+
+// Goes through an archive in memory.
+class TarWalk {
+  public:
+    explicit TarWalk(Bytes archive) : archive_(archive) {}
+
+    // The content of the next regular file, of which name() is known then; false at the end.
+    bool next(Bytes& content) {
+        for (;;) {
+            const std::size_t left = archive_.size() - place_;
+            if (left < TarParser::kBlock) {
+                parser_.take_end(left);
+                return false;
+            }
+            const TarParser::Step step = parser_.take_header(archive_.data() + place_);
+            if (step.kind == Kind::kEnd) {
+                return false;
+            }
+            place_ += TarParser::kBlock;
+            if (step.size + step.padding > archive_.size() - place_) {
+                parser_.fail_truncated(archive_.size() - place_);
+            }
+            content = archive_.subspan(place_, step.size);
+            place_ += step.size + step.padding;
+            if (step.kind == Kind::kMeta) {
+                parser_.take_meta(content);
+            } else if (step.kind == Kind::kMember) {
+                return true;
+            }
+        }
+    }
+
+    [[nodiscard]] std::string_view name() const { return parser_.name(); }
+
+  private:
+    Bytes archive_;
+    TarParser parser_;
+    std::size_t place_ = 0;
+};
+
+// The iterator over what an archive in memory holds.
+class TarViews {
+  public:
+    explicit TarViews(nb::handle data) : held_(hold_bytes(data)), walk_(held_.get()) {
+        view_ = nb::steal(PyMemoryView_FromObject(held_.owner.ptr()));
+        if (!view_.is_valid()) {
+            throw nb::python_error();
+        }
+        if (!view_.attr("format").equal(nb::str("B"))) {
+            view_ = view_.attr("cast")("B");
+        }
+    }
+
+    // Null at the end.
+    nb::object next() {
+        Bytes content;
+        if (ended_) {
+            return {};
+        }
+        ended_ = true;
+        if (!walk_.next(content)) {
+            return {};
+        }
+        ended_ = false;
+        const auto begin = content.data() - held_.data;
+        const nb::object name = decoded(walk_.name());
+        const nb::object slice = nb::steal(PySequence_GetSlice(view_.ptr(), begin, begin + std::ssize(content)));
+        if (!slice.is_valid()) {
+            throw nb::python_error();
+        }
+        return nb::steal(PyTuple_Pack(2, name.ptr(), slice.ptr()));
+    }
+
+  private:
+    HeldBytes held_;
+    TarWalk walk_;
+    nb::object view_;
+    // Once it has failed, there is no saying where the next member begins.
+    bool ended_ = false;
+};
+
+// The iterator over what an archive in a stream holds: `read` gives up to so many bytes, and none at the end.
+class TarStream {
+  public:
+    // `first` are the bytes that were read already, as many as a header has unless there are no more.
+    TarStream(nb::object read, nb::bytes first) : read_(std::move(read)), block_(std::move(first)) {}
+
+    // Null at the end.
+    nb::object next() {
+        if (ended_) {
+            return {};
+        }
+        ended_ = true;
+        if (pending_) {
+            pending_ = false;
+            read_block();
+        }
+        for (;;) {
+            const auto* const block = static_cast<const std::uint8_t*>(block_.data());
+            if (block_.size() < padding_) {
+                parser_.fail_truncated(size_);
+            }
+            if (block_.size() < padding_ + TarParser::kBlock) {
+                parser_.take_end(block_.size() - padding_);
+                return {};
+            }
+            const TarParser::Step step = parser_.take_header(block + padding_);
+            if (step.kind == Kind::kEnd) {
+                return {};
+            }
+            size_ = step.size;
+            padding_ = step.padding;
+            if (step.kind == Kind::kSkip) {
+                skip(step.size);
+                read_block();
+                continue;
+            }
+            const nb::bytes content = read_up_to(step.size);
+            if (content.size() < step.size) {
+                parser_.fail_truncated(content.size());
+            }
+            if (step.kind == Kind::kMember) {
+                // The next header is read when it is asked for: it may not have been sent yet.
+                pending_ = true;
+                ended_ = false;
+                const nb::object name = decoded(parser_.name());
+                return nb::steal(PyTuple_Pack(2, name.ptr(), content.ptr()));
+            }
+            parser_.take_meta({static_cast<const std::uint8_t*>(content.data()), content.size()});
+            read_block();
+        }
+    }
+
+    [[nodiscard]] nb::handle reader() const { return read_; }
+
+    void drop_reader() {
+        ended_ = true;
+        read_ = nb::none();
+    }
+
+  private:
+    // However large a member says it is, memory is taken as its bytes come.
+    static constexpr std::size_t kPiece = std::size_t{1} << 24;
+
+    // What fills up the last block, and the next header.
+    void read_block() { block_ = read_up_to(padding_ + TarParser::kBlock); }
+
+    nb::bytes read_piece(std::size_t size) {
+        nb::object piece = read_(size);
+        if (piece.is_none()) {
+            PyErr_SetString(PyExc_BlockingIOError,
+                            "the stream has nothing to read yet: it is non-blocking, and has to block");
+            throw nb::python_error();
+        }
+        if (!nb::isinstance<nb::bytes>(piece)) {
+            if (PyObject_CheckBuffer(piece.ptr()) == 0) {
+                throw nb::type_error("`src` must be a file opened in binary mode: its read() returned no bytes");
+            }
+            piece = nb::steal(PyBytes_FromObject(piece.ptr()));
+            if (!piece.is_valid()) {
+                throw nb::python_error();
+            }
+        }
+        nb::bytes bytes = nb::borrow<nb::bytes>(piece);
+        if (bytes.size() > size) {
+            throw nb::value_error("the stream gave more bytes than it was asked for");
+        }
+        return bytes;
+    }
+
+    // Fewer only where the stream ends.
+    nb::bytes read_up_to(std::size_t size) {
+        if (size == 0) {
+            return nb::bytes("", 0);
+        }
+        nb::bytes piece = read_piece(std::min(size, kPiece));
+        if (piece.size() == size || piece.size() == 0) {
+            return piece;
+        }
+        std::string whole;
+        while (piece.size() > 0) {
+            whole.append(static_cast<const char*>(piece.data()), piece.size());
+            if (whole.size() == size) {
+                break;
+            }
+            piece = read_piece(std::min(size - whole.size(), kPiece));
+        }
+        return nb::bytes(whole.data(), whole.size());
+    }
+
+    void skip(std::size_t size) {
+        std::size_t left = size;
+        while (left > 0) {
+            const std::size_t got = read_piece(std::min(left, kPiece)).size();
+            if (got == 0) {
+                parser_.fail_truncated(size - left);
+            }
+            left -= got;
+        }
+    }
+
+    nb::object read_;
+    nb::bytes block_;
+    TarParser parser_;
+    std::size_t size_ = 0;
+    std::size_t padding_ = 0;
+    bool pending_ = false;
+    // Once it has failed, there is no saying where the next member begins.
+    bool ended_ = false;
+};
+
+PyObject* iterate(PyObject* self) {
+    Py_INCREF(self);
+    return self;
+}
+
+// Called by the interpreter itself, without nanobind between: a file of some hundred bytes is to cost no more than
+// that.
+template <typename Members>
+PyObject* next_member(PyObject* self) {
+    const nb::ft_object_guard guard{nb::handle(self)};
+    try {
+        return nb::inst_ptr<Members>(self)->next().release().ptr();
+    } catch (const FormatError& error) {
+        set_format_error(error);
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const nb::builtin_exception& error) {
+        PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError,
+                        error.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    }
+    return nullptr;
+}
+
+// A stream may hold the iterator over itself.
+int traverse_stream(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) {
+        Py_VISIT(nb::inst_ptr<TarStream>(self)->reader().ptr());
+    }
+    return 0;
+}
+
+int clear_stream(PyObject* self) {
+    nb::inst_ptr<TarStream>(self)->drop_reader();
+    return 0;
+}
+
+// Where all regular files lie, as numbers of 64 bits in this machine's order, and their names in a row.
+nb::tuple index_tar(nb::handle data) {
+    const HeldBytes held = hold_bytes(data);
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint64_t> sizes;
+    std::vector<std::uint64_t> ends;
+    std::string names;
+    {
+        // Every header is read, and each may lie on a page that is not in memory yet.
+        const ReleasedGil released;
+        TarWalk walk(held.get());
+        Bytes content;
+        while (walk.next(content)) {
+            offsets.push_back(static_cast<std::uint64_t>(content.data() - held.data));
+            sizes.push_back(content.size());
+            names += walk.name();
+            ends.push_back(names.size());
+        }
+    }
+    const auto as_bytes = [](const std::vector<std::uint64_t>& numbers) {
+        return nb::bytes(numbers.data(), numbers.size() * sizeof(std::uint64_t));
+    };
+    return nb::make_tuple(as_bytes(offsets), as_bytes(sizes), as_bytes(ends), nb::bytes(names.data(), names.size()));
+}
+
+}  // namespace
+
+void bind_tar(nb::module_& module) {
+    static PyType_Slot view_slots[] = {
+        {Py_tp_iter, reinterpret_cast<void*>(iterate)},
+        {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarViews>)},
+        {0, nullptr},
+    };
+    static PyType_Slot stream_slots[] = {
+        {Py_tp_iter, reinterpret_cast<void*>(iterate)},
+        {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarStream>)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_stream)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear_stream)},
+        {0, nullptr},
+    };
+    nb::class_<TarViews>(module, "TarViews", nb::type_slots(view_slots)).def(nb::init<nb::handle>(), nb::arg("data"));
+    nb::class_<TarStream>(module, "TarStream", nb::type_slots(stream_slots))
+        .def(nb::init<nb::object, nb::bytes>(), nb::arg("read"), nb::arg("first"));
+    module.def("index_tar", &index_tar, nb::arg("data"));
+}
+
+}  // namespace spdl

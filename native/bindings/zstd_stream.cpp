@@ -1,0 +1,53 @@
+#include "bindings/zstd_stream.h"
+
+#include <utility>
+
+#include "archive/zstd_stream.h"
+#include "bindings/gil.h"
+#include "core/aligned_buffer.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+// A stream with what was given to it and is not used up yet. One thread's at a time.
+class HeldStream {
+  public:
+    void push(nb::bytes compressed) {
+        held_ = std::move(compressed);
+        place_ = 0;
+    }
+
+    // Up to `most` bytes; none asks for more input.
+    nb::bytes pull(std::size_t most) {
+        const AlignedBuffer into(most);
+        const Bytes left{static_cast<const std::uint8_t*>(held_.data()) + place_, held_.size() - place_};
+        ZstdStream::Step step{};
+        {
+            const ReleasedGil released;
+            step = stream_.inflate(left, {into.data(), most});
+        }
+        place_ += step.taken;
+        return nb::bytes(into.data(), step.made);
+    }
+
+    [[nodiscard]] bool between_frames() const { return stream_.between_frames(); }
+
+  private:
+    ZstdStream stream_;
+    nb::bytes held_{"", 0};
+    std::size_t place_ = 0;
+};
+
+}  // namespace
+
+void bind_zstd_stream(nb::module_& module) {
+    nb::class_<HeldStream>(module, "ZstdStream")
+        .def(nb::init<>())
+        .def("push", &HeldStream::push, nb::arg("compressed"), nb::lock_self())
+        .def("pull", &HeldStream::pull, nb::arg("most"), nb::lock_self())
+        .def("between_frames", &HeldStream::between_frames, nb::lock_self());
+}
+
+}  // namespace spdl

@@ -1,0 +1,169 @@
+"""Where the members of a tar archive lie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._array_source import map_file
+from spdl.io._decompress import is_compressed
+from spdl.io._format_error import FormatError
+from spdl.io._lazy import native
+from spdl.io._npz import load_npz
+from spdl.io._npz_save import save_npz
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Integers = np.ndarray[Any, np.dtype[np.uint64]]
+
+SUFFIX = ".index"
+
+# What the index file holds; another version has another number.
+_VERSION = 1
+
+
+class TarMember(NamedTuple):
+    """A regular file in a tar archive."""
+
+    name: str
+    """Its name in the archive."""
+    offset: int
+    """Where its content begins in the archive, in bytes."""
+    size: int
+    """The size of its content in bytes."""
+
+
+class TarIndex(Sequence[TarMember]):
+    """The regular files of a tar archive in their order, as `tar_index` returns it. It needs the archive no more.
+
+    ``index[i]`` is the member at position `i`; ``index.find(name)`` is the position of a name.
+    """
+
+    def __init__(self, offsets: Integers, sizes: Integers, ends: Integers, names: bytes) -> None:
+        self._offsets = offsets
+        self._sizes = sizes
+        self._ends = ends
+        self._names = names
+        self._positions: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @overload
+    def __getitem__(self, position: int) -> TarMember: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[TarMember]: ...
+    def __getitem__(self, position: int | slice) -> TarMember | list[TarMember]:
+        if isinstance(position, slice):
+            return [self[index] for index in range(*position.indices(len(self)))]
+        index = position.__index__()
+        index += len(self) if index < 0 else 0
+        if not 0 <= index < len(self):
+            msg = f"the archive has {len(self)} members, got the position {position}"
+            raise IndexError(msg)
+        return TarMember(self._name(index), int(self._offsets[index]), int(self._sizes[index]))
+
+    def find(self, name: str) -> int:
+        """Return the position of a member; of several with one name that of the last, which replaces the others.
+
+        Raises:
+            KeyError: If there is none.
+        """
+        if self._positions is None:
+            self._positions = {self._name(index): index for index in range(len(self))}
+        return self._positions[name]
+
+    def __repr__(self) -> str:
+        return f"<TarIndex of {len(self)} members>"
+
+    def _name(self, index: int) -> str:
+        begin = int(self._ends[index - 1]) if index else 0
+        return self._names[begin : int(self._ends[index])].decode("utf-8", "surrogateescape")
+
+
+def tar_index(path: str | os.PathLike[str]) -> TarIndex:
+    """Find out where the members of a tar archive lie, once.
+
+    The index is kept beside the archive, as ``PATH.index``, and read from there as long as the archive has the size and
+    the time of modification that it had. Where that file cannot be written, the archive is gone through every time.
+
+    Args:
+        path: The archive, which is not to be compressed: nothing in it could be found without all that lies before.
+
+    Returns:
+        The regular files in their order.
+
+    Raises:
+        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        OSError: If it cannot be mapped.
+
+    Example:
+        >>> index = tar_index(archive)
+        >>> len(index), index[1].name, index.find("b.txt")
+        (3, 'a.cls', 2)
+    """
+    status = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
+    archive = (status.st_size, status.st_mtime_ns)
+    beside = os.fsdecode(path) + SUFFIX
+    known = _load(beside, archive)
+    if known is not None:
+        return known
+    data = map_file(path)
+    if is_compressed(bytes(memoryview(data)[:8])):
+        msg = (
+            f"{os.fsdecode(path)!r} is compressed, so that nothing in it can be found without all before it: unpack it"
+        )
+        raise FormatError(msg)
+    offsets, sizes, ends, names = native.index_tar(data)
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    columns = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
+    # A folder that cannot be written to is no failure: there is the index.
+    with contextlib.suppress(OSError):
+        _save(beside, archive, columns, names)
+    return TarIndex(columns[0], columns[1], columns[2], names)
+
+
+def _save(beside: str, archive: tuple[int, int], columns: list[Integers], names: bytes) -> None:
+    import numpy as np  # noqa: PLC0415
+
+    offsets, sizes, ends = columns
+    arrays = {
+        "version": np.array(_VERSION),
+        "archive": np.array(archive),
+        "offsets": offsets,
+        "sizes": sizes,
+        "ends": ends,
+        "names": np.frombuffer(names, np.uint8),
+    }
+    # Whole or not at all, whoever else writes or reads it now.
+    folder, name = os.path.split(beside)
+    descriptor, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor.
+            save_npz(file, arrays)
+        os.chmod(temporary, 0o644)  # noqa: PTH101
+        os.replace(temporary, beside)  # noqa: PTH105
+    except BaseException:
+        os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _load(beside: str, archive: tuple[int, int]) -> TarIndex | None:
+    """Return what is kept beside the archive, if it is that archive's; None too where it is damaged."""
+    try:
+        arrays = load_npz(beside, verify=True)
+        if int(arrays["version"]) != _VERSION or tuple(arrays["archive"].tolist()) != archive:
+            return None
+        offsets, sizes, ends = (arrays[key] for key in ("offsets", "sizes", "ends"))
+        names = arrays["names"].tobytes()
+        if not all(column.dtype == "u8" and column.shape == (offsets.size,) for column in (offsets, sizes, ends)):
+            return None
+    except (OSError, FormatError, KeyError, TypeError, ValueError):
+        return None
+    return TarIndex(offsets, sizes, ends, names)

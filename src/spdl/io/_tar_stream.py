@@ -1,0 +1,59 @@
+"""Tar archives that come in a stream, compressed or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._decompress import decompressed, is_compressed
+from spdl.io._lazy import native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_BLOCK = 512
+_CHUNK = 1 << 16
+
+
+def iter_stream(read: Callable[[int], Any]) -> Iterator[tuple[str, bytes]]:
+    """Iterate over the regular files of the archive that `read` gives, at most so many bytes at a time."""
+    first = _read_up_to(read, _BLOCK)
+    if not is_compressed(first):
+        yield from native.TarStream(read, first)
+        return
+    content = decompressed(first, read)
+    yield from native.TarStream(content, _read_up_to(content, _BLOCK))
+    # The checksum of what was compressed stands at its end.
+    while content(_CHUNK):
+        pass
+
+
+def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
+    """Read until there are so many bytes or no more."""
+    whole = b""
+    while len(whole) < size:
+        piece = read(size - len(whole))
+        if piece is None:
+            msg = "the stream has nothing to read yet: it is non-blocking, and has to block"
+            raise BlockingIOError(msg)
+        if isinstance(piece, str):
+            msg = "`src` must be a file opened in binary mode: its read() returned str"
+            raise TypeError(msg)
+        if not piece:
+            break
+        whole += piece
+    return whole
+
+
+class BytesReader:
+    """Reads bytes in memory, without a copy of them all."""
+
+    def __init__(self, data: Any) -> None:
+        self._view = memoryview(data)
+        self._place = 0
+
+    def read(self, size: int) -> bytes:
+        """Return up to so many bytes."""
+        piece = bytes(self._view[self._place : self._place + size])
+        self._place += len(piece)
+        return piece
