@@ -1,16 +1,13 @@
 #include "archive/npz_batch.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <system_error>
-#include <thread>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
 #include "core/format_error.h"
+#include "core/parallel.h"
 #include "core/quoted.h"
 
 namespace spdl {
@@ -99,7 +96,7 @@ void NpzBatch::read_first(Column& column) {
     column.row_bytes = bytes.size() - column.header.offset;
 }
 
-void NpzBatch::load(std::size_t threads) {
+void NpzBatch::load(int threads) {
     std::vector<Task> tasks;
     for (Column& column : columns_) {
         const std::size_t rows = column.members.size();
@@ -109,40 +106,13 @@ void NpzBatch::load(std::size_t threads) {
         }
         column.lead = kLead;
         column.memory = AlignedBuffer(bytes + kLead);
-        const std::size_t parts = threads == 1 ? 1 : threads * kTasksPerThread;
+        const std::size_t parts = threads == 1 ? 1 : static_cast<std::size_t>(threads) * kTasksPerThread;
         const std::size_t step = (rows + parts - 1) / parts;
         for (std::size_t begin = 0; begin < rows; begin += step) {
             tasks.push_back({&column, begin, std::min(rows, begin + step)});
         }
     }
-    std::atomic<std::size_t> next = 0;
-    std::mutex mutex;
-    std::exception_ptr failure;
-    const auto work = [&] {
-        for (std::size_t index = next++; index < tasks.size(); index = next++) {
-            try {
-                fill(tasks[index]);
-            } catch (...) {
-                const std::scoped_lock lock(mutex);
-                failure = failure ? failure : std::current_exception();
-                next = tasks.size();
-            }
-        }
-    };
-    {
-        std::vector<std::jthread> others;
-        try {
-            for (std::size_t index = 1; index < std::min(threads, tasks.size()); ++index) {
-                others.emplace_back(work);
-            }
-        } catch (const std::system_error&) {
-            // No more threads to be had: those that there are do the work.
-        }
-        work();
-    }
-    if (failure) {
-        std::rethrow_exception(failure);
-    }
+    run_parallel(threads, 0, tasks.size(), [&](std::size_t index) { fill(tasks[index]); });
 }
 
 void NpzBatch::fill(const Task& task) {

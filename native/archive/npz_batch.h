@@ -39,7 +39,7 @@ class NpzBatch {
     NpzBatch(const std::vector<Bytes>& archives, std::size_t max_uncompressed_bytes, bool verify);
 
     // Takes memory for the rows and fills them, on `threads` threads of which the calling one is one.
-    void load(std::size_t threads);
+    void load(int threads);
 
     [[nodiscard]] std::vector<Column>& columns() { return columns_; }
 

@@ -208,7 +208,7 @@ class NpzArchive {
 };
 
 // The archives are held while they are read without the GIL.
-nb::dict load_npz_batch(const nb::list& sources, std::size_t threads, std::size_t max_uncompressed_bytes, bool verify) {
+nb::dict load_npz_batch(const nb::list& sources, int threads, std::size_t max_uncompressed_bytes, bool verify) {
     std::vector<HeldBytes> held;
     std::vector<Bytes> archives;
     for (const nb::handle source : sources) {
