@@ -27,7 +27,17 @@ TESTS = "tests/pipeline"
 
 # Beside the package on the interpreter's path.
 _ON_PATH = Path(__file__).resolve().parent / "on_path"
-_COPIED = ("pyproject.toml", "src/spdl", "tests/__init__.py", "tests/conftest.py", "tests/leaks.py", TESTS)
+_COPIED = (
+    "pyproject.toml",
+    "src/spdl",
+    "tests/__init__.py",
+    "tests/conftest.py",
+    "tests/leaks.py",
+    "tests/cuda_driver.py",
+    "tests/fake_cuda_driver.c",
+    TESTS,
+    "benchmarks/soak.py",
+)
 
 # Seconds that one test may take, unless it asks for more. Tests give up waiting for an item after 20 at most.
 _TEST_SECONDS = 30

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.mutation.mutants import MUTANTS, Mutant
-from tests.mutation.runner import ENGINE, ROOT, TESTS, fits
+from tests.mutation.runner import ENGINE, ROOT, TESTS, copy_project, fits, run_tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -23,6 +27,14 @@ def test_the_tests_that_should_find_it_exist(mutant: Mutant) -> None:
         source = (ROOT / TESTS / module).read_text()
         for name in names:
             assert f"class {name}" in source or f"def {name}(" in source, f"{test} is gone"
+
+
+def test_a_copy_has_what_the_tests_want(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    # Of the engine's tests this one wants the most from elsewhere.
+    verdict = run_tests(copy_project(tmp_path / "copy"), ("test_soak.py",), log, 100)
+    assert verdict.valid, log.read_text()
+    assert not verdict.found, log.read_text()
 
 
 def test_each_is_another_bug() -> None:
