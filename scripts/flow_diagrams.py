@@ -1,0 +1,280 @@
+"""Draws the flow diagrams of the pages on the example programs, as SVG into docs/images/examples.
+
+Run it as `.venv/bin/python scripts/flow_diagrams.py` after a change here; a test compares the files with what it draws.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / "docs" / "images" / "examples"
+
+BOX_WIDTH, GAP, MARGIN = 146, 34, 20
+NAME_HEIGHT, LINE_HEIGHT, PADDING = 18, 15, 12
+TITLE_HEIGHT, FLOW_GAP = 26, 22
+DETAIL_CHARACTERS = 21
+
+KINDS = {
+    "main": ("main process, its loop", "#fce7f3", "#db2777"),
+    "thread": ("threads of the main process", "#dbeafe", "#2563eb"),
+    "process": ("worker processes", "#fef3c7", "#d97706"),
+    "copy": ("a copy between processes", "#fee2e2", "#dc2626"),
+    "data": ("what goes in", "#f4f6fa", "#4a5568"),
+}
+"""What runs a step: its name in the legend, and the colours of its box and of the frame around it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A box: what is done, by whom, and what is to be known about it."""
+
+    kind: str
+    name: str
+    detail: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The detail in lines that fit the box."""
+        return textwrap.wrap(self.detail, DETAIL_CHARACTERS)
+
+
+Flow = tuple[str, tuple[Step, ...]]
+"""A title, and the steps from left to right."""
+
+
+FOLDER_OF_PHOTOS = Step("data", "paths", "of JPEG files")
+TRAIN = Step("main", "training step", "forward, backward, optimiser")
+
+DIAGRAMS: dict[str, tuple[Flow, ...]] = {
+    "data_formats": (
+        (
+            "mp: a pool of processes",
+            (
+                Step("data", "bytes", "one sample, again and again"),
+                Step("copy", "pickle", "1.2 MB to a worker"),
+                Step("process", "load", "numpy.load, torch.load or spdl.io"),
+                Step("copy", "pickle", "1.2 MB back"),
+                Step("main", "loop", "counts"),
+            ),
+        ),
+        (
+            "mt: a pool of threads",
+            (
+                Step("data", "bytes", "one sample, again and again"),
+                Step("thread", "load", "numpy.load, torch.load or spdl.io"),
+                Step("main", "loop", "counts"),
+            ),
+        ),
+    ),
+    "multi_thread_preprocessing": (
+        (
+            "exp_torch: PyTorch DataLoader",
+            (
+                FOLDER_OF_PHOTOS,
+                Step("process", "decode, resize", "Pillow: an RGB image, its copy, a tensor"),
+                Step("process", "collate, normalise", "a batch, then its float copy"),
+                Step("copy", "shared memory", "batch to the main process"),
+                Step("main", "transfer", "to the GPU, if there is one"),
+                Step("main", "loop", "counts"),
+            ),
+        ),
+        (
+            "exp_spdl: Pipeline, image by image",
+            (
+                FOLDER_OF_PHOTOS,
+                Step("thread", "decode, resize", "demux_image, decode_packets"),
+                Step("thread", "batch", "convert_frames: one copy"),
+                Step("thread", "normalise", "to float"),
+                Step("thread", "transfer", "to the GPU, if there is one"),
+                Step("main", "loop", "counts"),
+            ),
+        ),
+        (
+            "exp_spdl_batch: Pipeline, a batch in one call",
+            (
+                FOLDER_OF_PHOTOS,
+                Step("thread", "load_image_batch", "reads, decodes and resizes into the batch: no copy"),
+                Step("thread", "normalise", "to float"),
+                Step("thread", "transfer", "to the GPU, if there is one"),
+                Step("main", "loop", "counts"),
+            ),
+        ),
+    ),
+    "migration": (
+        (
+            "Where it begins: PyTorch DataLoader",
+            (
+                Step("data", "indices", "of the data set"),
+                Step("process", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
+                Step("process", "default_collate", "tensors copied into the batch"),
+                Step("copy", "shared memory", "the batch, to the main process"),
+                Step("main", "loop", "takes the batch"),
+            ),
+        ),
+        (
+            "Steps 1 and 2: the same data set in threads",
+            (
+                Step("data", "indices", "of the data set"),
+                Step("thread", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
+                Step("thread", "default_collate", "tensors copied into the batch"),
+                Step("main", "loop", "takes the batch, no copy"),
+            ),
+        ),
+        (
+            "Step 3: spdl.io",
+            (
+                Step("data", "indices", "of the data set"),
+                Step("thread", "decode_packets", "frames at their final size"),
+                Step("thread", "convert_frames", "frames copied into the batch"),
+                Step("main", "loop", "takes the batch, no copy"),
+            ),
+        ),
+    ),
+    "npz_training": (
+        (
+            "NPZ, processes",
+            (
+                Step("data", "NPZ files"),
+                Step("process", "numpy.load", "copies piece by piece"),
+                Step("process", "collate", "arrays copied into the batch"),
+                Step("copy", "shared memory", "the batch, to the main process"),
+                TRAIN,
+            ),
+        ),
+        (
+            "NPZ, threads",
+            (
+                Step("data", "NPZ files"),
+                Step("thread", "numpy.load", "holds the GIL between its copies"),
+                Step("thread", "collate", "arrays copied into the batch"),
+                TRAIN,
+            ),
+        ),
+        (
+            "NPY, threads",
+            (
+                Step("data", "NPY files", "the same arrays"),
+                Step("thread", "load_npy", "a view, no copy"),
+                Step("thread", "collate", "arrays copied into the batch"),
+                TRAIN,
+            ),
+        ),
+        (
+            "upper bound",
+            (Step("data", "two batches", "kept by CacheDataLoader"), TRAIN),
+        ),
+    ),
+    "image_classification": (
+        (
+            "DataLoader and training loop",
+            (
+                Step("data", "sampler", "another order each epoch"),
+                Step("thread", "preprocessor", "demux_image, decode_packets"),
+                Step("thread", "aggregator", "convert_frames: one copy"),
+                Step("thread", "transfer_fn", "one thread: to the device, normalise"),
+                Step("main", "wait", "data time"),
+                Step("main", "train", "step time"),
+            ),
+        ),
+    ),
+    "headspace": (
+        (
+            "With the loader",
+            (
+                Step("data", "photos"),
+                Step("thread", "DataLoader", "decodes, gathers, transfers"),
+                TRAIN,
+            ),
+        ),
+        (
+            "Under CacheDataLoader, after its first batches",
+            (Step("data", "four batches", "kept on the device; the loader has stopped"), TRAIN),
+        ),
+    ),
+    "noisy_neighbour": (
+        ("Training", (Step("data", "one batch", "the same in all steps"), TRAIN)),
+        ("beside processes", (Step("process", "compute", "in native code"),)),
+        ("or threads without the GIL", (Step("thread", "compute", "in native code"),)),
+        ("or threads with the GIL", (Step("thread", "compute", "in Python, in turns with the training"),)),
+    ),
+}
+
+
+def draw(title: str, flows: tuple[Flow, ...]) -> str:
+    """Return a diagram as SVG."""
+    body = []
+    top = MARGIN
+    widest = max(len(steps) for _, steps in flows)
+    for heading, steps in flows:
+        body.append(f'<text class="heading" x="{MARGIN}" y="{top + 14}">{escape(heading)}</text>')
+        top += TITLE_HEIGHT
+        height = 2 * PADDING + NAME_HEIGHT + LINE_HEIGHT * max(len(step.lines) for step in steps)
+        for index, step in enumerate(steps):
+            left = MARGIN + index * (BOX_WIDTH + GAP)
+            body += _box(step, left, top, height)
+            if index:
+                middle = top + height / 2
+                body.append(f'<path class="flow" d="M{left - GAP + 2} {middle:g} H{left - 2}"/>')
+        top += height + FLOW_GAP
+    used = [kind for kind in KINDS if any(step.kind == kind for _, steps in flows for step in steps)]
+    left = MARGIN
+    for kind in used:
+        name, fill, stroke = KINDS[kind]
+        body.append(f'<rect x="{left}" y="{top}" width="12" height="12" rx="2" fill="{fill}" stroke="{stroke}"/>')
+        body.append(f'<text class="detail left" x="{left + 18}" y="{top + 10.5}">{escape(name)}</text>')
+        left += 40 + round(6.4 * len(name))
+    width = max(2 * MARGIN + widest * (BOX_WIDTH + GAP) - GAP, left + MARGIN)
+    height = top + 12 + MARGIN
+    head = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            'font-family="system-ui, sans-serif" font-size="14" role="img">'
+        ),
+        f"<title>{escape(title)}</title>",
+        "<style>",
+        ".heading { font-weight: 600; fill: #1a202c; }",
+        ".name { font-weight: 600; fill: #1a202c; text-anchor: middle; }",
+        ".detail { font-size: 12px; fill: #475569; text-anchor: middle; }",
+        ".left { text-anchor: start; }",
+        ".flow { stroke: #1a202c; stroke-width: 1.6; fill: none; marker-end: url(#head); }",
+        "</style>",
+        (
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+            '<path d="M0 0 L8 4 L0 8 z" fill="#1a202c"/></marker></defs>'
+        ),
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+    ]
+    return "\n".join([*head, *body, "</svg>", ""])
+
+
+def _box(step: Step, left: float, top: float, height: float) -> list[str]:
+    _, fill, stroke = KINDS[step.kind]
+    centre = left + BOX_WIDTH / 2
+    drawn = [
+        f'<rect x="{left}" y="{top}" width="{BOX_WIDTH}" height="{height}" rx="6" fill="{fill}" stroke="{stroke}"/>'
+    ]
+    first = top + (height - NAME_HEIGHT - LINE_HEIGHT * len(step.lines)) / 2 + 14
+    drawn.append(f'<text class="name" x="{centre:g}" y="{first:g}">{escape(step.name)}</text>')
+    for index, line in enumerate(step.lines):
+        y = first + NAME_HEIGHT + LINE_HEIGHT * index
+        drawn.append(f'<text class="detail" x="{centre:g}" y="{y:g}">{escape(line)}</text>')
+    return drawn
+
+
+def diagrams() -> dict[str, str]:
+    """Return all diagrams by the names of their files."""
+    return {f"{name}_flow.svg": draw(f"The flow of {name}.py", flows) for name, flows in DIAGRAMS.items()}
+
+
+def main() -> None:
+    """Write all diagrams."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in diagrams().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
