@@ -12,10 +12,10 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images" / "examples"
 
-BOX_WIDTH, GAP, MARGIN = 146, 34, 20
+BOX_WIDTH, GAP, MARGIN = 158, 32, 20
 NAME_HEIGHT, LINE_HEIGHT, PADDING = 18, 15, 12
 TITLE_HEIGHT, FLOW_GAP = 26, 22
-DETAIL_CHARACTERS = 21
+DETAIL_CHARACTERS = 23
 
 KINDS = {
     "main": ("main process, its loop", "#fce7f3", "#db2777"),
@@ -242,7 +242,8 @@ def draw(title: str, flows: tuple[Flow, ...]) -> str:
         ".flow { stroke: #1a202c; stroke-width: 1.6; fill: none; marker-end: url(#head); }",
         "</style>",
         (
-            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+            'orient="auto">'
             '<path d="M0 0 L8 4 L0 8 z" fill="#1a202c"/></marker></defs>'
         ),
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',

@@ -30,3 +30,12 @@ class Resize:
 class PILToTensor:
     def __call__(self, image: Image.Image) -> torch.Tensor:
         return torch.from_numpy(np.array(image)).permute(2, 0, 1)
+
+
+class Normalize:
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        self.mean = torch.tensor(mean).view(-1, 1, 1)
+        self.std = torch.tensor(std).view(-1, 1, 1)
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        return (tensor - self.mean) / self.std
