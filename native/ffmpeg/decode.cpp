@@ -31,6 +31,8 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
     return decoder;
 }
 
+constexpr const char* kSize = "cannot decode the image: its size";
+
 }  // namespace
 
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) {
@@ -45,7 +47,9 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     context->pkt_timebase = image.time_base;
     // Images are decoded in parallel by the caller, one thread each.
     context->thread_count = 1;
-    context->max_pixels = options.max_pixels;
+    // FFmpeg counts the pixels of padded rows.
+    constexpr std::int64_t kPadding = 64 * kMaxSide;
+    context->max_pixels = options.max_pixels + kPadding;
     Options decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());
@@ -53,16 +57,22 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     words.check(avcodec_open2(context.get(), decoder, decoder_options.get()), what.c_str());
     decoder_options.check_all_used(std::string("the decoder \"") + decoder->name + "\"");
 
-    words.check(avcodec_send_packet(context.get(), image.packet.get()), what.c_str());
     FramePtr frame = make_frame();
-    int code = avcodec_receive_frame(context.get(), frame.get());
+    int code = avcodec_send_packet(context.get(), image.packet.get());
+    if (code >= 0) {
+        code = avcodec_receive_frame(context.get(), frame.get());
+    }
     if (code == AVERROR(EAGAIN)) {
         // A decoder that delays its output gives it once it knows that nothing follows.
         words.check(avcodec_send_packet(context.get(), nullptr), what.c_str());
         code = avcodec_receive_frame(context.get(), frame.get());
     }
+    if (code < 0 && context->width > 0 && context->height > 0) {
+        // The decoders know of the limit too, but not how to say what it is about.
+        check_size({context->width, context->height}, kSize, options.max_pixels);
+    }
     words.check(code, what.c_str());
-    check_size({frame->width, frame->height}, "cannot decode the image: its size", options.max_pixels);
+    check_size({frame->width, frame->height}, kSize, options.max_pixels);
     return frame;
 }
 

@@ -38,7 +38,9 @@ std::string scale_filters(const Request& request) {
     if (target == Size{}) {
         return {};
     }
-    const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(request.interpolation);
+    // FFmpeg before 7 squeezes a gray picture that it scales into 16 to 235.
+    const char* const range = request.format.channels() == Channels::kGray ? ":out_range=full" : "";
+    const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(request.interpolation) + range;
     if (request.fit == Fit::kStretch) {
         return scale + ",";
     }

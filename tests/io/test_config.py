@@ -2,10 +2,21 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from PIL import Image
 
-from spdl.io import DecodeConfig, DemuxConfig, decode_config, demux_config, demux_image, load_image
+from spdl.io import (
+    DecodeConfig,
+    DemuxConfig,
+    decode_config,
+    demux_config,
+    demux_image,
+    load_image,
+    load_image_batch,
+    to_numpy,
+)
 from tests.io.images import encode, make_image, make_jpeg
 
 
@@ -47,6 +58,38 @@ def test_names_are_text_without_null_characters() -> None:
         decode_config("png\0")
     with pytest.raises(ValueError, match=r"^`bsf` must not hold a null character"):
         demux_image(make_jpeg(), bsf="null\0")
+
+
+def test_too_many_pixels_are_refused_before_they_are_decoded() -> None:
+    jpeg, png = make_jpeg(40, 30), encode(make_image(40, 30), "PNG")
+    just = decode_config(max_pixels=1200)
+    below = decode_config(max_pixels=1199)
+    for data in (jpeg, png):
+        assert load_image(data, decode_config=just).shape == (30, 40, 3)
+        assert load_image_batch([data], width=8, height=8, decode_config=just).shape == (1, 8, 8, 3)
+        message = r"its size of 40x30 is outside what is accepted.*at most 1199 pixels"
+        with pytest.raises(RuntimeError, match=message):
+            load_image(data, decode_config=below)
+        with pytest.raises(RuntimeError, match=message):
+            load_image_batch([data], width=8, height=8, decode_config=below)
+
+
+def test_the_limit_can_be_raised() -> None:
+    # A black picture of 400 megapixels, in 2.5 megabytes; only its first rows are decoded.
+    data = encode(Image.new("L", (20_000, 20_000)), "JPEG")
+    keywords: dict[str, Any] = {"width": 8, "height": 8, "crop": [(0, 0, 64, 64)]}
+    with pytest.raises(RuntimeError, match=r"its size of 20000x20000 is outside what is accepted.*178000000 pixels"):
+        load_image_batch([data], **keywords)
+    config = decode_config(max_pixels=400_000_000)
+    assert not to_numpy(load_image_batch([data], decode_config=config, **keywords)).any()
+
+
+@pytest.mark.parametrize("pixels", [0, -1, 2**40])
+def test_the_most_pixels_are_a_number_of_them(pixels: int) -> None:
+    with pytest.raises(ValueError, match=f"^`max_pixels` must be from 1 to 4294836225 pixels, got {pixels}$"):
+        decode_config(max_pixels=pixels)
+    with pytest.raises(TypeError, match=r"^`max_pixels` must be an integer, got float$"):
+        decode_config(max_pixels=1e6)  # type: ignore[arg-type]
 
 
 def test_only_configurations_are_configurations() -> None:

@@ -31,7 +31,7 @@ from spdl.io._request import (
 )
 from spdl.io._source import ImageSource, describe, is_single, resolve
 from spdl.io._storage import Storage, resolve_storage
-from spdl.io._views import Crop, resolve_crop, resolve_flip
+from spdl.io._views import Crop, Flip, resolve_crop, resolve_flip
 
 if TYPE_CHECKING:
     from spdl.io._config import DecodeConfig, DemuxConfig
@@ -57,7 +57,7 @@ def load_image_batch(
     strict: bool | None = None,
     mode: Mode | None = None,
     crop: Crop | None = None,
-    flip: bool | Sequence[bool] = False,
+    flip: Flip = False,
     interpolation: Interpolation = "bicubic",
     layout: Layout = "NHWC",
     dtype: Dtype = "uint8",

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 Crop: TypeAlias = Sequence[Box] | RandomResizedCrop | Any
 """Boxes of pixels, one for each image, as a sequence or an integer array (B, 4), or random ones."""
 
+Flip: TypeAlias = bool | Sequence[bool] | Any
+"""One bool, or one for each image, as a sequence or a boolean array."""
+
 _BOX_SIDES = 4
 _LARGEST = (1 << 31) - 1
 
@@ -37,7 +40,7 @@ def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop |
     return boxes, None
 
 
-def resolve_flip(flip: bool | Sequence[bool], count: int) -> list[bool]:  # noqa: FBT001 - it is the argument itself.
+def resolve_flip(flip: Flip, count: int) -> list[bool]:
     """Return a bool for each of `count` images, or none where none is flipped.
 
     Raises:
