@@ -1,8 +1,8 @@
 # Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutation lint typecheck bench docs wheel sources clean
+.PHONY: help demo test test-all test-cuda mutation lint typecheck bench docs wheel sources clean
 
-export PYTHON
+export PYTHON WHEEL
 ARGS ?=
 bin := .venv/bin
 setup := @scripts/setup.sh
@@ -21,6 +21,9 @@ test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes long)
 	@scripts/setup.sh bundle
 	@scripts/test_all.sh $(ARGS)
+
+test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on that wheel, with nothing built here)
+	@scripts/test_cuda.sh $(ARGS)
 
 mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS="merge" to choose)
 	$(setup) test

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Runs the tests that need an NVIDIA GPU; where there is none, each says so and is skipped.
+# Usage: [WHEEL=dist/NAME.whl] [PYTHON=python3] scripts/test_cuda.sh [PYTEST_ARGUMENT...]
+#
+# With WHEEL nothing is compiled and nothing downloaded, since a machine with a GPU often can do neither: the wheel is
+# unpacked into build/test-cuda, and the tests run on it with the packages that PYTHON has.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Those that hold such tests, so that no other ones need what they import.
+readonly tests=(tests/io/test_gpu.py tests/io/test_transfer_tensor.py tests/seeds/test_dataloader.py)
+
+if [[ -z ${WHEEL:-} ]]; then
+  scripts/setup.sh test
+  exec .venv/bin/python -m pytest -m cuda "${tests[@]}" "$@"
+fi
+
+readonly python=${PYTHON:-python3} folder=build/test-cuda
+find_missing='
+import importlib.util, sys
+print(*[name for name in sys.argv[1:] if importlib.util.find_spec(name) is None])
+'
+missing=$("$python" -c "$find_missing" pytest pytest_timeout hypothesis psutil PIL numpy torch)
+if [[ -n $missing ]]; then
+  printf 'spdl test-cuda: %s cannot import %s: install that, or name another interpreter with PYTHON=\n' \
+    "$python" "$missing" >&2
+  exit 1
+fi
+rm -rf "$folder"
+"$python" -m pip install --quiet --no-index --no-deps --target "$folder" "$WHEEL"
+PYTHONPATH=$folder exec "$python" -m pytest -m cuda "${tests[@]}" "$@"
