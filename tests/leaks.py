@@ -125,8 +125,12 @@ def started_thread_pools() -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_behind(started_thread_pools: None) -> Generator[None]:
+def nothing_left_behind(started_thread_pools: None, request: pytest.FixtureRequest) -> Generator[None]:
     """Fail the test if something outlives it."""
+    if request.node.get_closest_marker("cuda"):
+        # CUDA's driver starts threads and opens files whenever it likes, and keeps them.
+        yield
+        return
     before = _list_resources()
     yield
     leaks = _find_leaks(before)
