@@ -1,6 +1,6 @@
 # Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda mutation lint typecheck bench docs wheel sources clean
+.PHONY: help demo test test-all test-cuda mutation fuzz lint typecheck bench docs wheel sources clean
 
 export PYTHON WHEEL
 ARGS ?=
@@ -29,11 +29,15 @@ mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS=
 	$(setup) test
 	@$(bin)/python -m tests.mutation $(ARGS)
 
+fuzz: ## Fuzz what reads untrusted bytes under AddressSanitizer (ARGS="arrays --seconds 60")
+	$(setup) test
+	@scripts/fuzz.sh $(or $(ARGS),arrays --seconds 60)
+
 lint: ## Check style and formatting of Python and C++
 	$(setup) lint
 	@$(bin)/ruff check
 	@$(bin)/ruff format --check
-	@find native -name '*.cpp' -o -name '*.h' -o -name '*.cu' | xargs --no-run-if-empty $(bin)/clang-format --dry-run --Werror
+	@find native fuzz -name '*.cpp' -o -name '*.h' -o -name '*.cu' | xargs --no-run-if-empty $(bin)/clang-format --dry-run --Werror
 
 typecheck: ## Check the types of src and tests
 	$(setup) typecheck

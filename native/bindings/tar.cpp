@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "archive/tar_parser.h"
+#include "archive/tar_walk.h"
 #include "bindings/format_error.h"
 #include "bindings/gil.h"
 #include "bindings/held_bytes.h"
@@ -29,45 +30,6 @@ nb::object decoded(std::string_view name) {
     }
     return text;
 }
-
-// Goes through an archive in memory.
-class TarWalk {
-  public:
-    explicit TarWalk(Bytes archive) : archive_(archive) {}
-
-    // The content of the next regular file, of which name() is known then; false at the end.
-    bool next(Bytes& content) {
-        for (;;) {
-            const std::size_t left = archive_.size() - place_;
-            if (left < TarParser::kBlock) {
-                parser_.take_end(left);
-                return false;
-            }
-            const TarParser::Step step = parser_.take_header(archive_.data() + place_);
-            if (step.kind == Kind::kEnd) {
-                return false;
-            }
-            place_ += TarParser::kBlock;
-            if (step.size + step.padding > archive_.size() - place_) {
-                parser_.fail_truncated(archive_.size() - place_);
-            }
-            content = archive_.subspan(place_, step.size);
-            place_ += step.size + step.padding;
-            if (step.kind == Kind::kMeta) {
-                parser_.take_meta(content);
-            } else if (step.kind == Kind::kMember) {
-                return true;
-            }
-        }
-    }
-
-    [[nodiscard]] std::string_view name() const { return parser_.name(); }
-
-  private:
-    Bytes archive_;
-    TarParser parser_;
-    std::size_t place_ = 0;
-};
 
 // The iterator over what an archive in memory holds.
 class TarViews {

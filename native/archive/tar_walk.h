@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "archive/tar_parser.h"
+#include "core/file_reader.h"
+
+namespace spdl {
+
+// Goes through a tar archive in memory.
+class TarWalk {
+  public:
+    explicit TarWalk(Bytes archive) : archive_(archive) {}
+
+    // Finds the content of the next regular file, whose name is name() then. False at the end. Throws FormatError.
+    bool next(Bytes& content);
+
+    [[nodiscard]] std::string_view name() const { return parser_.name(); }
+
+  private:
+    Bytes archive_;
+    TarParser parser_;
+    std::size_t place_ = 0;
+};
+
+}  // namespace spdl

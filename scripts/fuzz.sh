@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Fuzzes what reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
+# Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays)
+#        scripts/fuzz.sh NAME --coverage [the same]   (which lines of our files the inputs reach, by gcov)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly name=${1:?usage: scripts/fuzz.sh NAME [--coverage] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]}
+shift
+case $name in
+  arrays)
+    sources=(native/archive/{inflate,npz_batch,npz_member,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
+      native/arrays/{npy_header,wav_header}.cpp native/core/{large_blocks,parallel}.cpp)
+    libraries=(libdeflate libzstd)
+    ;;
+  *)
+    printf 'fuzz: there is nothing called %q to be fuzzed; there is: arrays\n' "$name" >&2
+    exit 2
+    ;;
+esac
+
+flavour=sanitized
+flags=(-O1 -fsanitize=address,undefined -fno-sanitize-recover=all)
+traced=(-fsanitize-coverage=trace-pc)
+if [[ ${1:-} == --coverage ]]; then
+  shift
+  flavour=coverage
+  flags=(-O0 -fsanitize=address)
+  traced+=(--coverage)
+fi
+
+readonly folder=build/fuzz/$name-$flavour
+mkdir -p "$folder"
+root=$PWD
+read -ra packages < <(pkg-config --cflags --libs "${libraries[@]}")
+compile() {
+  local object=$folder/${1//\//_}.o
+  if [[ ! $object -nt $1 ]] || [[ -n $(find native fuzz -name '*.h' -newer "$object" -print -quit) ]]; then
+    "${CXX:-c++}" -std=c++20 -g -Inative -Ifuzz "${@:2}" -c "$1" -o "$object"
+  fi
+}
+for source in "${sources[@]}" "fuzz/$name.cpp"; do
+  compile "$source" "${flags[@]}" "${traced[@]}" &
+done
+# The driver is not what is looked at, and is to cost little.
+compile fuzz/driver.cpp -O2 &
+wait
+"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" "$folder"/*.o "${packages[@]}" -o "$folder/fuzz"
+
+cd "$folder"
+rm -f ./*.gcda
+ASAN_OPTIONS=allocator_may_return_null=1 ./fuzz "$root/fuzz/corpus/$name" "$@"
+if [[ $flavour == coverage ]]; then
+  for source in "${sources[@]}"; do
+    # Of each source its own lines, not those of the headers that it includes.
+    gcov --no-output --object-file "${source//\//_}.o" "$source" 2>/dev/null |
+      awk -v file="$source" 'index($0, "File ") { own = index($0, file) > 0 } own && /^Lines executed/ { print file ": " $0; own = 0 }'
+  done
+fi
