@@ -101,9 +101,10 @@ def _draw(axes: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
             marker="o" if len(line.x) <= MARKED else None,
             markersize=4,
         )
+    values = sorted({x for line in panel.lines.values() for x in line.x})
     if panel.doubling:
-        values = sorted({x for line in panel.lines.values() for x in line.x})
         axes.set_xscale("log", base=2)
+    if len(values) <= MARKED:
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
     axes.set_ylim(bottom=0, top=1.08 * max((y for line in panel.lines.values() for y in line.y), default=1) or 1)

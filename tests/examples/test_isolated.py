@@ -18,6 +18,9 @@ from _program.isolated import ChildError, measure_in_turns, run_in_process
 if TYPE_CHECKING:
     from pathlib import Path
 
+# They take a second or two, and on a machine that is busy many times that.
+pytestmark = pytest.mark.timeout(180)
+
 
 def add(*, a: int, b: int) -> int:
     return a + b

@@ -20,6 +20,9 @@ from _program.transforms import Compose, Normalize, PILToTensor, Resize  # noqa:
 
 Array = npt.NDArray[np.uint8]
 
+# They take a second or two, and on a machine that is busy many times that.
+pytestmark = pytest.mark.timeout(180)
+
 
 def pillows(path: str) -> Array:
     with Image.open(path) as image:

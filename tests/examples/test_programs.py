@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from PIL import Image
 
+from tests.examples.scripts import load_script
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytest.importorskip("torch")
+
+example_pages = load_script("example_pages")
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -99,7 +103,7 @@ def call(name: str, *arguments: str | Path) -> None:
         importlib.import_module(name).main()
 
 
-def check(expected: Expected, stdout: str, record_file: Path, picture: Path) -> None:
+def check(name: str, expected: Expected, stdout: str, record_file: Path, picture: Path) -> None:
     assert any(line.startswith(expected.header) for line in stdout.splitlines()), stdout
     record = json.loads(record_file.read_text())
     rows = record["rows"]
@@ -107,6 +111,9 @@ def check(expected: Expected, stdout: str, record_file: Path, picture: Path) -> 
     assert all(row[expected.figure] > 0 for row in rows)
     assert expected.holds(rows), rows
     assert record["quick"] is True
+    shown = example_pages.section(name, record)
+    assert shown.count("\n* ") > 0, shown
+    assert "nan" not in shown
     assert record["provenance"]["cores"] > 0
     assert record["provenance"]["versions"]["torch"]
     with Image.open(picture) as image:
@@ -128,7 +135,7 @@ def test_quick_run(name: str, photos: Path, tmp_path: Path, capfd: pytest.Captur
     call(name, "--quick", "--json", record, "--plot", picture, *folder)
     output = capfd.readouterr()
     assert output.err == ""
-    check(expected, output.out, record, picture)
+    check(name, expected, output.out, record, picture)
 
 
 @pytest.mark.timeout(120)
@@ -137,7 +144,7 @@ def test_a_program_runs_as_users_run_it(photos: Path, tmp_path: Path) -> None:
     done = run("headspace", "--quick", "--json", record, "--plot", picture, "--photos", photos)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    check(PROGRAMS["headspace"], done.stdout, record, picture)
+    check("headspace", PROGRAMS["headspace"], done.stdout, record, picture)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# They take a second or two, and on a machine that is busy many times that.
+pytestmark = pytest.mark.timeout(180)
+
 
 def test_the_loader_gives_normalised_images_with_their_classes(photos: Path) -> None:
     listed = list_photos(photos)

@@ -1,0 +1,242 @@
+"""Writes what was measured by the example programs into their pages, between two markers: plots, tables, observations.
+
+Record a program on a machine that does nothing else, then run this:
+
+    .venv/bin/python examples/NAME.py --json benchmarks/results/examples/NAME.json
+    .venv/bin/python scripts/example_pages.py
+
+Pages and plots in docs/ and the recorded results are to be committed together; a test compares them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "examples"))
+
+from _program.plots import Panel, draw  # noqa: E402 - found by the line above.
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+PAGES = ROOT / "docs" / "examples"
+PLOTS = ROOT / "docs" / "images" / "examples"
+RESULTS = ROOT / "benchmarks" / "results" / "examples"
+
+BEGIN = "<!-- begin: scripts/example_pages.py -->\n"
+END = "<!-- end: scripts/example_pages.py -->\n"
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+
+
+def best(rows: Iterable[Row], figure: str, **wanted: Any) -> float:
+    """Return the highest figure of the rows that are as wanted."""
+    return max(row[figure] for row in rows if all(row[key] == value for key, value in wanted.items()))
+
+
+def data_formats(record: Record) -> list[str]:
+    """Compare the libraries, and threads with processes."""
+    rows, rate = record["rows"], "items_per_second"
+    found = []
+    for name, kind in {
+        "npy": {"data_format": "npy"},
+        "npz": {"data_format": "npz", "compressed": False},
+        "compressed npz": {"data_format": "npz", "compressed": True},
+    }.items():
+        ours, numpys = (best(rows, rate, mode="mt", impl=impl, **kind) for impl in ("spdl", "np"))
+        processes = best(rows, rate, mode="mp", impl="spdl", **kind)
+        found.append(
+            f"{name}: in threads `spdl.io` loads {times(ours / numpys)} the samples of `numpy.load`, and"
+            f" {times(ours / processes)} those that it loads in processes."
+        )
+    return found
+
+
+def multi_thread_preprocessing(record: Record) -> list[str]:
+    """Compare the loaders at each step."""
+    found = []
+    for step in dict.fromkeys(row["step"] for row in record["rows"]):
+        rows = [row for row in record["rows"] if row["step"] == step]
+        theirs, single, batch = (
+            best(rows, "images_per_second", experiment=name) for name in ("exp_torch", "exp_spdl", "exp_spdl_batch")
+        )
+        found.append(
+            f"{step}: the Pipeline loads {times(single / theirs)} the images of PyTorch's DataLoader image by image,"
+            f" and {times(batch / theirs)} with `load_image_batch`."
+        )
+    return found
+
+
+def migration(record: Record) -> list[str]:
+    """Say what each step gains, and what the ways of making a batch waste."""
+    rows, rate = record["rows"], "images_per_second"
+    found = []
+    for batch_size in dict.fromkeys(row["batch_size"] for row in rows):
+        own = [row for row in rows if row["batch_size"] == batch_size]
+        theirs = best(own, rate, loader="PyTorch DataLoader")
+        ratios = {
+            loader: times(best(own, rate, loader=loader) / theirs)
+            for loader in ("Pipeline, Pillow", "Pipeline, spdl.io")
+            if any(row["loader"] == loader for row in own)
+        }
+        said = ", ".join(f"{ratio} with {loader.removeprefix('Pipeline, ')}" for loader, ratio in ratios.items())
+        title = "Single images" if batch_size is None else f"Batches of {batch_size}"
+        found.append(f"{title}: beside PyTorch's DataLoader a Pipeline loads {said}.")
+    wasted = "; ".join(f"{row['wasted_mb']:.1f} MB ({row['way']})" for row in record["copies"])
+    found.append(
+        f"Memory that a batch of {record['copies_batch_size']} takes besides its own"
+        f" {record['copies'][0]['batch_mb']:.1f} MB, from photos of 720 x 480: {wasted}. By arithmetic one expects"
+        " about 20 MB with Pillow for 32: what RGB takes more than the photo's own YUV 4:2:0, and a tensor for each image."
+        " Pillow makes more copies than that, at four bytes per pixel."
+    )
+    return found
+
+
+def npz_training(record: Record) -> list[str]:
+    """Compare the ways with the baseline and with the upper bound."""
+    rates = {row["way"]: row["batches_per_second"] for row in record["rows"]}
+    return [
+        f"{way}: {times(rate / rates['NPZ, processes'])} the baseline, {rate / rates['upper bound']:.0%} of the bound."
+        for way, rate in rates.items()
+        if way not in ("NPZ, processes", "upper bound")
+    ] + [f"The baseline is {record['baseline']}."]
+
+
+def image_classification(record: Record) -> list[str]:
+    """Say how much of the time went into waiting, after the first epoch."""
+    rows = record["rows"][1:]
+    shares = sorted(row["data_share"] for row in rows)
+    share = f"{shares[len(shares) // 2]:.0%}"
+    return [
+        f"After the first epoch, with {record['num_threads']} threads that load, waiting takes {share} of the time."
+    ]
+
+
+def headspace(record: Record) -> list[str]:
+    """Say how much quicker training could get."""
+    return [
+        f"With {row['num_threads']} thread{'s' * (row['num_threads'] > 1)} that load, training could be"
+        f" {times(row['headspace'])} as fast if loading took no time."
+        for row in record["rows"]
+    ]
+
+
+def noisy_neighbour(record: Record) -> list[str]:
+    """Say what the first neighbours of each kind cost."""
+    found = []
+    for kind in dict.fromkeys(row["neighbours"] for row in record["rows"]):
+        alone, *beside = sorted(
+            (row for row in record["rows"] if row["neighbours"] == kind), key=lambda it: it["number"]
+        )
+        costs = ", ".join(
+            f"{row['steps_per_second'] / alone['steps_per_second']:.0%} beside {row['number']}" for row in beside
+        )
+        found.append(f"{kind}: of the steps that it makes alone, training makes {costs}.")
+    return found
+
+
+OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
+    function.__name__: function
+    for function in (
+        data_formats,
+        multi_thread_preprocessing,
+        migration,
+        npz_training,
+        image_classification,
+        headspace,
+        noisy_neighbour,
+    )
+}
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as text."""
+    return f"{ratio:.2f} times" if ratio < 10 else f"{ratio:.0f} times"  # noqa: PLR2004 - three digits either way.
+
+
+def tables(panels: Sequence[Panel]) -> list[str]:
+    """Return the figures of each panel as a table in Markdown; curves with points of their own are left to the plot."""
+    found = []
+    for panel in panels:
+        places = sorted({x for line in panel.lines.values() for x in line.x})
+        if any(list(line.x) != places for line in panel.lines.values()):
+            continue
+        lines = [
+            (f"{panel.title}: {panel.y_label}", *panel.lines),
+            (":--", *["--:"] * len(panel.lines)),
+            *(
+                (f"{x:g} {panel.x_label}", *(amount(line.y[index]) for line in panel.lines.values()))
+                for index, x in enumerate(places)
+            ),
+        ]
+        found.append("".join(f"| {' | '.join(line)} |\n" for line in lines))
+    return found
+
+
+def amount(value: float) -> str:
+    """Return a figure with three digits or more."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits either way.
+
+
+def recorded(name: str) -> Record | None:
+    """Return what a program measured; None if that was not recorded."""
+    file = RESULTS / f"{name}.json"
+    if not file.exists():
+        return None
+    record: Record = json.loads(file.read_text(encoding="utf-8"))
+    return record
+
+
+def section(name: str, record: Record | None) -> str:
+    """Return what stands between the markers of a page."""
+    if record is None:
+        return "No run is recorded yet: the program prints its table, and draws it with `--plot`.\n"
+    origin = record["provenance"]
+    described = (
+        f"Measured on {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit {origin['commit']},"
+        f" by `{origin['command']}`; medians of {record['rounds']} rounds in turns. Where several numbers of workers"
+        " were tried, each is compared at its best.\n"
+    )
+    parts = [
+        f"![{record['title']}](../images/examples/{name}_plot.png)\n",
+        *tables(importlib.import_module(name).panels(record)),
+        "".join(f"* {line}\n" for line in OBSERVATIONS[name](record)),
+        described,
+    ]
+    return "\n".join(parts)
+
+
+def with_section(page: str, name: str, record: Record | None) -> str:
+    """Return a page with what was measured."""
+    replaced, count = re.subn(
+        f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})",
+        lambda _: f"\n{section(name, record)}\n",
+        page,
+        flags=re.DOTALL,
+    )
+    if count != 1:
+        raise SystemExit(f"{name}.md should hold the two markers once; it holds them {count} times:\n{BEGIN}{END}")
+    return replaced
+
+
+def main() -> None:
+    """Renew all pages and plots."""
+    for name in OBSERVATIONS:
+        record = recorded(name)
+        if record is not None:
+            if record["quick"]:
+                raise SystemExit(f"{name}.json is of a quick run, which measures nothing: record it without --quick")
+            draw(importlib.import_module(name).panels(record), record["title"], PLOTS / f"{name}_plot.png")
+        page = PAGES / f"{name}.md"
+        page.write_text(with_section(page.read_text(encoding="utf-8"), name, record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
