@@ -28,4 +28,4 @@ if [[ -n $missing ]]; then
 fi
 rm -rf "$folder"
 "$python" -m pip install --quiet --no-index --no-deps --target "$folder" "$WHEEL"
-PYTHONPATH=$folder exec "$python" -m pytest -m cuda "${tests[@]}" "$@"
+PYTHONPATH=$folder${PYTHONPATH:+:$PYTHONPATH} exec "$python" -m pytest -m cuda "${tests[@]}" "$@"
