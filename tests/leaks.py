@@ -111,7 +111,9 @@ def _find_leaks(before: Resources) -> list[str]:
     while leaks and not late:
         late = time.monotonic() > deadline
         time.sleep(0.01)
-        leaks = {key: text for key, text in _list_resources().items() if key not in before}
+        # What came after the test is another process's, or what is left behind has made it.
+        here = _list_resources()
+        leaks = {key: text for key, text in leaks.items() if key in here}
     return sorted(text for key, text in leaks.items() if not (key[0] == "segment" and _is_used_elsewhere(str(key[1]))))
 
 

@@ -9,7 +9,10 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["current_task", "end_cancellation", "not_cancelled", "raise_cancellation"]
+__all__ = ["current_task", "end_cancellation", "leave_behind", "not_cancelled", "raise_cancellation"]
+
+# Tasks that go on whatever they are told.
+_LEFT_BEHIND: list[asyncio.Task[Any]] = []
 
 
 def current_task() -> asyncio.Task[Any]:
@@ -42,6 +45,14 @@ async def raise_cancellation(task: asyncio.Task[Any]) -> None:
     """End it likewise, and raise the exception if it was not raised yet."""
     if pending := await end_cancellation(task):
         raise pending
+
+
+def leave_behind(task: asyncio.Task[Any]) -> None:
+    """Wait no more for a task that was cancelled and goes on, once the user has been told of it."""
+    # asyncio would complain, in worse words.
+    task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+    # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
+    _LEFT_BEHIND.append(task)
 
 
 def not_cancelled(error: BaseException) -> BaseException:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from ._cancellation import leave_behind
 from ._failure import log_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 __all__ = ["reporting"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# How long a cancelled callback may take to put its things in order.
+_GRACE = 1.0
 
 
 @asynccontextmanager
@@ -32,8 +38,15 @@ async def reporting(name: str, interval: float, report: Callable[[], Awaitable[N
     finally:
         if reports is not None:
             reports.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reports
+            _, pending = await asyncio.wait({reports}, timeout=_GRACE)
+            if pending:
+                _LOG.warning(
+                    "The interval_stats_callback of %s was cancelled and has not ended within %g s: it is left behind. "
+                    "It must let asyncio.CancelledError through.",
+                    name,
+                    _GRACE,
+                )
+                leave_behind(reports)
 
 
 async def _repeat(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> None:

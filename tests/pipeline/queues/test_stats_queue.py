@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from dataclasses import astuple
@@ -201,6 +202,21 @@ class TestReports:
         errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
         assert len(errors) >= 3
         assert all("interval_stats_callback" in error and "no place left" in error for error in errors)
+
+    def test_a_callback_that_ignores_its_cancellation_is_left_behind(self, caplog: pytest.LogCaptureFixture) -> None:
+        class Deaf(StatsQueue[Any]):
+            def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
+                super().__init__(info, buffer_size=buffer_size, interval=0.02 if info.stage_name == "op" else -1)
+
+            async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
+                while True:
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.sleep(3600)
+
+        assert len(run(source(range(20)).pipe(nap(0.005), name="op"), Deaf)) == 20
+        warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert len(warnings) == 1
+        assert "op_queue was cancelled and has not ended within 1 s: it is left behind" in warnings[0]
 
 
 class TestMethodsOfObjects:

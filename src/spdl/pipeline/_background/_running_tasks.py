@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._cancellation import leave_behind
 from spdl.pipeline._failure import log_error
 from spdl.pipeline._op import name_of
 
@@ -21,9 +22,6 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 # How long a cancelled task may take to put its things in order.
 _GRACE = 1.0
-
-# Tasks that go on whatever they are told.
-_LEFT_BEHIND: list[asyncio.Task[None]] = []
 
 
 class RunningTasks:
@@ -58,10 +56,7 @@ class RunningTasks:
         """Leave behind those that went on. Called once the loop is closed, when nothing runs them any more."""
         for task in self._tasks:
             if not task.done():
-                # It has been said in better words.
-                task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
-                # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
-                _LEFT_BEHIND.append(task)
+                leave_behind(task)
 
 
 async def _run(factory: BackgroundTaskFactory) -> None:
