@@ -90,11 +90,11 @@ def migration(record: Record) -> list[str]:
         title = "Single images" if batch_size is None else f"Batches of {batch_size}"
         found.append(f"{title}: beside PyTorch's DataLoader a Pipeline loads {said}.")
     wasted = "; ".join(f"{row['wasted_mb']:.1f} MB ({row['way']})" for row in record["copies"])
+    size, own_mb = record["copies_batch_size"], f"{record['copies'][0]['batch_mb']:.1f} MB"
     found.append(
-        f"Memory that a batch of {record['copies_batch_size']} takes besides its own"
-        f" {record['copies'][0]['batch_mb']:.1f} MB, from photos of 720 x 480: {wasted}. By arithmetic one expects"
-        " about 20 MB with Pillow for 32: what RGB takes more than the photo's own YUV 4:2:0, and a tensor for each image."
-        " Pillow makes more copies than that, at four bytes per pixel."
+        f"Memory that a batch of {size} takes besides its own {own_mb}, from photos of 720 x 480: {wasted}."
+        " By arithmetic one expects about 20 MB with Pillow for 32: what RGB takes more than the photo's own YUV 4:2:0,"
+        " and a tensor for each image. Pillow makes more copies than that, at four bytes per pixel."
     )
     return found
 
