@@ -31,7 +31,7 @@ def programs(page: Path) -> list[Program]:
     ]
 
 
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md")])
 PROGRAMS = [program for page in PAGES for program in programs(page)]
 
 

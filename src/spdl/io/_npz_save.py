@@ -89,7 +89,8 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
             seekable. Unlike ``numpy.savez`` this appends nothing to the path.
         arrays: The arrays by key.
         compression: None stores the arrays as they are, which is what loads fastest. ``"deflate"`` makes the archive
-            smaller for data that allows it, ``"zstd"`` as small and several times faster to read.
+            smaller if the data allows it, and any zip program reads it. ``"zstd"`` inflates faster unless the data
+            compresses to next to nothing.
 
     Raises:
         TypeError: If an array holds Python objects, which would have to be pickled, or a key is not a str.

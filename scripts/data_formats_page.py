@@ -1,0 +1,76 @@
+"""Puts what the benchmarks of arrays recorded into docs/case_studies/data_formats.md, and draws the plot beside it.
+
+Reads benchmarks/results/arrays.json and benchmarks/results/data_formats.json; where one is missing, the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "case_studies" / "data_formats.md"
+IMAGES = ROOT / "docs" / "images"
+RESULTS = ROOT / "benchmarks" / "results"
+ABSENT = "No run is recorded yet.\n"
+
+
+def block(text: str, name: str, content: str) -> str:
+    """Replace what stands between the marks of that name."""
+    begin, end = (f"<!-- {word}: scripts/data_formats_page.py, {name} -->\n" for word in ("begin", "end"))
+    head, _, rest = text.partition(begin)
+    _, found, tail = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{PAGE} has no marks for {name}")
+    return f"{head}{begin}\n{content}\n{end}{tail}"
+
+
+def origin(result: dict[str, Any]) -> str:
+    """Say where figures come from."""
+    it = result["provenance"]
+    return (
+        f"Medians of {result['rounds']} rounds in turns, each in a process of its own, on {it['cores']} cores"
+        f" ({it['cpu']}), Python {it['python']}, {it['date'][:10]}, commit {it['commit']}.\n"
+    )
+
+
+def marks(result: dict[str, Any]) -> str:
+    """Return the table of what is claimed."""
+    lines = ["| work | calls per second, and per CPU-second | beside | outcome (mark) |", "| --- | --- | --- | --- |"]
+    for row in result["rows"].values():
+        each = "; ".join(
+            f"{name}: {it['calls_per_second']:,.0f}, {it['calls_per_cpu_second']:,.0f}"
+            for name, it in row["contenders"].items()
+        )
+        for claim in row["claims"]:
+            missed = " **missed**" if claim["met"] is False else ""
+            outcome = f"{claim['value']:.2f}x (>= {claim['mark']}x){missed}"
+            lines.append(f"| {row['title']} | {each} | {claim['beside']} | {outcome} |")
+            each = ""
+    return "\n".join(lines) + "\n\n" + origin(result)
+
+
+def scaling(path: Path) -> str:
+    """Draw the plot, and return the table below it."""
+    script = ROOT / "benchmarks" / "data_formats.py"
+    done = subprocess.run(
+        [sys.executable, script, "--draw", path, "--plots", IMAGES], check=True, capture_output=True, text=True
+    )
+    picture = "![Items per second against workers, one line for each format](../images/data_formats.png)\n\n"
+    return picture + done.stdout + "\n" + origin(json.loads(path.read_text()))
+
+
+def main() -> None:
+    """Renew the page."""
+    recorded, lines = RESULTS / "arrays.json", RESULTS / "data_formats.json"
+    text = PAGE.read_text(encoding="utf-8")
+    text = block(text, "scaling", scaling(lines) if lines.exists() else ABSENT)
+    text = block(text, "marks", marks(json.loads(recorded.read_text())) if recorded.exists() else ABSENT)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
