@@ -1,8 +1,9 @@
 """The code of "Migrating from PyTorch DataLoader", run as it is written there.
 
 Its names `num_workers`, `prefetch_factor` and `batch_size` get values, `dataset_directory` is a folder of images, and
-what it uses without importing it is imported. Its loops over `dataloader` within `pipeline.auto_stop()` stay as they
-are; the pipelines are then read, too.
+what it uses without importing it is imported. Within `pipeline.auto_stop()` its `dataloader` is the pipeline, as the
+text around it has it: PyTorch's would fork there while Pillow imports something in another thread, and the child would
+wait for that import for ever.
 """
 
 import os
@@ -164,6 +165,7 @@ PROGRAM = "".join(
         TORCH_UNBATCHED,
         "keep('torch unbatched', dataloader)",
         SPDL_UNBATCHED,
+        "dataloader = pipeline",
         LOOP,
         SPDL_UNBATCHED,
         READ.format("spdl unbatched"),
