@@ -20,8 +20,8 @@ namespace {
 
 // Where in a block the coefficients lie, in the order in which they are coded. Runs that lead out of the block end at
 // its last coefficient, as in libjpeg; so does the zero that is stored at the end of a block.
-constexpr std::array<std::uint8_t, 64 + HuffmanSymbol::kEndOfBlock> kNaturalOrder = [] {
-    std::array<std::uint8_t, 64 + HuffmanSymbol::kEndOfBlock> order{};
+constexpr std::array<std::uint8_t, 63 + HuffmanSymbols::kMaxAdvance> kNaturalOrder = [] {
+    std::array<std::uint8_t, 63 + HuffmanSymbols::kMaxAdvance> order{};
     order.fill(63);
     int x = 0;
     int y = 0;
@@ -72,21 +72,9 @@ class BitReader {
         count_ |= kRefilled;
     }
 
-    // Drops the symbol at the head and returns its value.
-    int take(HuffmanSymbol symbol) {
-        const unsigned value_bits = symbol.value_bits();
-        const std::uint64_t value = next_ << (symbol.length() - value_bits);
-        next_ <<= symbol.packed & 63U;
-        count_ -= symbol.length();
-        const auto mask = static_cast<std::int64_t>((1U << value_bits) - 1U);
-        const auto low = static_cast<std::int64_t>((value >> 1U) >> (63U - value_bits));
-        const std::int64_t positive = static_cast<std::int64_t>(value) >> 63;
-        return static_cast<int>(low - (mask & ~positive));
-    }
-
-    void drop(HuffmanSymbol symbol) {
-        next_ <<= symbol.packed & 63U;
-        count_ -= symbol.length();
+    void drop(unsigned count) {
+        next_ <<= count;
+        count_ -= count;
     }
 
     [[nodiscard]] BitPosition position() const { return {source_ - ((count_ + 7U) >> 3U), -count_ & 7U}; }
@@ -97,28 +85,41 @@ class BitReader {
     unsigned count_;              // How many bits of `next_` come from before `source_`.
 };
 
-// A coefficient that is not zero, or the end of a run or a block, as a zero.
-struct Coefficient {
-    int value = 0;
-    unsigned run = 0;
-};
-
-// Not inlined: few codes are that long.
-[[gnu::noinline]] Coefficient take_long(const HuffmanTable& table, BitReader& bits) {
-    bits.refill();
-    const HuffmanSymbol symbol = table.any_symbol(bits.next());
-    const int value = bits.take(symbol);
-    bits.refill();
-    return {value, symbol.run()};
+// What is at the head of `bits`. After each refill, two of these are there.
+inline HuffmanSymbols look(const HuffmanTable& table, BitReader& bits) {
+    static_assert(HuffmanTable::kLongest + HuffmanTable::kLongestShort <= BitReader::kRefilled);
+    const HuffmanSymbols symbols = table.short_symbols(bits.next());
+    if (!symbols.found()) [[unlikely]] {
+        bits.refill();
+        return table.any_symbol(bits.next());
+    }
+    return symbols;
 }
 
-// Two of them, after each refill.
-inline Coefficient take(const HuffmanTable& table, BitReader& bits) {
-    const HuffmanSymbol symbol = table.short_symbol(bits.next());
-    if (symbol.packed == 0) [[unlikely]] {
-        return take_long(table, bits);
+inline int first_value(HuffmanSymbols symbols, const BitReader& bits) {
+    const unsigned size = symbols.first_value_bits();
+    return huffman_value(bits.next() << (symbols.first_length() - size), size);
+}
+
+// Decodes the next symbols of a block, from coefficient `k` on, and returns whether they are its last.
+template <bool kStore>
+inline bool step(const HuffmanTable& table, BitReader& bits, JCOEF* coefficients, unsigned& k) {
+    const HuffmanSymbols symbols = look(table, bits);
+    const unsigned first = k + symbols.first_run();
+    k += symbols.advance();
+    if constexpr (kStore) {
+        // In this order, since both may be in the place of the last coefficient. Where there is no second symbol, its
+        // value is 0, in the place of the first.
+        coefficients[kNaturalOrder[k - 1]] = static_cast<JCOEF>(symbols.second_value());
+        coefficients[kNaturalOrder[first]] = static_cast<JCOEF>(first_value(symbols, bits));
     }
-    return {bits.take(symbol), symbol.run()};
+    if (k < DCTSIZE2) {
+        bits.drop(symbols.length());
+        return false;
+    }
+    // Behind the last coefficient begins the next block.
+    bits.drop(first < DCTSIZE2 - 1 ? symbols.length() : symbols.first_length());
+    return true;
 }
 
 }  // namespace
@@ -175,28 +176,17 @@ void EntropyDecoder::State::decode(JBLOCKROW* mcu) {
         const Block& block = blocks[i];
         JCOEF* const coefficients = kStore ? *mcu[i] : nullptr;
         bits.refill();
+        const HuffmanSymbols dc = look(*block.dc, bits);
         unsigned& prediction = predictions[block.component];
-        prediction += static_cast<unsigned>(take(*block.dc, bits).value);
+        prediction += static_cast<unsigned>(first_value(dc, bits));
+        bits.drop(dc.length());
         if constexpr (kStore) {
             coefficients[0] = static_cast<JCOEF>(prediction);
         }
         unsigned k = 1;
-        while (true) {
-            const Coefficient first = take(*block.ac, bits);
-            k += first.run;
-            if constexpr (kStore) {
-                coefficients[kNaturalOrder[k]] = static_cast<JCOEF>(first.value);
-            }
-            if (++k >= DCTSIZE2) {
-                break;
-            }
+        while (!step<kStore>(*block.ac, bits, coefficients, k)) {
             bits.refill();
-            const Coefficient second = take(*block.ac, bits);
-            k += second.run;
-            if constexpr (kStore) {
-                coefficients[kNaturalOrder[k]] = static_cast<JCOEF>(second.value);
-            }
-            if (++k >= DCTSIZE2) {
+            if (step<kStore>(*block.ac, bits, coefficients, k)) {
                 break;
             }
         }

@@ -4,29 +4,30 @@
 
 namespace spdl {
 
-HuffmanSymbol HuffmanTable::symbol(unsigned code_length, unsigned symbol) const {
+HuffmanSymbols HuffmanTable::symbol(unsigned code_length, unsigned symbol) const {
     const unsigned value_bits = symbol & 15U;
     unsigned run = symbol >> 4U;
     if (kind_ == Kind::kDc) {
         run = 0;
     } else if (value_bits == 0 && run != 15) {
-        run = HuffmanSymbol::kEndOfBlock;
+        run = HuffmanSymbols::kEndOfBlock;
     }
-    return HuffmanSymbol::make(code_length + value_bits, value_bits, run);
+    return {code_length + value_bits, value_bits, run};
 }
 
 void HuffmanTable::build(const Definition& definition, Kind kind) {
     definition_ = definition;
     kind_ = kind;
-    short_.fill(0);
+    short_.fill({});
     unsigned code = 0;
     unsigned index = 0;
     for (unsigned length = 1; length <= 16; ++length) {
         offsets_[length] = static_cast<std::int32_t>(index) - static_cast<std::int32_t>(code);
         for (unsigned i = 0; i < definition.counts[length]; ++i) {
-            if (length <= kBits) {
+            const HuffmanSymbols found = symbol(length, definition.symbols[index]);
+            if (length <= kBits && found.length() <= kLongestShort) {
                 const unsigned same = 1U << (kBits - length);
-                std::fill_n(short_.begin() + code * same, same, symbol(length, definition.symbols[index]).packed);
+                std::fill_n(short_.begin() + code * same, same, found);
             }
             ++code;
             ++index;
@@ -34,10 +35,30 @@ void HuffmanTable::build(const Definition& definition, Kind kind) {
         limits_[length] = definition.counts[length] == 0 ? 0 : code << (16U - length);
         code <<= 1U;
     }
+    if (kind == Kind::kAc) {
+        join_pairs();
+    }
     built_ = true;
 }
 
-HuffmanSymbol HuffmanTable::any_symbol(std::uint64_t next) const {
+void HuffmanTable::join_pairs() {
+    for (std::size_t index = 0; index < short_.size(); ++index) {
+        HuffmanSymbols& first = short_[index];
+        if (first.length() >= kBits || first.first_run() == HuffmanSymbols::kEndOfBlock) {
+            continue;
+        }
+        // Bits that the index does not have are zeros here; a symbol that would need them does not fit.
+        const std::size_t rest = index << first.length() & (short_.size() - 1);
+        const HuffmanSymbols second = short_[rest].first();
+        if (second.found() && first.length() + second.length() <= kBits) {
+            const unsigned code_length = second.length() - second.first_value_bits();
+            const std::uint64_t bits = static_cast<std::uint64_t>(rest) << (64U - kBits + code_length);
+            first = first.with(second, huffman_value(bits, second.first_value_bits()));
+        }
+    }
+}
+
+HuffmanSymbols HuffmanTable::any_symbol(std::uint64_t next) const {
     const auto head = static_cast<std::uint32_t>(next >> 48U);
     for (unsigned length = 1; length <= 16; ++length) {
         if (head < limits_[length]) {
