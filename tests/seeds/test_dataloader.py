@@ -210,8 +210,6 @@ def test_aggregators_do_not_wait_for_the_transfer(
     monkeypatch.setattr(spdl.io, "transfer_buffer", transfer_last)
     check(run_example(root_dir), root_dir)
     assert len(set(made[:3])) == 3
-    # Batches whose transfer is done make room for others.
-    assert len(set(made)) < len(made)
 
 
 def test_with_and_without_storage_the_batches_are_the_same_in_order(stand_in: FakeDriver, root_dir: Path) -> None:
