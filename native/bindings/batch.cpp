@@ -17,6 +17,7 @@
 #include "bindings/gil.h"
 #include "bindings/python_bytes.h"
 #include "image/batch.h"
+#include "image/resize_pixels.h"
 
 namespace nb = nanobind;
 
@@ -78,9 +79,22 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
     return {std::move(buffer), std::move(failures)};
 }
 
+void resize(nb::handle pixels, std::pair<int, int> size, const Request& request, const nb::object& result) {
+    const PythonBytes source(pixels);
+    const std::optional<Memory> memory = take_memory(result);
+    const Size from{size.first, size.second};
+    if (from.width < 1 || from.height < 1 || !memory || source.get().size() != rgb_bytes(from) ||
+        memory->size != request.format.image_bytes(request.target)) {
+        throw nb::value_error("the memory does not fit the sizes");
+    }
+    const ReleasedGil released;
+    resize_pixels(source.get(), from, request, memory->data);
+}
+
 }  // namespace
 
 void bind_batch(nb::module_& module) {
+    module.def("resize", &resize, nb::arg("pixels"), nb::arg("size"), nb::arg("request"), nb::arg("result"));
     module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
                nb::arg("random").none(), nb::arg("flips"), nb::arg("demux"), nb::arg("decode"), nb::arg("num_threads"),
                nb::arg("keep_failed"), nb::arg("storage").none());

@@ -11,6 +11,7 @@ from PIL import Image
 
 from spdl.io import convert_frames, decode_packets, demux_image, get_video_filter_desc, load_image_batch, to_numpy
 from spdl.io._lazy import native
+from spdl.io._request import make_request, resize_to
 from tests.io.images import RESAMPLING, encode, make_jpeg, resize_with_pillow
 
 INTERPOLATIONS = sorted(RESAMPLING)
@@ -71,6 +72,19 @@ def test_overshoot_is_clipped_like_pillows(kernels: str) -> None:
             assert expected.min() == 0
             assert expected.max() == 255
             np.testing.assert_array_equal(stretch(data, *target, interpolation), expected, err_msg=kernels)
+
+
+def test_pixels_in_memory_are_resized_alike(kernels: str) -> None:
+    rng = np.random.default_rng(0)
+    for size, target in (((712, 712), (224, 224)), ((50, 400), (60, 30)), ((33, 20), (90, 20)), ((33, 20), (33, 20))):
+        pixels = rng.integers(0, 256, (size[1], size[0], 3), np.uint8)
+        result = np.empty((target[1], target[0], 3), np.uint8)
+        request = make_request(resize_to(*target, "stretch", "bilinear"))
+        native.resize(pixels.ravel(), size, request, result)
+        expected = resize_with_pillow(encode(Image.fromarray(pixels), "PNG"), *target, "bilinear")
+        np.testing.assert_array_equal(result, expected, err_msg=kernels)
+        with pytest.raises(ValueError, match="the memory does not fit the sizes"):
+            native.resize(pixels.ravel()[3:], size, request, result)
 
 
 def test_every_processor_has_the_portable_variant() -> None:

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/file_reader.h"
+#include "image/request.h"
+
+namespace spdl {
+
+// Resizes packed pixels that are in memory, without a decoder: what benchmarks compare with other libraries' resize.
+void resize_pixels(Bytes pixels, Size size, const Request& request, std::uint8_t* to);
+
+}  // namespace spdl
