@@ -101,6 +101,10 @@ ImagePlan plan_image(const ImageShape& shape, const Request& request, const View
     Axis& y = transposed ? resampling.horizontal : resampling.vertical;
     const Visible columns = visible(placement.left, placement.image.width, placement.canvas.width);
     const Visible rows = visible(placement.top, placement.image.height, placement.canvas.height);
+    if (columns.count <= 0 || rows.count <= 0) {
+        plan.black = true;
+        return plan;
+    }
     resize(x, placement.image.width, columns);
     resize(y, placement.image.height, rows);
 

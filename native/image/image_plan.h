@@ -24,6 +24,7 @@ struct ImagePlan {
     int eighths = 8;  // The fraction of its size at which it is decoded.
     int left = 0;     // Where in the decoded image the input of the resampling begins.
     int top = 0;
+    bool black = false;  // Nothing of the image lies on the canvas.
     Resampling resampling;
     Target target;
 };

@@ -48,6 +48,10 @@ Box Resizer::prepare(const Resampling& resampling) {
     return {columns.begin, rows.begin, columns.end, rows.end};
 }
 
+void Resizer::blacken(const Canvas& canvas) {
+    writer_.begin(canvas, Target(), kernels().write_pixels);
+}
+
 RowSink& Resizer::begin(const SourceRows& source, const Canvas& canvas, const Target& target) {
     writer_.begin(canvas, target, plan_.kernels->write_pixels);
     if (resampling_.horizontal.copies() && resampling_.vertical.copies()) {

@@ -26,6 +26,8 @@ class Resizer {
     // The sink for that part of the input, row by row.
     RowSink& begin(const SourceRows& source, const Canvas& canvas, const Target& target);
 
+    void blacken(const Canvas& canvas);
+
   private:
     Resampling resampling_;
     FilterPlan plan_;

@@ -151,6 +151,17 @@ def test_there_are_two() -> None:
         decode_config(backend="pillow")  # type: ignore[arg-type]
 
 
+def test_a_cut_that_misses_the_picture_is_black() -> None:
+    # One column in the middle of four is not where the middle is cut out.
+    desc = get_video_filter_desc(scale_width=4, scale_height=40, crop_width=1, crop_height=20)
+    for config in (None, FFMPEG):
+        cut = to_numpy(load_image(make_jpeg(1, 40), filter_desc=desc, decode_config=config))
+        assert cut.shape == (20, 1, 3)
+        assert not cut.any()
+    whole = get_video_filter_desc(scale_width=4, scale_height=40)
+    assert to_numpy(load_image(make_jpeg(1, 40), filter_desc=whole)).any()
+
+
 def test_a_crop_that_is_too_large_is_an_error_of_either() -> None:
     desc = get_video_filter_desc(crop_width=999, crop_height=10)
     for config in (None, FFMPEG):

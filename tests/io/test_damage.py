@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -43,6 +44,13 @@ def attempt(data: bytes) -> None:
     if batch is not None:
         assert batch.shape == (1, 17, 31, 3)
         assert to_numpy(batch).sum() >= 0
+    try:
+        keywords: dict[str, Any] = {"mode": "crop", "flip": True, "exact": False, "on_error": "partial"}
+        # The regions that are skipped lie on all sides.
+        batch = load_image_batch([data], width=9, height=7, crop=[(21, 19, 45, 37)], dtype="float32", **keywords)
+        assert np.isfinite(to_numpy(batch)).all()
+    except RuntimeError as error:
+        assert str(error)  # noqa: PT017
     try:
         frames = decode_packets(demux_image(data), filter_desc=None)
         assert frames.width > 0
