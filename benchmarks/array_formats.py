@@ -50,6 +50,8 @@ def judge(rows: list[Row]) -> list[Row]:
 def make_jobs(numbers_of_workers: list[int], repeat: int) -> tuple[dict[Key, Job], dict[str, str]]:
     """Return what is measured, and why contenders are absent."""
     own = (sys.executable,)
+    # A pool of processes is some twenty times slower.
+    repeats = {"threads": repeat, "processes": max(1, repeat // 5)}
     contenders = [(OURS, own, "spdl", KINDS), (NUMPY, own, "numpy", KINDS)]
     absent = {}
     try:
@@ -64,7 +66,7 @@ def make_jobs(numbers_of_workers: list[int], repeat: int) -> tuple[dict[Key, Job
     for kind in (*KINDS, "torch"):
         for mode in ("threads", "processes"):
             for workers in numbers_of_workers:
-                arguments = {"kind": kind, "mode": mode, "workers": workers, "repeat": repeat}
+                arguments = {"kind": kind, "mode": mode, "workers": workers, "repeat": repeats[mode]}
                 for name, interpreter, library, kinds in contenders:
                     if kind in kinds:
                         jobs[kind, mode, workers, name] = Job(interpreter, WORK, {"library": library, **arguments})
@@ -93,7 +95,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure loading arrays from bytes in memory.")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contender (default: %(default)s)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8], metavar="N", help="workers to try")
-    parser.add_argument("--repeat", type=int, default=1000, help="samples in a turn (default: %(default)s)")
+    parser.add_argument(
+        "--repeat", type=int, default=1000, help="samples in a turn, of processes a fifth (default: %(default)s)"
+    )
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
     jobs, absent = make_jobs(options.workers, options.repeat)

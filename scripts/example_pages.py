@@ -102,11 +102,16 @@ def migration(record: Record) -> list[str]:
 def npz_training(record: Record) -> list[str]:
     """Compare the ways with the baseline and with the upper bound."""
     rates = {row["way"]: row["batches_per_second"] for row in record["rows"]}
-    return [
+    costs = [
+        f"{row['way']}: {row['batches_per_second']:.1f} batches/s, at {row['peak_mib'] or 0:,.0f} MiB."
+        for row in record["rows"]
+    ]
+    compared = [
         f"{way}: {times(rate / rates['NPZ, processes'])} the baseline, {rate / rates['upper bound']:.0%} of the bound."
         for way, rate in rates.items()
         if way not in ("NPZ, processes", "upper bound")
-    ] + [f"The baseline is {record['baseline']}."]
+    ]
+    return [*costs, *compared, f"The baseline is {record['baseline']}."]
 
 
 def image_classification(record: Record) -> list[str]:

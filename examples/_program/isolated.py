@@ -119,6 +119,8 @@ def _work(pipe: Connection, function: Callable[..., Any], arguments: Mapping[str
     multiprocessing.set_start_method("fork", force=True)
     # Which number of workers is too many is what the programs find out.
     warnings.filterwarnings("ignore", message="This DataLoader will create")
+    # torchdata's own call of PyTorch.
+    warnings.filterwarnings("ignore", message="'set_vital' is deprecated")
     before = cpu_seconds()
     result, complaint = None, ""
     try:

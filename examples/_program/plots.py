@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 OURS = ("#0b7a5c", "#3fb98f", "#8fd6bd")
 OTHERS = ("#b4532a", "#6b7684", "#d59a2b", "#4a6fa5", "#8a5a9e")
-STYLES = ("-", "--", "-.", ":")
 COLUMNS = 4
 MARKED = 12
 """How many points of a line are marked at most."""
@@ -59,8 +58,8 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only drawing needs it.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    columns = min(COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
+    rows = -(-len(panels) // COLUMNS)
+    columns = -(-len(panels) // rows)
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     legend_columns = max(1, min(len(names), int(3.9 * columns * 10 / (12 + max(map(len, names), default=1)))))
     legend_rows = -(-len(names) // legend_columns)
