@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import pytest
 from tests.pipeline.support import run, source
 
@@ -92,6 +93,10 @@ def _interrupt() -> NoReturn:
 
 def same(x: Any) -> Any:
     return x
+
+
+def length(x: Any) -> int:
+    return len(x)
 
 
 def short_or_long(x: int) -> int:
@@ -228,6 +233,57 @@ class TestFailures:
         got, failed = failures_of(op, pool, items)
         assert got == [0, 2]
         assert message in failed.error
+
+    @pytest.mark.parametrize(
+        "wrap",
+        [
+            lambda x: [[x]],
+            lambda x: ({"key": [x]}, b"0" * 100_000),
+            lambda x: {"key": x},
+            lambda x: [*range(100), x],
+            lambda x: np.array([x], dtype=object),
+            lambda x: [np.array([(1, x)], dtype=[("number", int), ("object", object)])],
+        ],
+        ids=["list", "tuple", "dict", "long list", "array", "record"],
+    )
+    @pytest.mark.parametrize("bad", [Sealed, Trap])
+    def test_neither_does_what_holds_such(
+        self, wrap: Callable[[Any], Any], bad: Any, pool: ProcessPoolExecutor
+    ) -> None:
+        got, failed = failures_of(length, pool, [wrap(0), wrap(bad()), wrap(2)])
+        assert got == [len(wrap(0))] * 2
+        assert ("sealed" if bad is Sealed else "snap") in failed.error
+
+    def test_values_there_and_back(self, pool: ProcessPoolExecutor) -> None:
+        arrays: list[Any] = [
+            np.arange(12.0).reshape(3, 4).T,
+            np.zeros(0),
+            np.array(5),
+            np.array(["a", "bc"]),
+            np.arange(99)[::3],
+        ]
+        records = np.array([(1, 2.5)], dtype=[("a", "<i2"), ("b", ">f4")])
+        values: list[Any] = [
+            None,
+            1,
+            2.5,
+            True,
+            3j,
+            "text",
+            b"bytes",
+            bytearray(b"more"),
+            [1, [2, (3, {"a": 4})]],
+            {5: {6}},
+            (),
+        ]
+        items = [[value] for value in [*values, *arrays, records, {"image": arrays[0], "label": 7}]]
+        results = run(source(items).pipe(same, executor=pool, output_order="input"))
+        for (sent,), (got,) in zip(items, results, strict=True):
+            assert type(got) is type(sent)
+            np.testing.assert_equal(got, sent)
+            if isinstance(got, np.ndarray):
+                assert got.dtype == sent.dtype
+                assert got.flags.writeable
 
     @pytest.mark.parametrize("there", [True, False])
     def test_an_interrupt_on_the_way_is_the_stages(self, pool: ProcessPoolExecutor, *, there: bool) -> None:

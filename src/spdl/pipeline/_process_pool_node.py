@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spdl._cores import available_cores
 
 from ._executor_node import ExecutorNode
-from ._process_work import Done, pack, work
+from ._process_work import Done, pack, work, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class ProcessPoolNode(ExecutorNode):
         attempts, items, failed = [], [], []
         for attempt in batch:
             try:
-                items.append(pack(attempt.item))
+                items.append(wrap(attempt.item))
                 attempts.append(attempt)
             except BaseException as raised:  # noqa: BLE001 - it cannot be sent, which is this item's failure.
                 _add_note(raised, "The item could not be pickled, to be sent to a process of the executor.")

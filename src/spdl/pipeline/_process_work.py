@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import sys
 from multiprocessing.reduction import ForkingPickler
 from time import perf_counter, thread_time
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._failure import traceback_of, type_and_message
@@ -14,18 +15,18 @@ from ._failure import traceback_of, type_and_message
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Done", "Raised", "pack", "pack_error", "work"]
+__all__ = ["Done", "Raised", "pack", "pack_error", "work", "wrap"]
 
 
 class Done(NamedTuple):
     """What the op returned; ``several`` if these are a generator's results."""
 
-    value: bytes
+    value: Parcel
     several: bool
 
     def unpack(self) -> Any:
         """The value. Runs code of the user's: whatever unpickling calls."""
-        value = pickle.loads(self.value)  # noqa: S301 - from our own worker process, as all that pools exchange.
+        value = unwrap(self.value)
         return iter(value) if self.several else value
 
 
@@ -58,6 +59,15 @@ class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an
         return f"in a worker process\n{self.args[0]}"
 
 
+# What a pool exchanges: in a tuple, a value that it cannot fail to pickle and to make again, or else its pickle, which
+# is copied once more than the value itself would be on either side: for large ones that takes most of the time.
+Parcel = tuple[Any] | bytes
+
+_PLAIN = frozenset({bytes, bytearray, str, bool, int, float, complex, NoneType})
+
+# Where looking at more takes longer than pickling it.
+_MOST_LOOKED_AT = 64
+
 # The outcomes in the order of the items, what each took, and the CPU seconds that they took together.
 Report = tuple[list[Done | Raised], list[float], float]
 
@@ -67,7 +77,35 @@ def pack(value: object) -> bytes:
     return bytes(ForkingPickler.dumps(value))
 
 
-def work(op: Callable[[Any], Any], items: Sequence[bytes]) -> Report:
+def wrap(value: object) -> Parcel:
+    """Make a value fit to be sent: an item that cannot be is then no matter of the others' or of the pool's."""
+    return (value,) if _is_plain(value, 2) else pack(value)
+
+
+def unwrap(parcel: Parcel) -> Any:
+    """The value again. Runs code of the user's: whatever unpickling calls."""
+    # It comes from our own process or worker, as all that pools exchange.
+    return parcel[0] if type(parcel) is tuple else pickle.loads(parcel)  # type: ignore[arg-type] # noqa: S301
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is list or kind is tuple:
+        return depth > 0 and len(value) <= _MOST_LOOKED_AT and all(_is_plain(part, depth - 1) for part in value)
+    if kind is dict:
+        return (
+            depth > 0
+            and len(value) <= _MOST_LOOKED_AT
+            and all(type(key) is str and _is_plain(part, depth - 1) for key, part in value.items())
+        )
+    numpy = sys.modules.get("numpy")
+    # A record's fields may hold objects, and any dtype of the user's making metadata.
+    return numpy is not None and kind is numpy.ndarray and value.dtype.isbuiltin == 1 and not value.dtype.hasobject
+
+
+def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
     """Run the op on each item. An item that fails is no matter of the others'."""
     cpu = thread_time()
     outcomes, seconds = [], []
@@ -78,9 +116,9 @@ def work(op: Callable[[Any], Any], items: Sequence[bytes]) -> Report:
     return outcomes, seconds, thread_time() - cpu
 
 
-def _outcome(op: Callable[[Any], Any], item: bytes) -> Done | Raised:
+def _outcome(op: Callable[[Any], Any], item: Parcel) -> Done | Raised:
     try:
-        value = op(pickle.loads(item))  # noqa: S301 - as above.
+        value = op(unwrap(item))
         several = isinstance(value, GeneratorType)
         if several:
             value = list(value)
@@ -91,7 +129,7 @@ def _outcome(op: Callable[[Any], Any], item: bytes) -> Done | Raised:
                 f"The op returned {type(value).__name__!r}, which cannot leave the process it runs in. Give an op "
                 "that returns one no executor: it then runs on the pipeline's event loop."
             )
-        return Done(pack(value), several)
+        return Done(wrap(value), several)
     except BaseException as error:  # noqa: BLE001 - it is raised again where the item came from.
         return pack_error(error)
 

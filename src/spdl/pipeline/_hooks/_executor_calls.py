@@ -69,9 +69,9 @@ class ProcessCalls(ExecutorCalls):
         warm(self.stage.name, self.op, self.executor)
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        from spdl.pipeline._process_work import Done, pack, work  # noqa: PLC0415 - as above.
+        from spdl.pipeline._process_work import Done, work, wrap  # noqa: PLC0415 - as above.
 
-        (outcome,), _, cpu = await self.submit(work, function, [pack(argument)])
+        (outcome,), _, cpu = await self.submit(work, function, [wrap(argument)])
         self.stage.cpu_seconds += cpu
         if not isinstance(outcome, Done):
             raise outcome.unpack()
