@@ -6,6 +6,8 @@ export PYTHON WHEEL
 ARGS ?=
 bin := .venv/bin
 setup := @scripts/setup.sh
+# Most tests wait more than they work. With many processes those that look at the time would see each other's.
+parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +18,7 @@ demo: ## Load 512 real photos, show where the time goes, compare with other load
 
 test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	$(setup) test
-	@$(bin)/python -m pytest $(ARGS)
+	@$(bin)/python -m pytest $(or $(ARGS),$(parallel))
 
 test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes long)
 	@scripts/setup.sh bundle

@@ -24,6 +24,9 @@ _GRACE_SECONDS = 1.0
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - this is where POSIX puts the segments, not a temporary file of ours.
 
+# What this check's own tests leave behind, by the process that does: another one may be running other tests meanwhile.
+FORGOTTEN = "spdl-forgotten-"
+
 Resources = Mapping[tuple[object, ...], str]
 
 
@@ -77,6 +80,8 @@ def _list_descriptors() -> Resources:
 def _list_segments() -> Resources:
     found: dict[tuple[object, ...], str] = {}
     for entry in _SHARED_MEMORY.iterdir() if _SHARED_MEMORY.is_dir() else ():
+        if entry.name.startswith(FORGOTTEN) and entry.name != f"{FORGOTTEN}{os.getpid()}":
+            continue
         with contextlib.suppress(FileNotFoundError):
             status = entry.stat()
             if status.st_uid == os.getuid():

@@ -84,7 +84,7 @@ def test_a_late_result_is_discarded() -> None:
 
 def test_too_many_stragglers_fail_the_pipeline() -> None:
     op = Stuck(*range(10))
-    pipeline = source(range(10)).pipe(op, timeout=0.01, on_timeout="drop", name="slow").add_sink(1).build(num_threads=1)
+    pipeline = source(range(10)).pipe(op, timeout=0.1, on_timeout="drop", name="slow").add_sink(1).build(num_threads=1)
     pipeline.start()
     with pytest.raises(PipelineFailure) as caught:
         pipeline.get_item(timeout=10)
@@ -98,7 +98,7 @@ def test_what_is_finished_comes_out_before_too_many_stragglers_fail_the_pipeline
     """The last straggler has the only thread, which the stage downstream needs as well."""
     op = Stuck(*range(3, 10))
     pipeline = (
-        source(range(10)).pipe(op, timeout=0.01, on_timeout="drop").aggregate(100).add_sink(1).build(num_threads=1)
+        source(range(10)).pipe(op, timeout=0.1, on_timeout="drop").aggregate(100).add_sink(1).build(num_threads=1)
     )
     assert pipeline.get_item(timeout=10) == [0, 1, 2]
     with pytest.raises(PipelineFailure):
@@ -109,7 +109,7 @@ def test_what_is_finished_comes_out_before_too_many_stragglers_fail_the_pipeline
 
 def test_stop_names_a_straggler_that_was_written_off() -> None:
     op = Stuck(1)
-    pipeline = source(range(3)).pipe(op, timeout=0.01, on_timeout="drop").add_sink(5).build(num_threads=1)
+    pipeline = source(range(3)).pipe(op, timeout=0.1, on_timeout="drop").add_sink(5).build(num_threads=1)
     pipeline.start()
     assert sorted(pipeline.get_iterator(timeout=10)) == [0, 2]
     with pytest.raises(TimeoutError, match=r"gate\.wait"):
