@@ -118,7 +118,7 @@ def _find_leaks(before: Resources) -> list[str]:
         time.sleep(0.01)
         # What came after the test is another process's, or what is left behind has made it.
         here = _list_resources()
-        leaks = {key: text for key, text in leaks.items() if key in here}
+        leaks = {key: here[key] for key in leaks if key in here}
     return sorted(text for key, text in leaks.items() if not (key[0] == "segment" and _is_used_elsewhere(str(key[1]))))
 
 

@@ -5,9 +5,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
-# All of this decides what comes out.
-prefix=$bundle_cache/libraries-$(cd "$bundle_scripts" && digest \
-  sources.txt tools.txt tools.sh libraries.sh library.sh ffmpeg.sh notices.sh)
+prefix=$(libraries_prefix)
 readonly prefix names=(zlib libjpeg-turbo libdeflate libzstd dav1d libvpx opus ffmpeg)
 
 lock libraries

@@ -27,6 +27,13 @@ logged() {
 # digest FILE...: what stands for these files' contents in the name of what is made from them.
 digest() { cat "$@" | sha256sum | cut -c 1-12; }
 
+# libraries_prefix: the folder of the libraries, which is complete if it holds a file of that name. It is named after all
+# that decides what comes out.
+libraries_prefix() {
+  printf '%s/libraries-%s\n' "$bundle_cache" "$(cd "$bundle_scripts" && digest \
+    sources.txt tools.txt tools.sh libraries.sh library.sh ffmpeg.sh notices.sh)"
+}
+
 # lock NAME: one process at a time makes a thing; the others wait and find it made.
 lock() {
   if command -v flock >/dev/null; then
