@@ -44,6 +44,11 @@ class Literal {
         }
     }
 
+    bool ended() {
+        skip_space();
+        return place_ == text_.size();
+    }
+
     char peek() {
         skip_space();
         return place_ < text_.size() ? text_[place_] : '\0';
@@ -189,7 +194,7 @@ void read_dictionary(Literal literal, NpyHeader& header) {
             literal.fail("lacks ',' or '}'");
         }
     }
-    if (literal.peek() != '\0') {
+    if (!literal.ended()) {
         literal.fail("goes on after its dictionary");
     }
     if (!has_descr || !has_order || !has_shape) {

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <new>
 
+#include "core/media_error.h"
+#include "ffmpeg/build_info.h"
 #include "ffmpeg/last_words.h"
 
 namespace spdl {
@@ -49,6 +51,38 @@ FilterInOutPtr endpoint(AVFilterContext* filter, const char* label) {
     return point;
 }
 
+// The first filter in a description that the FFmpeg in use does not have. Its own words tell only if the options can be
+// read without it: from FFmpeg 7 on, those without names cannot.
+std::string missing_filter(const std::string& description) {
+    std::size_t at = 0;
+    while (at < description.size()) {
+        while (description[at] == ' ' || description[at] == '[') {
+            at = description[at] == '[' ? description.find(']', at) : at;
+            if (at == std::string::npos || ++at == description.size()) {
+                return "";
+            }
+        }
+        const std::size_t end = description.find_first_of(" =@[],;", at);
+        const std::string name = description.substr(at, end == std::string::npos ? end : end - at);
+        // Options of the graph stand at its beginning.
+        if (!name.empty() && name != "sws_flags" && avfilter_get_by_name(name.c_str()) == nullptr) {
+            return name;
+        }
+        bool quoted = false;
+        for (at += name.size(); at < description.size(); ++at) {
+            if (description[at] == '\'') {
+                quoted = !quoted;
+            } else if (description[at] == '\\' && !quoted) {
+                ++at;
+            } else if (!quoted && (description[at] == ',' || description[at] == ';')) {
+                break;
+            }
+        }
+        ++at;
+    }
+    return "";
+}
+
 }  // namespace
 
 FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::string& description) {
@@ -76,6 +110,11 @@ FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::str
     const int parsed = avfilter_graph_parse_ptr(graph.get(), description.c_str(), &open_inputs, &open_outputs, nullptr);
     avfilter_inout_free(&open_inputs);
     avfilter_inout_free(&open_outputs);
+    if (parsed < 0) {
+        if (const std::string name = missing_filter(description); !name.empty()) {
+            throw MediaError(what + ": there is no filter '" + name + "'. " + remedy_for_missing_part());
+        }
+    }
     words.check(parsed, what.c_str());
     words.check(avfilter_graph_config(graph.get(), nullptr), what.c_str());
 

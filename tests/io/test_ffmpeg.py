@@ -59,9 +59,19 @@ def test_the_filters_are_those_that_the_loaded_library_finds() -> None:
     assert [name in filters for name in asked] == [bool(library.avfilter_get_by_name(name.encode())) for name in asked]
 
 
-def test_a_missing_filter_is_named_with_the_remedy() -> None:
-    with pytest.raises(RuntimeError, match=rf"'no_such'.*FFmpeg [5-9]\.\d.*{re.escape(REMEDY)}$"):
-        load_image(make_jpeg(), filter_desc="hflip,no_such=1")
+@pytest.mark.parametrize(
+    "description",
+    [
+        "no_such",
+        "hflip,no_such=1",
+        " [in] hflip [a]; [a]no_such=2:1[out]",
+        "sws_flags=bilinear;scale=w=8:h=8,no_such=x=1",
+        r"drawbox=color='red,no_filter',drawbox=color=red\,no_filter,no_such@name=1",
+    ],
+)
+def test_a_missing_filter_is_named_with_the_remedy(description: str) -> None:
+    with pytest.raises(RuntimeError, match=rf"filter 'no_such'.*FFmpeg [5-9]\.\d.*{re.escape(REMEDY)}$"):
+        load_image(make_jpeg(), filter_desc=description)
 
 
 def test_a_filter_with_a_wrong_option_is_not_called_missing() -> None:

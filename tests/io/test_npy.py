@@ -216,6 +216,7 @@ def test_the_header_of_the_cases_below_is_sound() -> None:
         (described(descr="[" * 40 + "]" * 40), "too deeply"),
         (described(descr="['" + "\\"), "without an end"),
         (header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x") + bytes(4), "goes on after"),
+        (header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\0") + bytes(4), "goes on after"),
         (header("{'descr': '<f4', 'descr': '<f4', 'shape': (1,), }") + bytes(4), "unknown or there twice"),
         (header("{'descr': '<f4', 'nope': 1, 'shape': (1,), }") + bytes(4), "unknown or there twice"),
     ],

@@ -115,5 +115,5 @@ def test_filters_under_the_gpl_are_missing_with_a_remedy(
         "    print(error)\n"
     )
     printed = run(hidden, python, program, tmp_path)
-    assert f"No such filter: '{name}'" in printed
+    assert f"there is no filter '{name}'" in printed
     assert "pip install --no-binary spdl-turbo spdl-turbo" in printed
