@@ -177,6 +177,13 @@ class Wrapped(Executor):
 def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
     held, release = threading.Event(), threading.Event()
 
+    def items() -> Iterator[int]:
+        for x in range(2):
+            # Long enough that a worker is woken for the next pull, which does not end.
+            time.sleep(0.001)
+            yield x
+        assert release.wait(40)
+
     def hold_the_second(x: int) -> int:
         if x == 1:
             held.set()
@@ -193,7 +200,7 @@ def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
         return x
 
     with ThreadPoolExecutor(1) as threads:
-        builder = source([0, 1]).pipe(hold_the_second)
+        builder = source(items()).pipe(hold_the_second)
         if where == "the event loop":
             builder.pipe(later).aggregate(1).pipe(later).aggregate(1)
         else:
@@ -201,7 +208,7 @@ def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
             builder.pipe(there, executor=executor).pipe(there, executor=executor)
         with builder.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
             try:
-                # The only thread is in the first stage's op.
+                # The only thread is in the first stage's op, and the one for the source in the source.
                 assert pipeline.get_item(timeout=20) in (0, [[0]])
             finally:
                 release.set()
