@@ -544,7 +544,7 @@ _COUNTS = (
         "_engine.py",
         "        node.limit = node.slots = limit",
         "        node.limit = node.slots = max(limit, node.limit)",
-        ("test_set_concurrency.py::TestSetConcurrency::test_more_and_less",),
+        ("test_set_concurrency.py::TestSetConcurrency::test_async_generators_under_way_go_on_when_there_is_less",),
     ),
     Mutant(
         "a batcher takes the last item of a batch on its way",
