@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import resource
+import threading
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import data
 import numpy as np
 from loads import spdl_io
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def numpy_npy(files: list[bytes]) -> list[Any]:
@@ -53,22 +57,43 @@ LOADS = {
 }
 
 
-def scale(*, load: str, mode: str, workers: int, items: int) -> dict[str, float]:
-    """Pass so many items through a pipeline with so many workers; the time begins with the first result."""
+def scale(*, load: str, mode: str, workers: int, seconds: float) -> dict[str, float]:
+    """Pass items through a pipeline with so many workers, for so long after its first result."""
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the same in both packages.
 
     function, make = LOADS[load]
+    item = make()
+    for loaded, saved in zip(function(item), data.arrays("noise").values(), strict=True):
+        if not np.array_equal(np.asarray(loaded), saved):
+            raise SystemExit("what was loaded is not what was saved")
     executor: Executor = ThreadPoolExecutor(workers) if mode == "threads" else ProcessPoolExecutor(workers)
-    builder: Any = PipelineBuilder().add_source(repeat(make(), items))
+    enough = threading.Event()
+    builder: Any = PipelineBuilder().add_source(repeat_until(enough, item))
     builder.pipe(function, concurrency=workers, executor=executor).add_sink(1)
     pipeline = builder.build(num_threads=1)
-    count, begin = 0, 0.0
+    count, begin, cpu = 0, 0.0, cpu_seconds()
     with pipeline.auto_stop():
         for _ in pipeline:
             begin = begin or time.perf_counter()
             count += 1
-    seconds = time.perf_counter() - begin
+            if time.perf_counter() - begin > seconds:
+                enough.set()
+    took = time.perf_counter() - begin
     executor.shutdown()
-    if count != items:
-        raise SystemExit(f"{count} items came out of {items}")
-    return {"items_per_second": (items - 1) / seconds}
+    return {
+        "items_per_second": (count - 1) / took,
+        "cpu_ms_per_item": 1000 * (cpu_seconds() - cpu) / count,
+        "peak_mib_of_the_main_process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def repeat_until(enough: threading.Event, item: Any) -> Iterator[Any]:
+    """Yield the item again and again."""
+    while not enough.is_set():
+        yield item
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and of the children it has waited for."""
+    usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
