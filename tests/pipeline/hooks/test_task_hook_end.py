@@ -1,0 +1,177 @@
+"""Task hooks when a pipeline ends, is stopped, or fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.pipeline.hooks.diaries import Diary, Swallowing, fail_on_one
+from tests.pipeline.support import source, wait_until
+
+from spdl.pipeline import PipelineFailure, TaskHook
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class TestTheEnd:
+    def test_stop_leaves_the_stage_hooks(self) -> None:
+        lines: list[str] = []
+        builder = source(iter(int, 1)).pipe(str, name="op").add_sink(1)
+        pipeline = builder.build(num_threads=2, task_hook_factory=lambda info: [Diary(info, lines)])
+        pipeline.start()
+        assert pipeline.get_item(timeout=20) == "0"
+        pipeline.stop()
+        assert (lines[0], lines[-1]) == ("enter op", "leave op")
+
+    def test_stop_leaves_the_stage_hooks_as_their_block_ends(self) -> None:
+        left = []
+
+        class Plain(Swallowing):
+            @asynccontextmanager
+            async def stage_hook(self) -> AsyncIterator[None]:
+                # Where a generator is only closed, what is below does not run.
+                yield
+                left.append(self)
+
+        builder = source(iter(int, 1)).pipe(str).add_sink(1)
+        pipeline = builder.build(num_threads=2, task_hook_factory=lambda _: [Plain()])
+        pipeline.start()
+        assert pipeline.get_item(timeout=20) == "0"
+        pipeline.stop()
+        assert len(left) == 1
+
+    def test_the_pipeline_does_not_end_before_the_stage_hooks_are_left(self) -> None:
+        go = threading.Event()
+
+        class Slow(Swallowing):
+            @asynccontextmanager
+            async def stage_hook(self) -> AsyncIterator[None]:
+                yield
+                await asyncio.to_thread(go.wait, 20)
+                raise OSError("no disk")
+
+        pipeline = source([1]).pipe(str).add_sink(3).build(num_threads=1, task_hook_factory=lambda _: [Slow()])
+        assert pipeline.get_item(timeout=20) == "1"
+        with pytest.raises(TimeoutError):
+            pipeline.get_item(timeout=0.2)
+        go.set()
+        # So what is raised there is told.
+        with pytest.raises(PipelineFailure, match="failed"):
+            pipeline.get_item(timeout=20)
+        pipeline.stop()
+
+    def test_stop_cancels_a_hook_that_waits(self) -> None:
+        seen: list[str] = []
+
+        class Waiting(TaskHook):
+            @asynccontextmanager
+            async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+                seen.append("enter")
+                try:
+                    await asyncio.sleep(60)
+                    yield
+                except asyncio.CancelledError:
+                    seen.append("cancelled")
+                    raise
+
+        builder = source(range(3)).pipe(str).add_sink(1)
+        pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Waiting()])
+        pipeline.start()
+        assert wait_until(lambda: seen)
+        begin = time.monotonic()
+        pipeline.stop()
+        assert time.monotonic() - begin < 5
+        assert seen == ["enter", "cancelled"]
+
+    def test_stop_while_a_stage_hook_is_entered(self) -> None:
+        entered = threading.Event()
+
+        class Waiting(Swallowing):
+            @asynccontextmanager
+            async def stage_hook(self) -> AsyncIterator[None]:
+                entered.set()
+                await asyncio.sleep(60)
+                yield
+
+        builder = source(range(3)).pipe(str).add_sink(1)
+        pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Waiting()])
+        pipeline.start()
+        assert entered.wait(20)
+        begin = time.monotonic()
+        pipeline.stop()
+        assert time.monotonic() - begin < 5
+
+    def test_waiting_hooks_take_no_threads(self) -> None:
+        """Many tasks may wait in their hooks at once, as with a limit of requests."""
+        waiting = 0
+        most = 0
+
+        class Waiting(TaskHook):
+            @asynccontextmanager
+            async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+                nonlocal waiting, most
+                waiting += 1
+                most = max(most, waiting)
+                await asyncio.sleep(0.05)
+                waiting -= 1
+                yield
+
+        builder = source(range(16)).pipe(str, concurrency=8).add_sink(1)
+        with builder.build(num_threads=1, task_hook_factory=lambda _: [Waiting()]).auto_stop() as pipeline:
+            assert len(list(pipeline)) == 16
+        assert most == 8
+
+    def test_an_op_that_takes_too_long_is_dropped_and_its_thread_replaced(self) -> None:
+        release = threading.Event()
+
+        def op(x: int) -> int:
+            if x == 1:
+                release.wait(20)
+            return x
+
+        lines: list[str] = []
+        builder = source(range(5)).pipe(op, name="op", timeout=0.1, on_timeout="drop").add_sink(9)
+        pipeline = builder.build(num_threads=1, task_hook_factory=lambda info: [Diary(info, lines)])
+        with pipeline.auto_stop():
+            assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4]
+            release.set()
+        assert "op 1 CancelledError" in lines
+        assert [item.positions for item in pipeline.failures()] == [(1,)]
+
+    def test_a_task_that_is_cancelled_once_its_op_has_returned(self) -> None:
+        """The worker is free by then, so there is nobody to replace."""
+
+        class Late(TaskHook):
+            @asynccontextmanager
+            async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+                if input_item % 2:
+                    await asyncio.sleep(0.01)
+                    # The event loop sees the other op's end and its time limit in the same turn.
+                    time.sleep(0.1)  # noqa: ASYNC251 - see above.
+                    yield
+                else:
+                    async with asyncio.timeout(0.05):
+                        yield
+
+        def op(x: int) -> int:
+            time.sleep(0.0 if x % 2 else 0.03)
+            return x
+
+        builder = source(range(12)).pipe(op, concurrency=2).add_sink(20)
+        with builder.build(num_threads=2, task_hook_factory=lambda _: [Late()]).auto_stop() as pipeline:
+            got = list(pipeline.get_iterator(timeout=20))
+            assert pipeline._engine.written_off == 0
+        assert set(got) >= set(range(1, 12, 2))
+
+    def test_retries_are_tasks_of_their_own(self) -> None:
+        lines: list[str] = []
+        builder = source([1]).pipe(fail_on_one, name="op", retries=2, retry_delay=0.001).add_sink(9)
+        pipeline = builder.build(num_threads=1, task_hook_factory=lambda info: [Diary(info, lines)])
+        with pipeline.auto_stop(), pytest.raises(PipelineFailure):
+            list(pipeline.get_iterator(timeout=20))
+        assert lines.count("op 1 ValueError") == 3
