@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
-from tests.pipeline.support import run, source
+from tests.pipeline.support import run, source, tolerates_delays
 
 from spdl.pipeline import PipelineFailure
 
@@ -364,6 +364,7 @@ class TestHandOvers:
             (failed,) = pipeline.failures()
         assert failed.positions == (1,)
 
+    @tolerates_delays
     def test_statistics_count_the_time_in_the_worker(self, pool: ProcessPoolExecutor) -> None:
         stage = source([0.05] * 6).pipe(time_taking, executor=pool, concurrency=6, name="sleep").add_sink(9)
         with stage.build(num_threads=1).auto_stop() as pipeline:

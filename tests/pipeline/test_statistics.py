@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import fails_at, source, wait_until
+from tests.pipeline.support import fails_at, source, tolerates_delays, wait_until
 
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
@@ -99,6 +99,7 @@ def test_in_flight_is_what_is_neither_delivered_nor_dropped() -> None:
         assert pipeline.statistics().in_flight == 0
 
 
+@tolerates_delays
 def test_busy_time_is_that_of_the_op_alone() -> None:
     statistics = finished(source(range(40)).pipe(sleep(0.005), concurrency=2).pipe(sleep(0.001)))
     first, second = statistics.stages[1:3]
@@ -161,6 +162,7 @@ def test_a_slot_without_an_item_is_starved(kind: str) -> None:
             assert pipeline.get_item(timeout=10) == 1
 
 
+@tolerates_delays
 def test_cpu_time_of_ops_long_and_short() -> None:
     long = finished(source(range(20)).pipe(burn(0.002))).stages[1]
     assert 20 * 0.002 <= long.cpu_seconds <= long.busy_seconds * 1.01
@@ -205,6 +207,7 @@ def test_before_the_start_all_is_nought() -> None:
 class TestWaits:
     """A slot that is free waits for input, for room, or for its turn."""
 
+    @tolerates_delays
     def test_for_input(self) -> None:
         def slow() -> Iterator[int]:
             for x in range(10):
@@ -232,6 +235,7 @@ class TestWaits:
         assert (sink.queue_size, sink.queue_capacity, sink.num_completed) == (2, 1, 1)
         assert stage.queue_size == stage.queue_capacity == 2
 
+    @tolerates_delays
     def test_for_order(self) -> None:
         gate = threading.Event()
 

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, source, wait_until
+from tests.pipeline.support import run, source, tolerates_delays, wait_until
 
 from spdl.pipeline import PipelineFailure
 
@@ -215,6 +215,7 @@ def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
             assert list(pipeline.get_iterator(timeout=20)) in ([1], [[[1]]])
 
 
+@tolerates_delays
 def test_the_wait_for_the_lock_is_no_time_of_the_ops() -> None:
     begun, go = threading.Event(), threading.Event()
     inside: list[float] = []

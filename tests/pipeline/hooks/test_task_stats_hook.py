@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import source, tolerates_delays
 
 from spdl.pipeline import StageInfo, TaskHook, TaskPerfStats, TaskStatsHook
 from spdl.pipeline.config import set_default_hook_class
@@ -109,6 +109,7 @@ class TestAttributes:
     """They tell the same, whoever measured."""
 
     @BOTH
+    @tolerates_delays
     def test_they_are_totals_of_those_that_succeeded(self, kind: type[TaskStatsHook]) -> None:
         op = Timed(lambda x: 0.01 if x % 2 else 0.002, fails_at=7)
         hook = measured(source(range(30)).pipe(op, concurrency=2, name="op"), kind, interval=3)["op"]
@@ -117,6 +118,7 @@ class TestAttributes:
         assert float(np.mean(op.taken)) <= hook.ave_time <= float(np.mean(op.taken)) + 0.002
 
     @BOTH
+    @tolerates_delays
     def test_results_of_generators_are_tasks_and_their_end_is_none(self, kind: type[TaskStatsHook]) -> None:
         taken: dict[str, list[float]] = {"sync": [], "async": []}
 
@@ -159,6 +161,7 @@ class TestAttributes:
         assert (hook.num_tasks, hook.num_success) == (7, 5)
 
     @BOTH
+    @tolerates_delays
     def test_gathering_and_its_flush(self, kind: type[TaskStatsHook]) -> None:
         class Pairs(Aggregator[Any, Any]):
             held: Any = None
@@ -178,6 +181,7 @@ class TestAttributes:
 
     @BOTH
     @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+    @tolerates_delays
     def test_in_executors(self, kind: type[TaskStatsHook], pool: type[Any]) -> None:
         executor: Executor = pool(2)
         with executor:
@@ -218,12 +222,14 @@ class TestPercentiles:
         hook = measured(source(range(count)).pipe(op, name="op"), num_threads=2)["op"]
         return hook._read().total()
 
+    @tolerates_delays
     def test_of_long_ops(self) -> None:
         op = Timed(lambda x: 0.02 if x % 50 == 17 else 0.008 if x % 7 == 0 else 0.001)
         stats = self.of(op, 300)
         assert stats.p90_time == pytest.approx(float(np.percentile(op.taken, 90)), rel=0.1)
         assert stats.p99_time == pytest.approx(float(np.percentile(op.taken, 99)), rel=0.1)
 
+    @tolerates_delays
     def test_of_short_ops_of_which_some_are_measured(self) -> None:
         # Every 64th takes long, which no constant stride may see always or never. All long ones are counted.
         op = Spinning(lambda x: 400e-6 if x % 64 == 5 else 5e-6)
@@ -245,6 +251,7 @@ class TestPercentiles:
 class TestIntervals:
     """What a derived class is told meanwhile."""
 
+    @tolerates_delays
     def test_each_covers_the_time_since_the_last(self) -> None:
         op = Timed(lambda x: 0.001 if x < 100 else 0.03)
         hook = measured(source(range(110)).pipe(op, name="op"), Laps, interval=0.07)["op"]
@@ -312,6 +319,7 @@ class TestCallbacksOfObjects:
     """Set on a hook and not written in its class."""
 
     @pytest.mark.parametrize("kind", [TaskStatsHook, Derived, Running])
+    @tolerates_delays
     def test_it_is_called_at_intervals(self, kind: type[TaskStatsHook]) -> None:
         laps: list[TaskPerfStats] = []
         hooks: list[TaskStatsHook] = []
@@ -372,6 +380,7 @@ def test_ops_stay_with_their_worker_unless_something_runs_around_them(kind: type
 class TestBesideOthers:
     """A stage with hooks of the user's runs all of them."""
 
+    @tolerates_delays
     def test_it_measures_what_is_inside(self) -> None:
         hooks: list[TaskStatsHook] = []
 

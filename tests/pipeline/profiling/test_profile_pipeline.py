@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.profiling.profiles import ALL, Gauge, concurrencies, napping, profile
-from tests.pipeline.support import source
+from tests.pipeline.support import source, tolerates_delays
 
 from spdl.pipeline import (
     AsyncQueue,
@@ -155,6 +155,7 @@ def test_default_hooks_queues_and_tasks_of_pipelines_are_left_out() -> None:
         config.set_default_build_callback(None)
 
 
+@tolerates_delays
 def test_rates_of_ops_that_sleep() -> None:
     """They have a bound that no scheduler beats; how near they come depends on how busy the machine is."""
 

@@ -10,7 +10,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source
+from tests.pipeline.support import source, tolerates_delays
 
 from spdl.pipeline import AsyncQueue, QueuePerfStats, StageInfo, StatsQueue
 from spdl.pipeline.config import set_default_queue_class
@@ -69,6 +69,7 @@ def whole(queue: StatsQueue[Any]) -> QueuePerfStats:
 class TestValues:
     """Of ops and sources that take known times; the engine's own counters are asked the same in test_reporter."""
 
+    @tolerates_delays
     def test_a_slow_stage(self, made: list[Kept]) -> None:
         assert len(run(source(range(40)).pipe(nap(0.01), name="slow"))) == 40
         before, behind, sink = (whole(queue) for queue in made)
@@ -81,6 +82,7 @@ class TestValues:
         assert behind.p90_get_time >= 0.009
         assert behind.occupancy_rate < 0.3
 
+    @tolerates_delays
     def test_a_slow_source(self, made: list[Kept]) -> None:
         def slowly() -> Iterator[int]:
             for x in range(30):
@@ -112,6 +114,7 @@ class TestValues:
 class TestAlone:
     """It is an asyncio queue like any other."""
 
+    @tolerates_delays
     def test_waits_on_both_sides(self) -> None:
         async def use() -> tuple[QueuePerfStats, QueuePerfStats]:
             queue = StatsQueue[int](INFO, buffer_size=1)
@@ -159,6 +162,7 @@ class TestAlone:
 class TestReports:
     """At intervals and at the end."""
 
+    @tolerates_delays
     def test_each_covers_the_time_since_the_last(self, made: list[Kept]) -> None:
         class Often(Kept):
             def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
