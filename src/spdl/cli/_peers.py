@@ -15,7 +15,7 @@ from spdl.cli._pip import PipError, pip
 from spdl.cli._text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from spdl.cli._console import Console
@@ -59,7 +59,7 @@ def torch_environment(console: Console) -> Environment:
     label = "PyTorch DataLoader"
     if find_spec("torch") and find_spec("PIL"):
         return Environment("torch", label, "process", (sys.executable, "-P"))
-    python = _made("torch", TORCH, console)
+    python = made_environment("torch", TORCH, console, install=_install_torch)
     return Environment("torch", label, "process", (str(python), "-I"))
 
 
@@ -70,22 +70,28 @@ def reference_environment(console: Console) -> Environment:
         PeerUnavailable: It cannot be installed.
     """
     # Isolated, because a PYTHONPATH that leads to our modules would make it run us in its name.
-    python = _made("reference", REFERENCE, console)
+    python = made_environment("reference", REFERENCE, console)
     return Environment("reference", "spdl 0.8.0", "thread", (str(python), "-I"))
 
 
-def _refuse_cuda(python: Path) -> None:
-    report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *TORCH)
-    names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
-    if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
-        raise PeerUnavailable(
-            f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python is enough:"
-            " pip install torch --index-url https://download.pytorch.org/whl/cpu"
-        )
+def made_environment(
+    name: str,
+    requirements: Sequence[str],
+    console: Console,
+    *,
+    install: Callable[[Path, Sequence[str]], object] | None = None,
+) -> Path:
+    """Return the interpreter of the cache's environment of that name, made if it is missing, outdated or half-made.
 
+    Args:
+        name: What the environment is called.
+        requirements: What is in it, the contender first. If they change, it is made anew.
+        console: Told about what takes long.
+        install: Installs them for that interpreter where this takes more than pip alone.
 
-def _made(name: str, requirements: Sequence[str], console: Console) -> Path:
-    """Return the interpreter of the cache's environment of that name, made if it is missing, outdated or half-made."""
+    Raises:
+        PeerUnavailable: It cannot be made.
+    """
     folder = cache_folder() / "peers" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python = folder / "bin" / "python"
     # An environment cannot be renamed into place, as its programs know its path: a file written last marks it whole.
@@ -97,12 +103,26 @@ def _made(name: str, requirements: Sequence[str], console: Console) -> Path:
                 shutil.rmtree(folder, ignore_errors=True)
                 console.print(f"installing {requirements[0]} into {abbreviated(folder)} (once)")
                 venv.create(folder, symlinks=True)
-                if requirements is TORCH:
-                    _refuse_cuda(python)
-                pip("--python", str(python), "install", *requirements)
+                (install or install_all)(python, requirements)
                 whole.write_text(wanted)
     except PipError as error:
         raise PeerUnavailable(f"pip cannot install {requirements[0]}: {error}") from error
     except OSError as error:
         raise PeerUnavailable(f"its environment {abbreviated(folder)} cannot be made: {error}") from error
     return python
+
+
+def install_all(python: Path, requirements: Sequence[str]) -> None:
+    """Let pip install them for that interpreter, with all that they need."""
+    pip("--python", str(python), "install", *requirements)
+
+
+def _install_torch(python: Path, requirements: Sequence[str]) -> None:
+    report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *requirements)
+    names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
+    if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
+        raise PeerUnavailable(
+            f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python is enough:"
+            " pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        )
+    install_all(python, requirements)
