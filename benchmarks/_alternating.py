@@ -43,10 +43,10 @@ def measure(row: Row, rounds: int, folder: Path, reference: tuple[str, ...] | No
 
 
 def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict[str, Any] | None:
-    """Compare our figure with the mark; None where the contender beside it did not run."""
-    if claim.beside is not None and claim.beside not in contenders:
+    """Compare a figure with the mark; None where one of the contenders did not run."""
+    if not {claim.of, claim.beside or claim.of} <= contenders.keys():
         return None
-    value = contenders[OURS][claim.figure]
+    value = contenders[claim.of][claim.figure]
     if claim.beside is not None:
         value /= contenders[claim.beside][claim.figure]
     met = None
@@ -54,6 +54,7 @@ def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict
         met = value >= claim.mark if claim.relation == "at least" else value <= claim.mark
     return {
         "figure": claim.figure,
+        "of": claim.of,
         "beside": claim.beside,
         "value": value,
         "relation": claim.relation,
@@ -71,7 +72,8 @@ def describe(row: dict[str, Any]) -> str:
         )
         lines.append(f"  {name}: {shown}")
     for claim in row["claims"]:
-        what = claim["figure"] + (f" / {claim['beside']}" if claim["beside"] else "")
+        what = " ".join([claim["of"] if claim["of"] != OURS else "", claim["figure"]]).strip()
+        what += f" / {claim['beside']}" if claim["beside"] else ""
         mark = "no mark" if claim["mark"] is None else f"mark {claim['relation']} {claim['mark']:.4g}"
         verdict = {True: "met", False: "MISSED", None: "not judged"}[claim["met"]]
         lines.append(f"  {what} = {claim['value']:.4g}, {mark}: {verdict}")

@@ -15,19 +15,21 @@ Work = dict[str, Any]
 
 @dataclass(frozen=True)
 class Claim:
-    """What one of our figures is to be, by itself or divided by another contender's.
+    """What one contender's figure is to be, by itself or divided by another's.
 
     Attributes:
         figure: Its name.
         relation: How the figure, or the quotient, is to stand to the mark.
         mark: None if it is only reported.
         beside: The contender it is divided by; None takes the figure itself.
+        of: Whose figure it is.
     """
 
     figure: str
     relation: Literal["at least", "at most"]
     mark: float | None
     beside: str | None = None
+    of: str = OURS
 
 
 @dataclass(frozen=True)

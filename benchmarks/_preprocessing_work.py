@@ -112,7 +112,9 @@ def torch_dataloader() -> Callable[[list[str], int], Iterator[int]]:
 
 def bare_decoder() -> Callable[[list[str], int], Iterator[int]]:
     """libjpeg-turbo alone, a decoder for each thread: bytes in memory, full size, nothing kept."""
-    from _image_work import bare_decoder as make_decoder  # noqa: PLC0415 - it is beside this file.
+    # A folder that is run as a program, whose modules find each other by that.
+    sys.path.append(str(Path(__file__).with_name("_images_work")))
+    from bare import decoder as make_decoder  # noqa: PLC0415
 
     def load(paths: list[str], workers: int) -> Iterator[int]:
         unique = sorted(set(paths))

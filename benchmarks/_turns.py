@@ -57,3 +57,12 @@ def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures]
         if figures and key not in failed
     }
     return medians, failed
+
+
+def best_of_each(medians: Mapping[tuple[str, int], Figures], figure: str) -> dict[str, dict[str, float]]:
+    """Return each contender's figures at the number of workers at which that figure is greatest."""
+    found: dict[str, dict[str, float]] = {}
+    for (name, workers), figures in medians.items():
+        if name not in found or figures[figure] > found[name][figure]:
+            found[name] = {"workers": workers, **figures}
+    return found

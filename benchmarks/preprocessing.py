@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from _turns import Figures, Job, take_turns
+from _turns import Job, best_of_each, take_turns
 from spdl._cores import available_cores
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment, torch_environment
@@ -65,16 +65,7 @@ def contenders(console: Console) -> tuple[dict[str, tuple[tuple[str, ...], str]]
     return found, absent
 
 
-def best_of_each(medians: dict[tuple[str, int], Figures]) -> dict[str, dict[str, Any]]:
-    """Return each contender's figures at the number of workers at which it is fastest."""
-    found: dict[str, dict[str, Any]] = {}
-    for (name, workers), figures in medians.items():
-        if name not in found or figures["images_per_second"] > found[name]["images_per_second"]:
-            found[name] = {"workers": workers, **figures}
-    return found
-
-
-def judge(best: dict[str, dict[str, Any]], cores: float) -> list[dict[str, Any]]:
+def judge(best: dict[str, dict[str, float]], cores: float) -> list[dict[str, Any]]:
     """Hold the figures against the claims for this number of cores."""
     verdicts = []
     for name, figure, beside, relation, mark in CLAIMS_ON_MANY_CORES if cores >= MANY_CORES else CLAIMS_ON_FEW_CORES:
@@ -128,7 +119,7 @@ def main() -> int:
         print(f"{name:30} {workers:3} workers  failed: {words}")
     for name, reason in absent.items():
         print(f"{name} is left out: {reason}")
-    verdicts = judge(best_of_each(medians), cores)
+    verdicts = judge(best_of_each(medians, "images_per_second"), cores)
     for it in verdicts:
         verdict = "met" if it["met"] else "MISSED"
         shown = f"{it['contender']}, {it['figure']} / {it['beside']} = {it['value']:.3g}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark, one after the other, and says at the end which missed its mark.
-# Usage: scripts/bench.sh [NAME...]   (engine, first_batch, ...; images is the main job; default: all)
+# Usage: scripts/bench.sh [NAME...]   (engine, first_batch, ...; demo is the main job; default: all)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ mkdir -p $results
 
 names=("$@")
 if [[ $# -eq 0 ]]; then
-  names=(images)
+  names=(demo)
   for script in benchmarks/[a-z]*.py; do
     names+=("$(basename "$script" .py)")
   done
@@ -18,8 +18,8 @@ fi
 missed=()
 for name in "${names[@]}"; do
   printf '\n== %s\n' "$name"
-  if [[ $name == images ]]; then
-    .venv/bin/spdl demo --report $results --json $results/images.json
+  if [[ $name == demo ]]; then
+    .venv/bin/spdl demo --report $results --json $results/demo.json
   else
     .venv/bin/python "benchmarks/$name.py" --json "$results/$name.json"
   fi || missed+=("$name")

@@ -2,7 +2,7 @@
 
 Run it as `.venv/bin/python scripts/demo_picture.py` after `make demo`, on a machine that does nothing else. It takes as
 long as the demo and needs nothing more. What it writes is to be committed: docs/images/demo.svg and
-benchmarks/results/images.json, which hold one and the same run.
+benchmarks/results/demo.json, which hold one and the same run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "images" / "demo.svg"
-COMMAND = ["spdl", "demo", "--report", "build/demo", "--json", "benchmarks/results/images.json"]
+COMMAND = ["spdl", "demo", "--report", "build/demo", "--json", "benchmarks/results/demo.json"]
 WIDTH = 106
 
 # What rich writes to a terminal: cursor movements, erasures and colours, line ends, and text between.

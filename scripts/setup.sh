@@ -51,7 +51,7 @@ logged() {
 # ---- system packages -------------------------------------------------------------------------------------------
 
 # pkg-config module and its least version (FFmpeg 5.1, libjpeg-turbo 2.1), and the Debian package that has it.
-# libturbojpeg is what benchmarks/image_decode.py measures bare decoding with; the package links libjpeg.
+# libturbojpeg is what benchmarks/images.py measures bare decoding with; the package links libjpeg.
 readonly libraries=(
   "libavformat >= 59.27:libavformat-dev"
   "libavcodec >= 59.37:libavcodec-dev"

@@ -1,0 +1,37 @@
+"""Photos four times as large as the demo's: each is made of four of them, so that they are as rich in detail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+from spdl.cli._cache import only_one, replacing
+from spdl.cli._photos import HEIGHT, QUALITY, WIDTH
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COUNT = 96
+
+
+def large_photos(small: Path) -> Path:
+    """Return the folder of photos of 1000x750 beside that of the demo's, made on the first call."""
+    folder = small.with_name(f"{small.name}-large")
+    with only_one(folder):
+        if not folder.exists():
+            with replacing(folder) as making:
+                paths = sorted(small.glob("*.jpg"))
+                for number in range(COUNT):
+                    _together(paths[4 * number : 4 * number + 4]).save(
+                        making / f"photo-{number:03d}.jpg", quality=QUALITY, subsampling="4:2:0"
+                    )
+    return folder
+
+
+def _together(paths: list[Path]) -> Image.Image:
+    whole = Image.new("RGB", (2 * WIDTH, 2 * HEIGHT))
+    for index, path in enumerate(paths):
+        with Image.open(path) as image:
+            whole.paste(image, (index % 2 * WIDTH, index // 2 * HEIGHT))
+    return whole

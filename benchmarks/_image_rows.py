@@ -1,0 +1,265 @@
+"""What the benchmark of images measures: each row's work, who does it, and what is claimed of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from _engine_rows import OURS, REFERENCE, Claim
+from _image_environments import FREE_THREADED, OWN, WHEEL
+
+# One thread works: what others do on the machine costs time but no CPU time.
+ALONE, TOGETHER = "images_per_cpu_second", "images_per_second"
+
+BARE = "libjpeg-turbo, bare decode"
+OUR_WHEEL = f"{OURS}, self-contained wheel"
+AVX512, AVX2 = "avx512", "avx2"
+
+STRETCH, PAD = "stretch-bilinear", "pad-bicubic"
+WORDS = {STRETCH: "stretch, bilinear, antialiased", PAD: "pad, bicubic, antialiased"}
+NO_RESIZE, AREA, ALIASED = "full size", "stretch, area average", "stretch, bilinear, not antialiased"
+
+Photos = Literal["small", "large"]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One who does a row's work.
+
+    Attributes:
+        environment: Where it runs, as `_image_environments` calls it.
+        work: What it does, as `_images_work` takes it.
+        resize: How it resizes, in words.
+        workers: The numbers of workers that are tried; the best one counts.
+    """
+
+    environment: str
+    work: dict[str, Any]
+    resize: str
+    workers: tuple[int, ...] = (1,)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        title: What it measures, in words.
+        figure: What of it is shown, and by what the best number of workers is chosen.
+        contenders: Who does it.
+        claims: What the outcome is judged by.
+        photos: The demo's (500x375), or four times as large (1000x750).
+        cores: With fewer, the row is left out.
+    """
+
+    title: str
+    figure: str
+    contenders: dict[str, Contender]
+    claims: tuple[Claim, ...] = ()
+    photos: Photos = "small"
+    cores: int = 1
+
+
+def ours(
+    kind: str, environment: str = OWN, *, resize: str = STRETCH, workers: tuple[int, ...] = (1,), **work: Any
+) -> Contender:
+    """This package."""
+    return Contender(environment, {"work": f"ours.{kind}", "resize": resize} | work, WORDS[resize], workers)
+
+
+def one_thread(environment: str = OWN, images: int = 1536, **work: Any) -> Contender:
+    """This package or the reference on one thread; `flow` is the batch call or the seed's."""
+    return ours("one_thread", environment, images=images, **({"flow": "batch"} | work))
+
+
+def at_least(mark: float | None, of: str, beside: str, figure: str = ALONE) -> Claim:
+    """Claim that one figure is so many times another one."""
+    return Claim(figure, "at least", mark, beside, of)
+
+
+BARE_DECODE = Contender(OWN, {"work": "bare.one_thread", "images": 1536}, NO_RESIZE)
+
+
+def decode() -> Row:
+    """The batch call against libjpeg-turbo alone."""
+    marks = {
+        (OWN, OURS, AVX512): 0.9,
+        (OWN, OURS, AVX2): 0.85,
+        (WHEEL, OUR_WHEEL, AVX512): 1.1,
+        (WHEEL, OUR_WHEEL, AVX2): 1.05,
+    }
+    contenders, claims = {BARE: BARE_DECODE}, []
+    for (environment, name, kernels), mark in marks.items():
+        contenders[f"{name}, {kernels}"] = one_thread(environment, kernels=kernels)
+        claims.append(at_least(mark, f"{name}, {kernels}", BARE))
+    contenders[REFERENCE] = one_thread("reference", 512, flow="seed")
+    return Row("load_image_batch on one thread, exact", ALONE, contenders, tuple(claims))
+
+
+def scaled() -> Row:
+    """DCT scaling."""
+    contenders, claims = {BARE: Contender(OWN, {"work": "bare.one_thread", "images": 384}, NO_RESIZE)}, []
+    for environment, name in ((OWN, OURS), (WHEEL, OUR_WHEEL)):
+        exact = f"{name}, exact"
+        contenders[name] = one_thread(environment, 512, exact=False)
+        contenders[exact] = one_thread(environment, 384, exact=True)
+        claims.append(at_least(1.25, name, exact))
+    return Row("the same with exact=False, from 1000x750", ALONE, contenders, tuple(claims), photos="large")
+
+
+def seed_flow() -> Row:
+    """The seed's flow, ours and the reference's, and what one call does in its place."""
+    contenders: dict[str, Contender] = {}
+    claims = []
+    for resize in (PAD, STRETCH):
+        words = "" if resize == PAD else ", stretch"
+        contenders |= {
+            f"{OURS}{words}": one_thread(flow="seed", resize=resize, images=1024),
+            f"{OUR_WHEEL}{words}": one_thread(WHEEL, flow="seed", resize=resize, images=1024),
+            f"{REFERENCE}{words}": one_thread("reference", 384, flow="seed", resize=resize),
+        }
+        # The seed pads, as is the default: that is what the mark is for.
+        mark = 2.7 if resize == PAD else None
+        claims += [at_least(mark, f"{name}{words}", f"{REFERENCE}{words}") for name in (OURS, OUR_WHEEL)]
+    call = f"{OURS}, load_image_batch"
+    contenders[call] = one_thread(resize=PAD, images=1024)
+    claims.append(at_least(2.5, call, REFERENCE))
+    return Row("demux, decode with a filter, convert: image by image, on one thread", ALONE, contenders, tuple(claims))
+
+
+def normalised() -> Row:
+    """Floats in planes against bytes."""
+    contenders, claims = {}, []
+    for environment, name in ((OWN, OURS), (WHEEL, OUR_WHEEL)):
+        plain = f"{name}, uint8 NHWC"
+        contenders[name] = one_thread(environment, normalised=True)
+        contenders[plain] = one_thread(environment)
+        claims.append(at_least(1 / 1.08, name, plain))
+    return Row("load_image_batch with float32, NCHW, mean and std", ALONE, contenders, tuple(claims))
+
+
+def loaders(workers: tuple[int, ...]) -> Row:
+    """Whole loaders, each at its best."""
+    contenders = {
+        BARE: Contender(OWN, {"work": "bare.loader", "images": 1536}, NO_RESIZE, workers),
+        OURS: ours("loader", flow="batch", workers=workers, images=1536),
+        OUR_WHEEL: ours("loader", WHEEL, flow="batch", workers=workers, images=1536),
+        REFERENCE: ours("loader", "reference", flow="seed", workers=workers, images=768),
+        "OpenCV, threads": opencv("linear", ALIASED, workers, images=1536),
+        "OpenCV, threads, area": opencv("area", AREA, workers, images=1536),
+        "FFCV": Contender("ffcv", {"work": "ffcv_loader.loader", "images": 1024}, AREA, workers),
+        "PyTorch DataLoader, Pillow": Contender(
+            "torch", {"work": "torch_loader.loader", "resize": STRETCH, "images": 768}, WORDS[STRETCH], workers
+        ),
+        "DALI, CPU": dali(WORDS[STRETCH], workers, antialias=True),
+        "DALI, CPU, not antialiased": dali(ALIASED, workers, antialias=False),
+    }
+    claims = [at_least(None, OURS, name, TOGETHER) for name in contenders if name not in (OURS, OUR_WHEEL)]
+    return Row("whole loaders", TOGETHER, contenders, tuple(claims))
+
+
+def opencv(interpolation: str, resize: str, workers: tuple[int, ...], **work: Any) -> Contender:
+    """OpenCV in a pool of threads."""
+    return Contender("opencv", {"work": "opencv.loader", "interpolation": interpolation} | work, resize, workers)
+
+
+def dali(resize: str, workers: tuple[int, ...], **work: Any) -> Contender:
+    """DALI on the CPU."""
+    return Contender("dali", {"work": "dali.loader", "images": 512} | work, resize, workers)
+
+
+def random_crop(workers: tuple[int, ...]) -> Row:
+    """Random crops and flips in whole loaders."""
+    crop = {"crop": True}
+    contenders = {
+        OURS: ours("loader", flow="batch", workers=workers, images=1536, random=True),
+        OUR_WHEEL: ours("loader", WHEEL, flow="batch", workers=workers, images=1536, random=True),
+        "FFCV": Contender("ffcv", {"work": "ffcv_loader.loader", "images": 1024} | crop, AREA, workers),
+        "OpenCV, threads": opencv("linear", ALIASED, workers, images=1536, **crop),
+        "OpenCV, threads, area": opencv("area", AREA, workers, images=1536, **crop),
+        "DALI, CPU": dali(WORDS[STRETCH], workers, antialias=True, **crop),
+        "DALI, CPU, not antialiased": dali(ALIASED, workers, antialias=False, **crop),
+        "PyTorch DataLoader, torchvision": Contender(
+            "torchvision", {"work": "torch_loader.loader", "images": 768} | crop, WORDS[STRETCH], workers
+        ),
+    }
+    peers = [name for name in contenders if name not in (OURS, OUR_WHEEL)]
+    claims = [at_least(1.5, name, peer, TOGETHER) for name in (OURS, OUR_WHEEL) for peer in peers]
+    return Row("random crop (scale 0.08 to 1) and flip, whole loaders", TOGETHER, contenders, tuple(claims))
+
+
+def kernel() -> Row:
+    """The resize alone."""
+    pillow = {"work": "kernel.pillow", "calls": 2000}
+    contenders = {
+        f"{OURS}, {name}": Contender(OWN, {"work": "kernel.ours", "kernels": name, "calls": 6000}, WORDS[STRETCH])
+        for name in (AVX512, AVX2)
+    }
+    contenders |= {
+        "Pillow-SIMD, AVX2": Contender("pillow-simd", pillow, WORDS[STRETCH]),
+        "Pillow": Contender(OWN, pillow | {"calls": 300}, WORDS[STRETCH]),
+    }
+    claims = tuple(
+        Claim("microseconds", "at most", 1.1, "Pillow-SIMD, AVX2", f"{OURS}, {name}") for name in (AVX512, AVX2)
+    )
+    return Row("the resize alone, 712x712 to 224x224, RGB in memory", "microseconds", contenders, claims)
+
+
+def memory() -> Row:
+    """Resident memory while an endless stream is loaded."""
+    contenders = {
+        OURS: ours("stream", flow="batch", resize=PAD, workers=(2,), seconds=10),
+        f"{OURS}, image by image": ours("stream", flow="seed", resize=PAD, workers=(2,), seconds=10),
+        REFERENCE: ours("stream", "reference", flow="seed", resize=PAD, workers=(2,), seconds=10),
+    }
+    mine = (OURS, f"{OURS}, image by image")
+    claims = [Claim("growth", "at most", 1.02, None, name) for name in mine]
+    claims += [Claim("peak_mib", "at most", 1, REFERENCE, name) for name in mine]
+    return Row("an endless stream, 2 threads, resident memory", "peak_mib", contenders, tuple(claims))
+
+
+def ticks() -> Row:
+    """What one call means for another thread."""
+    contenders = {OURS: Contender(OWN, {"work": "ticks.longest_wait"}, WORDS[PAD])}
+    claim = Claim("excess_ms", "at most", 5)
+    return Row(
+        "longest wait of a thread ticking every millisecond beside one call for 256 images", "excess_ms", contenders,
+        (claim,),
+    )  # fmt: skip
+
+
+def callers() -> Row:
+    """Many callers without a GIL."""
+    contenders = {
+        OURS: ours("callers", FREE_THREADED, workers=(8,), seconds=4),
+        BARE: Contender(FREE_THREADED, {"work": "bare.callers", "seconds": 4}, NO_RESIZE, (8,)),
+    }
+    return Row("8 callers on 3.13t", "scaling", contenders, (at_least(0.9, OURS, BARE, "scaling"),))
+
+
+def many_threads() -> Row:
+    """16 threads on 16 cores."""
+    contenders = {
+        OURS: ours("callers", workers=(16,), seconds=4),
+        BARE: Contender(OWN, {"work": "bare.callers", "seconds": 4}, NO_RESIZE, (16,)),
+    }
+    claims = (at_least(0.85, OURS, BARE, TOGETHER), at_least(0.95, OURS, BARE, "scaling"))
+    return Row("16 threads", TOGETHER, contenders, claims, cores=16)
+
+
+def rows(cores: float) -> dict[str, Row]:
+    """Return all rows; whole loaders try numbers of workers that suit the cores."""
+    workers = (1, 2, 4) if cores < 16 else (8, 16, 24)  # noqa: PLR2004 - as many as the last row is about.
+    return {
+        "decode": decode(),
+        "scaled": scaled(),
+        "seed-flow": seed_flow(),
+        "float": normalised(),
+        "loaders": loaders(workers),
+        "random-crop": random_crop(workers),
+        "kernel": kernel(),
+        "memory": memory(),
+        "ticks": ticks(),
+        "callers": callers(),
+        "threads-16": many_threads(),
+    }

@@ -1,0 +1,26 @@
+"""Work on JPEG photos, by the functions that this project, the released reference and others have for it.
+
+Run as `python _images_work JSON`, where the JSON object names the work and holds its arguments: prints one line of
+JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than the contender, what that
+needs, and the standard library. Running the folder lets its modules find each other in an isolated interpreter, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+
+
+def main() -> None:
+    """Do the work that the argument names, with the other arguments, and print its figures."""
+    arguments = json.loads(sys.argv[1])
+    module, _, function = arguments.pop("work").partition(".")
+    print(json.dumps(getattr(import_module(module), function)(**arguments)), flush=True)
+    # Not its business: what the libraries do when the process ends.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""What loading JPEG photos as batches of 224x224 costs: beside libjpeg-turbo's bare decoding and other loaders.
+
+Claims, on the demo's photos (500x375, quality 94, 4:2:0), each contender in a process and an environment of its own, in
+turns, medians of the rounds; `_image_rows.py` has the marks:
+
+* one thread loads nearly as many images as libjpeg-turbo alone decodes, resize included, and more of them with the
+  self-contained wheel, whose entropy decoder is ours; a greater share where exact=False allows DCT scaling;
+* the flow that programs were written with for the released reference (spdl 0.8.0) loads a multiple of what it loads
+  there;
+* floats, planes and normalisation cost little, random crops and flips less than nothing;
+* the resize alone takes no longer than that of Pillow-SIMD;
+* memory does not grow, Python is not held up, and callers on a Python without a GIL scale as bare decoding does.
+
+Whole loaders are tried with several numbers of workers, and the best one counts. What each resizes by is told beside
+it: not all of them have the same. A contender that cannot be installed or fails is listed with the reason.
+
+Run it as `python benchmarks/images.py [--rows ROW...] [--rounds N] [--json FILE]`. Other rows that the file holds
+already stay in it, each with the commit that it was measured at. `--prepare` makes the environments, which takes
+minutes, and measures nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from _alternating import describe, judge
+from _image_environments import find_environments
+from _image_photos import large_photos
+from _image_rows import rows
+from _turns import Job, best_of_each, take_turns
+from spdl._cores import available_cores
+from spdl.cli._console import Console
+from spdl.cli._photos import demo_photos
+from spdl.cli._provenance import provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from _image_rows import Row
+
+WORK = Path(__file__).with_name("_images_work")
+
+
+def measure(row: Row, rounds: int, folder: Path, commands: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Let the contenders whose environment is there work in turns, and judge them."""
+    jobs = {
+        (name, workers): Job(commands[it.environment], WORK, it.work | {"folder": str(folder), "workers": workers})
+        for name, it in row.contenders.items()
+        if it.environment in commands
+        for workers in it.workers
+    }
+    medians, failed = take_turns(jobs, rounds)
+    return outcome(row, medians, failed) | {"rounds": rounds}
+
+
+def outcome(
+    row: Row, medians: Mapping[tuple[str, int], dict[str, float]], failed: Mapping[tuple[str, int], str]
+) -> dict[str, Any]:
+    """Return what is recorded of a row: each contender at its best, what else was tried, and the claims."""
+    best = best_of_each(medians, row.figure)
+    contenders = {name: best[name] for name in row.contenders if name in best}
+    claims = [judge(claim, contenders, judged=True) for claim in row.claims]
+    return {
+        "title": row.title,
+        "figure": row.figure,
+        "resizes": {name: it.resize for name, it in row.contenders.items()},
+        "works": {name: it.work for name, it in row.contenders.items()},
+        "contenders": contenders,
+        "tried": [{"contender": name, "workers": workers} | it for (name, workers), it in medians.items()],
+        "failed": [{"contender": name, "workers": workers, "why": why} for (name, workers), why in failed.items()],
+        "claims": [claim for claim in claims if claim],
+    }
+
+
+def missing(row: Row, result: dict[str, Any], absent: Mapping[str, str]) -> dict[str, str]:
+    """Say why contenders have no figures."""
+    words = {it["contender"]: it["why"] for it in result["failed"]}
+    return {
+        name: absent.get(it.environment) or words[name]
+        for name, it in row.contenders.items()
+        if name not in result["contenders"]
+    }
+
+
+def merged(before: dict[str, Any], result: dict[str, Any], order: list[str]) -> dict[str, Any]:
+    """Return the result with the rows of an earlier run that it does not have, in the order of the table."""
+    both = before.get("rows", {}) | result["rows"]
+    return result | {"rows": {key: both[key] for key in order if key in both}}
+
+
+def main() -> int:
+    """Run the rounds that the command line asks for, print and write the outcome.
+
+    Returns:
+        The exit status, which says whether the claims hold.
+    """
+    cores = available_cores()
+    table = rows(cores)
+    default = [key for key, row in table.items() if row.cores <= cores]
+    parser = argparse.ArgumentParser(
+        description="Measure loading JPEG photos.",
+        epilog="rows:\n" + "\n".join(f"  {key:<12} {row.title}" for key, row in table.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--rows",
+        nargs="+",
+        choices=table,
+        default=default,
+        metavar="ROW",
+        help="which rows (default: all that the number of cores is enough for)",
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="rounds per row (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write the result to this file, beside the rows that it holds")
+    parser.add_argument("--prepare", action="store_true", help="make the environments and photos, and stop")
+    options = parser.parse_args()
+
+    console = Console()
+    chosen = {key: table[key] for key in options.rows}
+    needed = [it.environment for row in chosen.values() for it in row.contenders.values()]
+    commands, absent = find_environments(needed, console)
+    folders = {"small": demo_photos(console)}
+    folders["large"] = large_photos(folders["small"])
+    for environment, reason in absent.items():
+        print(f"{environment} cannot be had: {reason}")
+    if options.prepare:
+        return 0
+
+    origin = provenance()
+    found: dict[str, Any] = {}
+    for key, row in chosen.items():
+        result = measure(row, options.rounds, folders[row.photos], commands)
+        result["absent"] = missing(row, result, absent)
+        found[key] = result | {name: origin[name] for name in ("commit", "date")}
+        print(describe(result), flush=True)
+        for name, reason in result["absent"].items():
+            print(f"  {name} is left out: {reason}")
+    if options.json:
+        before = json.loads(options.json.read_text()) if options.json.exists() else {}
+        left_out = {key: f"it takes {row.cores} cores" for key, row in table.items() if row.cores > cores}
+        result = merged(before, {"provenance": origin, "left_out": left_out, "rows": found}, list(table))
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    missed = [row["title"] for row in found.values() if any(claim["met"] is False for claim in row["claims"])]
+    for title in missed:
+        print(f"MISSED {title}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
