@@ -59,7 +59,7 @@ def torch_environment(console: Console) -> Environment:
     label = "PyTorch DataLoader"
     if find_spec("torch") and find_spec("PIL"):
         return Environment("torch", label, "process", (sys.executable, "-P"))
-    python = made_environment("torch", TORCH, console, install=_install_torch)
+    python = made_environment("torch", TORCH, console, install=install_torch)
     return Environment("torch", label, "process", (str(python), "-I"))
 
 
@@ -117,7 +117,12 @@ def install_all(python: Path, requirements: Sequence[str]) -> None:
     pip("--python", str(python), "install", *requirements)
 
 
-def _install_torch(python: Path, requirements: Sequence[str]) -> None:
+def install_torch(python: Path, requirements: Sequence[str]) -> None:
+    """Let pip install PyTorch and the others for that interpreter, unless that brought CUDA along.
+
+    Raises:
+        PeerUnavailable: It would; the message says how to have a build for CPUs.
+    """
     report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *requirements)
     names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
     if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
