@@ -1,8 +1,11 @@
 #include "ffmpeg/last_words.h"
 
+#include <algorithm>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
@@ -20,25 +23,19 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     if (level > AV_LOG_ERROR) {
         return;
     }
+    // Not av_log_format_line2, which also looks at the context's parent: FFmpeg before 7 logs a wrong flag of scale
+    // with a context that has none, and crashes there.
     char line[512];
-    int print_prefix = 1;
-    av_log_format_line2(context, level, format, arguments, line, sizeof(line), &print_prefix);
+    const AVClass* const kind = context == nullptr ? nullptr : *static_cast<const AVClass* const*>(context);
+    const int prefix = kind == nullptr ? 0 : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
+    const std::size_t used = std::min(static_cast<std::size_t>(std::max(prefix, 0)), sizeof(line) - 1);
+    std::vsnprintf(line + used, sizeof(line) - used, format, arguments);
     try {
         listener->hear(line);
     } catch (const std::bad_alloc&) {
         // The exception on its way will do without the line.
         return;
     }
-}
-
-// libav puts "[png @ 0x55d0c0ffee00] " before a line: the address says nothing.
-std::string without_address(std::string line) {
-    const std::size_t at = line.find(" @ 0x");
-    if (!line.starts_with('[') || at == std::string::npos) {
-        return line;
-    }
-    const std::size_t end = line.find(']', at);
-    return end == std::string::npos ? line : line.erase(at, end - at);
 }
 
 // Whether FFmpeg looked for a part of its own by name. For filters releases before 6 say it in words alone.
@@ -73,7 +70,7 @@ void LastWords::hear(const char* line) {
         words.pop_back();
     }
     if (!words.empty() && (line_.empty() || kept_ == Kept::kLast)) {
-        line_ = without_address(std::move(words));
+        line_ = std::move(words);
     }
 }
 

@@ -126,6 +126,7 @@ def test_the_served_resize_is_close_to_ffmpegs_own() -> None:
     [
         ("no_such_filter", "no_such_filter"),
         ("scale=w=", "scale"),
+        ("scale=w=2:h=4:flags=wrong", "wrong"),
         ("crop=w=9999:h=9999", "crop"),
         ("[", "cannot apply"),
     ],
