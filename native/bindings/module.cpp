@@ -12,6 +12,7 @@
 #include "bindings/buffer.h"
 #include "bindings/compress.h"
 #include "bindings/cuda.h"
+#include "bindings/encode.h"
 #include "bindings/ffmpeg.h"
 #include "bindings/format_error.h"
 #include "bindings/images.h"
@@ -83,6 +84,7 @@ NB_MODULE(_native, module) {
     bind_zstd_stream(module);
     bind_batch(module);
     bind_cuda(module);
+    bind_encode(module);
     bind_ffmpeg(module);
     module.def("kernel_names", &kernel_names);
     module.def("select_kernels", &select_kernels, nb::arg("name"));

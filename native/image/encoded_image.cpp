@@ -7,50 +7,13 @@
 #include "core/media_error.h"
 #include "ffmpeg/filter_graph.h"
 #include "image/image_reader.h"
-#include "image/write_image.h"
+#include "image/resized_picture.h"
 
 namespace spdl {
 namespace {
 
 constexpr std::int64_t kAnyPixels = std::numeric_limits<std::int64_t>::max();
 constexpr AVRational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers count in.
-
-AVPixelFormat frame_format(Channels channels) {
-    switch (channels) {
-        case Channels::kBgr:
-            return AV_PIX_FMT_BGR24;
-        case Channels::kGray:
-            return AV_PIX_FMT_GRAY8;
-        case Channels::kRgb:
-            break;
-    }
-    return AV_PIX_FMT_RGB24;
-}
-
-FramePtr make_picture(Size size, const ArrayFormat& format) {
-    FramePtr frame = make_frame();
-    frame->format = frame_format(format.channels());
-    frame->width = size.width;
-    frame->height = size.height;
-    frame->pts = 0;
-    frame->linesize[0] = channel_count(format.channels()) * size.width;
-    // Without av_frame_get_buffer's gaps between rows, the frame can become an array as it is.
-    frame->buf[0] = av_buffer_alloc(format.image_bytes(size));
-    if (frame->buf[0] == nullptr) {
-        throw std::bad_alloc();
-    }
-    frame->data[0] = frame->buf[0]->data;
-    frame->extended_data = frame->data;
-    return frame;
-}
-
-FramePtr resized(ImageReader& reader, const Request& request, ThreadScratch& scratch) {
-    const View view{whole(reader.shape().upright()), false};
-    const ImagePlan plan = plan_image(reader.shape(), request, view);
-    FramePtr frame = make_picture(plan.canvas, request.format);
-    write_image(reader, plan, request.format, frame->data[0], scratch);
-    return frame;
-}
 
 }  // namespace
 
@@ -114,12 +77,12 @@ DecodedImage EncodedImage::decode_resized(const Request& request, const DecodeOp
     ThreadScratch& scratch = thread_scratch();
     if (!packet_ && options.leave_jpeg()) {
         ImageReader reader(bytes_, {}, options, false, scratch);
-        return {resized(reader, request, scratch), time_base(), Backend::kTurbo};
+        return {resized_picture(reader, request, scratch), time_base(), Backend::kTurbo};
     }
     FramePtr stored = decode_stored(options);
     const FramePtr properties = reference(*stored);
     ImageReader reader(std::move(stored), Orientation(), scratch);
-    FramePtr frame = resized(reader, request, scratch);
+    FramePtr frame = resized_picture(reader, request, scratch);
     if (av_dict_copy(&frame->metadata, properties->metadata, 0) < 0) {
         throw std::bad_alloc();
     }

@@ -13,6 +13,8 @@ from spdl.io._convert import convert_frames
 from spdl.io._cuda_config import CUDAConfig, cuda_config
 from spdl.io._decode import decode_packets
 from spdl.io._demux import demux_image
+from spdl.io._encode import encode_image, save_image
+from spdl.io._encode_config import EncodeConfig, encode_config
 from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import get_filter_desc, get_video_filter_desc
 from spdl.io._format_error import FormatError
@@ -43,6 +45,7 @@ __all__ = [
     "CUDAConfig",
     "DecodeConfig",
     "DemuxConfig",
+    "EncodeConfig",
     "FormatError",
     "ImageCodec",
     "ImageFrames",
@@ -61,6 +64,8 @@ __all__ = [
     "decode_packets",
     "demux_config",
     "demux_image",
+    "encode_config",
+    "encode_image",
     "get_filter_desc",
     "get_video_filter_desc",
     "group_samples",
@@ -74,6 +79,7 @@ __all__ = [
     "parse_wav",
     "random_flip",
     "random_resized_crop",
+    "save_image",
     "save_npy",
     "save_npz",
     "tar_index",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -35,3 +36,15 @@ def check_integer(name: str, value: object, largest: int, unit: str) -> int:
         msg = f"`{name}` must be from 1 to {largest} {unit}, got {number}"
         raise ValueError(msg)
     return number
+
+
+def check_options(name: str, options: object) -> None:
+    """Raise TypeError or ValueError unless `options` map names to values, both as check_text wants it, or are None."""
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        msg = f"`{name}` must map names of options to values, both str, got {type(options).__name__}"
+        raise TypeError(msg)
+    for key, value in options.items():
+        check_text(f"{name}'s key", key)
+        check_text(f"{name}[{key!r}]", value)

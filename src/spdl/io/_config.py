@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from spdl.io._arguments import check_integer, check_text, check_type
+from spdl.io._arguments import check_integer, check_options, check_text, check_type
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from spdl.io._native import DecodeOptions, DemuxOptions
 
 Backend: TypeAlias = Literal["libjpeg-turbo", "ffmpeg"]
@@ -35,7 +36,7 @@ class DemuxConfig:
         """Check what can be checked without FFmpeg."""
         if self.format is not None:
             check_text("format", self.format)
-        _check_options("format_options", self.format_options)
+        check_options("format_options", self.format_options)
         check_integer("buffer_size", self.buffer_size, _MAX_BUFFER_SIZE, "bytes")
 
 
@@ -52,7 +53,7 @@ class DecodeConfig:
         """Check what can be checked without FFmpeg."""
         if self.decoder is not None:
             check_text("decoder", self.decoder)
-        _check_options("decoder_options", self.decoder_options)
+        check_options("decoder_options", self.decoder_options)
         check_integer("max_pixels", self.max_pixels, _LARGEST_MAX_PIXELS, "pixels")
         if self.backend not in (None, *get_args(Backend)):
             msg = f"`backend` must be one of {', '.join(map(repr, get_args(Backend)))} or None, got {self.backend!r}"
@@ -146,17 +147,6 @@ def decode_options(config: DecodeConfig | None, *, keep_truncated: bool = False)
         config.backend or "",
         keep_truncated,
     )
-
-
-def _check_options(name: str, options: Mapping[str, str] | None) -> None:
-    if options is None:
-        return
-    if not isinstance(options, Mapping):
-        msg = f"`{name}` must map names of options to values, both str, got {type(options).__name__}"
-        raise TypeError(msg)
-    for key, value in options.items():
-        check_text(f"{name}'s key", key)
-        check_text(f"{name}[{key!r}]", value)
 
 
 @cache

@@ -1,0 +1,103 @@
+#include "bindings/encode.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings/buffer.h"
+#include "bindings/gil.h"
+#include "bindings/numpy_array.h"
+#include "bindings/owned_memory.h"
+#include "bindings/python_bytes.h"
+#include "ffmpeg/encode.h"
+#include "ffmpeg/filter_graph.h"
+#include "image/convert.h"
+#include "image/jpeg_encoder.h"
+#include "image/pixel_array.h"
+#include "image/resized_picture.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+// An array of the caller's, to be used without the GIL.
+class HeldPixels {
+  public:
+    HeldPixels(nb::handle pixels, std::pair<int, int> size, std::string pixel_format)
+        : bytes_(pixels), size_{size.first, size.second}, format_(std::move(pixel_format)) {}
+
+    [[nodiscard]] FramePtr show() const { return show_pixels(bytes_.get(), find_pixel_format(format_), size_); }
+
+  private:
+    PythonBytes bytes_;
+    Size size_;
+    std::string format_;
+};
+
+// Runs `encode` without the GIL, and returns the file as a one-dimensional uint8 array.
+template <typename Encode>
+nb::object encoded(Encode&& encode) {
+    auto file = std::make_unique<AlignedBuffer>();
+    {
+        const ReleasedGil released;
+        *file = encode();
+    }
+    std::uint8_t* const data = file->data();
+    const std::size_t size[] = {file->size()};
+    const nb::object owner = own_memory(std::move(file));
+    return show_array(size, numpy_dtype('u', 1), {data, true, owner});
+}
+
+nb::object jpeg(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, int quality,
+                std::pair<int, int> chroma_grid) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    return encoded([&] { return encode_jpeg(*held.show(), {quality, {chroma_grid.first, chroma_grid.second}}); });
+}
+
+nb::object picture(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, std::string encoder,
+                   OptionList options, std::string muxer) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    const EncodeOptions how{std::move(encoder), std::move(options), std::move(muxer)};
+    return encoded([&] { return encode_picture(*held.show(), how); });
+}
+
+CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const Request& request) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    const ReleasedGil released;
+    ThreadScratch& scratch = thread_scratch();
+    ImageReader reader(held.show(), Orientation(), scratch);
+    return CpuBuffer(convert_image({resized_picture(reader, request, scratch), {0, 1}}, nullptr));
+}
+
+CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const std::string& filters) {
+    const HeldPixels held(pixels, size, std::move(pixel_format));
+    const ReleasedGil released;
+    return CpuBuffer(convert_image({filter_frame(*held.show(), {0, 1}, filters), {0, 1}}, nullptr));
+}
+
+}  // namespace
+
+void bind_encode(nb::module_& module) {
+    module.def("encode_jpeg", &jpeg, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("quality"),
+               nb::arg("chroma_grid"));
+    module.def("encode_picture", &picture, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("encoder"),
+               nb::arg("options"), nb::arg("muxer"));
+    module.def("resize_picture", &resize, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("request"));
+    module.def("filter_picture", &filter, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("filters"));
+    module.def(
+        "jpeg_takes", [](const std::string& pixel_format) { return jpeg_takes(find_pixel_format(pixel_format)); },
+        nb::arg("pix_fmt"));
+    module.def(
+        "encoder_takes",
+        [](const std::string& encoder, const std::string& pixel_format) {
+            return encoder_takes(encoder, find_pixel_format(pixel_format));
+        },
+        nb::arg("encoder"), nb::arg("pix_fmt"));
+}
+
+}  // namespace spdl

@@ -1,0 +1,199 @@
+#include "ffmpeg/encode.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "core/media_error.h"
+#include "ffmpeg/build_info.h"
+#include "ffmpeg/last_words.h"
+#include "ffmpeg/repack.h"
+
+namespace spdl {
+namespace {
+
+constexpr AVRational kTimeBase{1, 25};
+
+const AVCodec& find_encoder(const std::string& name) {
+    const AVCodec* const encoder = avcodec_find_encoder_by_name(name.c_str());
+    if (encoder == nullptr) {
+        throw MediaError("FFmpeg has no encoder \"" + name + "\". " + remedy_for_missing_part());
+    }
+    if (encoder->type != AVMEDIA_TYPE_VIDEO) {
+        throw MediaError("the encoder \"" + name + "\" does not encode pictures");
+    }
+    return *encoder;
+}
+
+// Ended by AV_PIX_FMT_NONE; none where the encoder does not tell.
+const AVPixelFormat* pixel_formats(const AVCodec& encoder) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+    const void* formats = nullptr;
+    avcodec_get_supported_config(nullptr, &encoder, AV_CODEC_CONFIG_PIX_FORMAT, 0, &formats, nullptr);
+    return static_cast<const AVPixelFormat*>(formats);
+#else
+    return encoder.pix_fmts;
+#endif
+}
+
+// What the encoder is to be given: of the formats that it takes the one without more bits than needed.
+std::optional<AVPixelFormat> encoded_format(const AVCodec& encoder, AVPixelFormat format) {
+    const AVPixelFormat* const formats = pixel_formats(encoder);
+    if (formats == nullptr) {
+        return format;
+    }
+    std::optional<AVPixelFormat> best;
+    const auto bits = [](AVPixelFormat taken) { return av_get_bits_per_pixel(av_pix_fmt_desc_get(taken)); };
+    for (const AVPixelFormat* taken = formats; *taken != AV_PIX_FMT_NONE; ++taken) {
+        if (*taken == format) {
+            return format;
+        }
+        if (repacks(format, *taken) && (!best || bits(*taken) < bits(*best))) {
+            best = *taken;
+        }
+    }
+    return best;
+}
+
+AlignedBuffer copy(const std::uint8_t* data, int size) {
+    AlignedBuffer bytes(static_cast<std::size_t>(size));
+    std::memcpy(bytes.data(), data, bytes.size());
+    return bytes;
+}
+
+// A file that libav writes into memory.
+class MemoryOutput {
+  public:
+    MemoryOutput() {
+        if (avio_open_dyn_buf(&context_) < 0) {
+            throw std::bad_alloc();
+        }
+    }
+    MemoryOutput(const MemoryOutput&) = delete;
+    MemoryOutput& operator=(const MemoryOutput&) = delete;
+    ~MemoryOutput() { discard(); }
+
+    AVIOContext* context() { return context_; }
+
+    AlignedBuffer take() {
+        std::uint8_t* data = nullptr;
+        const int size = avio_get_dyn_buf(context_, &data);
+        return copy(data, size);
+    }
+
+  private:
+    void discard() {
+        std::uint8_t* data = nullptr;
+        avio_close_dyn_buf(context_, &data);
+        av_free(data);
+    }
+
+    AVIOContext* context_ = nullptr;
+};
+
+struct FreeOutput {
+    void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
+};
+using OutputPtr = std::unique_ptr<AVFormatContext, FreeOutput>;
+
+OutputPtr make_container(const std::string& muxer, const LastWords& words, const char* what) {
+    if (muxer.empty()) {
+        return nullptr;
+    }
+    if (av_guess_format(muxer.c_str(), nullptr, nullptr) == nullptr) {
+        throw MediaError("FFmpeg has no muxer \"" + muxer + "\". " + remedy_for_missing_part());
+    }
+    AVFormatContext* container = nullptr;
+    words.check(avformat_alloc_output_context2(&container, nullptr, muxer.c_str(), nullptr), what);
+    return OutputPtr(container);
+}
+
+AlignedBuffer wrap(AVFormatContext& container, const AVCodecContext& encoder, AVPacket& packet, const LastWords& words,
+                   const char* what) {
+    MemoryOutput output;
+    container.pb = output.context();
+    container.flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_BITEXACT;
+    AVStream* const stream = avformat_new_stream(&container, nullptr);
+    if (stream == nullptr) {
+        throw std::bad_alloc();
+    }
+    words.check(avcodec_parameters_from_context(stream->codecpar, &encoder), what);
+    stream->time_base = kTimeBase;
+    words.check(avformat_write_header(&container, nullptr), what);
+    packet.stream_index = 0;
+    words.check(av_write_frame(&container, &packet), what);
+    words.check(av_write_trailer(&container), what);
+    return output.take();
+}
+
+PacketPtr encode(AVCodecContext& encoder, const AVFrame& frame, const LastWords& words, const char* what) {
+    PacketPtr packet = make_packet();
+    words.check(avcodec_send_frame(&encoder, &frame), what);
+    int code = avcodec_receive_packet(&encoder, packet.get());
+    if (code == AVERROR(EAGAIN)) {
+        // An encoder that looks ahead gives it once it knows that nothing follows.
+        words.check(avcodec_send_frame(&encoder, nullptr), what);
+        code = avcodec_receive_packet(&encoder, packet.get());
+    }
+    words.check(code, what);
+    return packet;
+}
+
+}  // namespace
+
+bool encoder_takes(const std::string& encoder, AVPixelFormat format) {
+    return encoded_format(find_encoder(encoder), format).has_value();
+}
+
+AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& options) {
+    const LastWords words;
+    const AVCodec& codec = find_encoder(options.encoder);
+    const std::string tried = "cannot encode the image with \"" + options.encoder + "\"";
+    const char* const what = tried.c_str();
+    const auto format = static_cast<AVPixelFormat>(picture.format);
+    const AVPixelFormat taken = encoded_format(codec, format).value_or(format);
+
+    // Copied in any case: encoders may read a little beyond a row, which is safe in libav's own frames alone.
+    const FramePtr frame = make_frame();
+    frame->format = taken;
+    frame->width = picture.width;
+    frame->height = picture.height;
+    words.check(av_frame_get_buffer(frame.get(), 0), what);
+    repack(picture, *frame);
+    frame->pts = 0;
+
+    const OutputPtr container = make_container(options.muxer, words, what);
+    const CodecContextPtr encoder(avcodec_alloc_context3(&codec));
+    if (!encoder) {
+        throw std::bad_alloc();
+    }
+    encoder->width = frame->width;
+    encoder->height = frame->height;
+    encoder->pix_fmt = taken;
+    encoder->time_base = kTimeBase;
+    // Images are encoded in parallel by the caller, one thread each.
+    encoder->thread_count = 1;
+    if (codec.id == AV_CODEC_ID_MJPEG) {
+        encoder->color_range = AVCOL_RANGE_JPEG;
+        frame->color_range = AVCOL_RANGE_JPEG;
+    }
+    if (container && (container->oformat->flags & AVFMT_GLOBALHEADER) != 0) {
+        encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    }
+    Options given;
+    for (const auto& [key, value] : options.options) {
+        given.set(key.c_str(), value.c_str());
+    }
+    words.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
+    given.check_all_used(std::string("the encoder \"") + codec.name + "\"");
+    // Read of each frame where the flag qscale is set.
+    frame->quality = encoder->global_quality;
+    const PacketPtr packet = encode(*encoder, *frame, words, what);
+    return container ? wrap(*container, *encoder, *packet, words, what) : copy(packet->data, packet->size);
+}
+
+}  // namespace spdl

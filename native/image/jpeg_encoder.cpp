@@ -1,0 +1,172 @@
+#include "image/jpeg_encoder.h"
+
+// jpeglib.h wants these first.
+#include <jerror.h>
+#include <jpeglib.h>
+#include <setjmp.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+// Everything that a longjmp leaves in place.
+struct Encoder {
+    jpeg_compress_struct codec{};
+    jpeg_error_mgr errors{};
+    jpeg_destination_mgr destination{};
+    jmp_buf on_error{};
+    char message[JMSG_LENGTH_MAX]{};
+    bool out_of_memory = false;
+    std::uint8_t* file = nullptr;
+    std::size_t capacity = 0;
+    AlignedBuffer row;  // Where a row is put together from planes.
+
+    Encoder() = default;
+    Encoder(const Encoder&) = delete;
+    Encoder& operator=(const Encoder&) = delete;
+    ~Encoder() {
+        jpeg_destroy_compress(&codec);
+        std::free(file);
+    }
+
+    static Encoder& of(j_common_ptr codec) { return *static_cast<Encoder*>(codec->client_data); }
+    static Encoder& of(j_compress_ptr codec) { return *static_cast<Encoder*>(codec->client_data); }
+
+    [[nodiscard]] std::size_t size() const { return capacity - destination.free_in_buffer; }
+
+    // No object with a destructor may live in this frame: longjmp would skip it. Returns false where libjpeg gave up.
+    bool run(const AVFrame& picture, const JpegQuality& quality) noexcept;
+    JSAMPROW next_row(const AVFrame& picture) const noexcept;
+};
+
+void on_error_exit(j_common_ptr codec) {
+    Encoder& encoder = Encoder::of(codec);
+    encoder.out_of_memory = codec->err->msg_code == JERR_OUT_OF_MEMORY;
+    codec->err->format_message(codec, encoder.message);
+    longjmp(encoder.on_error, 1);
+}
+
+void on_message(j_common_ptr /*codec*/, int /*level*/) {}
+
+void on_output(j_common_ptr /*codec*/) {}
+
+void on_destination(j_compress_ptr /*codec*/) {}
+
+// libjpeg calls it when no byte is left; what it says is left it does not count on.
+boolean on_full(j_compress_ptr codec) {
+    constexpr std::size_t kFirst = std::size_t{1} << 16U;
+    Encoder& encoder = Encoder::of(codec);
+    const std::size_t used = encoder.capacity;
+    const std::size_t capacity = std::max(2 * used, kFirst);
+    void* const grown = std::realloc(encoder.file, capacity);
+    if (grown == nullptr) {
+        encoder.out_of_memory = true;
+        longjmp(encoder.on_error, 1);
+    }
+    encoder.file = static_cast<std::uint8_t*>(grown);
+    encoder.capacity = capacity;
+    encoder.destination.next_output_byte = encoder.file + used;
+    encoder.destination.free_in_buffer = capacity - used;
+    return TRUE;
+}
+
+void on_start(j_compress_ptr codec) {
+    on_full(codec);
+}
+
+J_COLOR_SPACE color_space(AVPixelFormat format) {
+    switch (format) {
+        case AV_PIX_FMT_RGB24:
+            return JCS_RGB;
+        case AV_PIX_FMT_BGR24:
+            return JCS_EXT_BGR;
+        case AV_PIX_FMT_GRAY8:
+            return JCS_GRAYSCALE;
+        case AV_PIX_FMT_YUV444P:
+            return JCS_YCbCr;
+        default:
+            return JCS_UNKNOWN;
+    }
+}
+
+JSAMPROW Encoder::next_row(const AVFrame& picture) const noexcept {
+    const auto y = static_cast<std::ptrdiff_t>(codec.next_scanline);
+    if (picture.format != AV_PIX_FMT_YUV444P) {
+        return picture.data[0] + y * picture.linesize[0];
+    }
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+        const std::uint8_t* const from = picture.data[plane] + y * picture.linesize[plane];
+        for (std::size_t x = 0; x < static_cast<std::size_t>(picture.width); ++x) {
+            row.data()[3 * x + plane] = from[x];
+        }
+    }
+    return row.data();
+}
+
+bool Encoder::run(const AVFrame& picture, const JpegQuality& quality) noexcept {
+    codec.err = jpeg_std_error(&errors);
+    codec.client_data = this;
+    errors.error_exit = on_error_exit;
+    errors.emit_message = on_message;
+    errors.output_message = on_output;
+    destination.init_destination = on_start;
+    destination.empty_output_buffer = on_full;
+    destination.term_destination = on_destination;
+    if (setjmp(on_error) != 0) {
+        return false;
+    }
+    jpeg_create_compress(&codec);
+    codec.client_data = this;
+    codec.dest = &destination;
+    codec.image_width = static_cast<JDIMENSION>(picture.width);
+    codec.image_height = static_cast<JDIMENSION>(picture.height);
+    codec.in_color_space = color_space(static_cast<AVPixelFormat>(picture.format));
+    codec.input_components = codec.in_color_space == JCS_GRAYSCALE ? 1 : 3;
+    jpeg_set_defaults(&codec);
+    jpeg_set_quality(&codec, quality.quality, TRUE);
+    if (codec.num_components == 3) {
+        codec.comp_info[0].h_samp_factor = quality.chroma_grid.width;
+        codec.comp_info[0].v_samp_factor = quality.chroma_grid.height;
+    }
+    jpeg_start_compress(&codec, TRUE);
+    while (codec.next_scanline < codec.image_height) {
+        JSAMPROW next = next_row(picture);
+        jpeg_write_scanlines(&codec, &next, 1);
+    }
+    jpeg_finish_compress(&codec);
+    return true;
+}
+
+}  // namespace
+
+bool jpeg_takes(AVPixelFormat format) {
+    return color_space(format) != JCS_UNKNOWN;
+}
+
+AlignedBuffer encode_jpeg(const AVFrame& picture, const JpegQuality& quality) {
+    Encoder encoder;
+    if (picture.format == AV_PIX_FMT_YUV444P) {
+        encoder.row.reserve(3 * static_cast<std::size_t>(picture.width));
+    }
+    if (!encoder.run(picture, quality)) {
+        if (encoder.out_of_memory) {
+            throw std::bad_alloc();
+        }
+        throw MediaError(std::string("cannot encode the JPEG: ") + encoder.message);
+    }
+    AlignedBuffer bytes(encoder.size());
+    std::memcpy(bytes.data(), encoder.file, bytes.size());
+    return bytes;
+}
+
+}  // namespace spdl

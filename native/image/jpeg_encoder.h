@@ -1,0 +1,21 @@
+#pragma once
+
+#include "core/aligned_buffer.h"
+#include "ffmpeg/libav.h"
+#include "image/geometry.h"
+
+namespace spdl {
+
+struct JpegQuality {
+    int quality = 75;        // From 1 to 100, as libjpeg scales its tables.
+    Size chroma_grid{2, 2};  // How many pixels share a chroma sample.
+};
+
+// Whether libjpeg-turbo can be given pixels of this format.
+bool jpeg_takes(AVPixelFormat format);
+
+// The picture as a JPEG, through libjpeg-turbo with Pillow's settings. Pixels of yuv444p are JPEG's own: they have all
+// levels and are not converted. Throws MediaError.
+AlignedBuffer encode_jpeg(const AVFrame& picture, const JpegQuality& quality);
+
+}  // namespace spdl

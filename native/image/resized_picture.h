@@ -1,0 +1,13 @@
+#pragma once
+
+#include "ffmpeg/libav.h"
+#include "image/image_reader.h"
+#include "image/request.h"
+
+namespace spdl {
+
+// The reader's image as a frame of its own, in the request's pixel format and without gaps between rows. Throws
+// MediaError.
+FramePtr resized_picture(ImageReader& reader, const Request& request, ThreadScratch& scratch);
+
+}  // namespace spdl
