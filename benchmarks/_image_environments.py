@@ -68,7 +68,8 @@ def _install_torchvision(python: Path, requirements: Sequence[str]) -> None:
 def _install_pillow_simd(python: Path, requirements: Sequence[str]) -> None:
     """Compile it as its authors advise; without the option it uses SSE4 alone."""
     with _environment(CC=f"{os.environ.get('CC', 'cc')} -mavx2"):
-        pip("--python", str(python), "install", "--no-binary", "pillow-simd", *requirements)
+        # From the cache pip would take what somebody compiled without it.
+        pip("--python", str(python), "install", "--no-cache-dir", "--no-binary", "pillow-simd", *requirements)
 
 
 def _install_ffcv(python: Path, requirements: Sequence[str]) -> None:

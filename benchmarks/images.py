@@ -80,7 +80,7 @@ def missing(row: Row, result: dict[str, Any], absent: Mapping[str, str]) -> dict
     """Say why contenders have no figures."""
     words = {it["contender"]: it["why"] for it in result["failed"]}
     return {
-        name: absent.get(it.environment) or words[name]
+        name: absent.get(it.environment) or words.get(name, "it did not run")
         for name, it in row.contenders.items()
         if name not in result["contenders"]
     }

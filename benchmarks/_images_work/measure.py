@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import time
-from itertools import chain, cycle, islice
+from contextlib import suppress
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,16 +82,20 @@ def cpu_seconds() -> float:
     ticks = os.sysconf("SC_CLK_TCK")
     alive = 0.0
     for child in children(os.getpid()):
-        # The name, in parentheses, may hold anything; user and system time are the 12th and 13th after it.
-        after_name = Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        alive += (int(after_name[11]) + int(after_name[12])) / ticks
+        with suppress(OSError):  # Gone meanwhile.
+            # The name, in parentheses, may hold anything; user and system time are the 12th and 13th after it.
+            after_name = Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            alive += (int(after_name[11]) + int(after_name[12])) / ticks
     return time.process_time() + done.ru_utime + done.ru_stime + alive
 
 
 def memory_mib() -> float:
     """What this process and its children hold now; a page that n of them share counts 1/n in each."""
-    held = (_status(f"/proc/{process}/smaps_rollup", "Pss:") for process in chain([os.getpid()], children(os.getpid())))
-    return sum(held) / 1024
+    held = 0
+    for process in [os.getpid(), *children(os.getpid())]:
+        with suppress(OSError):  # Gone meanwhile, or has ended and is not waited for.
+            held += _status(f"/proc/{process}/smaps_rollup", "Pss:")
+    return held / 1024
 
 
 def peak_mib() -> float:

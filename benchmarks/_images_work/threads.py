@@ -34,7 +34,7 @@ def scaling(loads: list[Callable[[list[str]], object]], paths: list[str], second
 
     They take turns, so that what else the machine does concerns both.
     """
-    todo = list(batches(paths, len(paths)))
+    todo = list(batches(paths, max(len(paths), BATCH)))
     for load in loads:
         load(todo[0])
     slices = 4

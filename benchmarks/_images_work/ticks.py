@@ -65,7 +65,7 @@ def _tick_while(call: Callable[[], object]) -> tuple[float, float]:
     thread.start()
     waits = []
     last = time.perf_counter()
-    while not done.is_set():
+    while not (waits and done.is_set()):
         time.sleep(TICK_SECONDS)
         now = time.perf_counter()
         waits.append(1000 * (now - last))

@@ -1,0 +1,192 @@
+"""Writes the recorded run of benchmarks/images.py into the README and docs/images.md, between markers, as tables.
+
+Run it as `.venv/bin/python scripts/image_table.py` after
+`.venv/bin/python benchmarks/images.py --rounds 5 --json benchmarks/results/images.json`, on a machine that does nothing
+else. README.md, the page and the results are to be committed together; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "images.json"
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "images.md"
+
+OURS, REFERENCE = "spdl-turbo", "spdl 0.8.0"
+HEADER = ("work", "others", "spdl-turbo", "outcome (mark)")
+WHOLE_HEADER = ("contender", "resize", "workers", "images per second", "per CPU-second", "MiB")
+
+UNITS = {
+    "images_per_cpu_second": "{:,.0f} per CPU-s",
+    "images_per_second": "{:,.0f}/s",
+    "microseconds": "{:,.0f} microseconds",
+    "peak_mib": "{:,.0f} MiB",
+    "growth": "second half {:.3f} of the first",
+    "excess_ms": "{:+.1f} ms",
+    "scaling": "{:.2f}x one",
+}
+
+
+def summary(results: dict[str, Any]) -> str:
+    """Return the README's table: of others, those that the claims are closest to, and the reference."""
+    lines = [HEADER, ("---",) * len(HEADER), *(cells(row) for row in results["rows"].values())]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{origin(results)}"
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return what stands in a row of the README's table."""
+    contenders, figure = row["contenders"], row["figure"]
+    closest = closest_claims(row)
+    beside = [claim["beside"] for claim in closest if claim["beside"]]
+    beside += [name for name in contenders if name.startswith(REFERENCE)]
+    others = [f"{name}: {amount(contenders[name], figure)}" for name in dict.fromkeys(beside) if not is_ours(name)]
+    others += [f"{name}: not run" for name in row["absent"]]
+    mine = [f"{own_name(name)}{amount(it, figure)}" for name, it in contenders.items() if is_ours(name)]
+    return row["title"], "; ".join(others), "; ".join(mine), "; ".join(outcome(claim) for claim in closest)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a contender is this package."""
+    return name == OURS or name.startswith(f"{OURS},")
+
+
+def own_name(name: str) -> str:
+    """Return what tells one of ours from another, with a colon."""
+    rest = name.removeprefix(OURS).removeprefix(", ")
+    return f"{rest}: " if rest else ""
+
+
+def amount(figures: dict[str, float], figure: str) -> str:
+    """Return a figure with its unit, and how many workers it took."""
+    workers = f" ({figures['workers']:.0f} workers)" if figure == "images_per_second" else ""
+    return UNITS[figure].format(figures[figure]) + workers
+
+
+def closest_claims(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of all that is claimed of the same figure of the same contender by the same mark, what has the least margin."""
+    groups: dict[tuple[str, str, float | None], dict[str, Any]] = {}
+    for claim in row["claims"]:
+        key = claim["of"], claim["figure"], claim["mark"]
+        groups[key] = min(groups.get(key, claim), claim, key=margin)
+    return list(groups.values())
+
+
+def margin(claim: dict[str, Any]) -> float:
+    """How far the value is on the right side of the mark."""
+    difference: float = claim["value"] - (claim["mark"] or 0)
+    return difference if claim["relation"] == "at least" else -difference
+
+
+def outcome(claim: dict[str, Any]) -> str:
+    """Return the value, of what it is a share, the mark where there is one, and whether it was missed."""
+    ratio = claim["beside"] is not None
+    own = own_name(claim["of"])
+    value, mark = (f"{it:.2f}" if ratio else plain(claim, it) for it in (claim["value"], claim["mark"] or 0))
+    said = f"{own}{value}" + (f" of {claim['beside'].removeprefix(f'{OURS}, ')}" if ratio else "")
+    if claim["mark"] is None:
+        return said
+    relation = {"at least": ">=", "at most": "<="}[claim["relation"]]
+    verdict = {True: "", False: " **missed**", None: ", not judged"}[claim["met"]]
+    return f"{said} ({relation} {mark}){verdict}"
+
+
+def plain(claim: dict[str, Any], value: float) -> str:
+    """Return a figure that is claimed by itself."""
+    return UNITS[claim["figure"]].format(value)
+
+
+def origin(results: dict[str, Any]) -> str:
+    """Return the paragraph that says where the figures come from."""
+    it = results["provenance"]
+    rounds = sorted({row["rounds"] for row in results["rows"].values()})
+    commits = sorted({row["commit"] for row in results["rows"].values()})
+    left_out = "".join(f" Left out: {key}, since {why}." for key, why in results["left_out"].items())
+    return (
+        f"Medians of {' or '.join(map(str, rounds))} rounds in turns, each in a process of its own, on {it['cores']:g}"
+        f" cores ({it['cpu']}), Python {it['python']}, {it['date'][:10]}, commit {', '.join(commits)}.{left_out}\n"
+    )
+
+
+def whole(results: dict[str, Any]) -> str:
+    """Return the page's tables: every contender of every row, and every claim."""
+    parts = []
+    for row in results["rows"].values():
+        lines = [f"### {row['title'][0].upper()}{row['title'][1:]}\n\n"]
+        lines += f"| {' | '.join(header(row))} |\n", f"|{' --- |' * len(header(row))}\n"
+        lines += [f"| {' | '.join(line)} |\n" for line in contender_lines(row)]
+        lines += ["\n", *(f"* {sentence(claim)}\n" for claim in row["claims"])]
+        lines += [f"* {name} did not run: {why}\n" for name, why in row["absent"].items()]
+        parts.append("".join(lines))
+    return "\n".join(parts) + f"\n{origin(results)}"
+
+
+def header(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the columns of a row's table."""
+    return WHOLE_HEADER if "images_per_second" in first(row) else ("contender", "resize", *map(spaced, first(row)))
+
+
+def first(row: dict[str, Any]) -> dict[str, float]:
+    """Return the figures of the first contender; the others have the same."""
+    figures: dict[str, float] = next(iter(row["contenders"].values()))
+    return figures if "images_per_cpu_second" in figures else {k: v for k, v in figures.items() if k != "workers"}
+
+
+def contender_lines(row: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the lines of a row's table."""
+    lines = []
+    for name, it in row["contenders"].items():
+        resize = row["resizes"][name]
+        if "images_per_cpu_second" not in it:
+            lines.append((name, resize, *(number(it[key]) for key in first(row))))
+            continue
+        memory = it.get("memory_mib", it.get("peak_mib", 0))
+        lines.append(
+            (
+                name,
+                resize,
+                f"{it['workers']:.0f}",
+                number(it["images_per_second"]),
+                number(it["images_per_cpu_second"]),
+                number(memory),
+            )
+        )
+    return lines
+
+
+def number(value: float) -> str:
+    """Return a figure as short as it means something."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits either way.
+
+
+def spaced(name: str) -> str:
+    """Return a figure's name in words."""
+    return name.replace("_", " ").replace(" mib", ", MiB").replace(" ms ", ", ms ")
+
+
+def sentence(claim: dict[str, Any]) -> str:
+    """Return a claim with its figure."""
+    return f"{spaced(claim['figure'])}: {outcome(claim)}"
+
+
+def replaced(text: str, name: str, content: str) -> str:
+    """Return a text with this between the markers of that name."""
+    begin, end = (f"<!-- {word}: scripts/image_table.py, {name} -->\n" for word in ("begin", "end"))
+    found, count = re.subn(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: content, text, flags=re.DOTALL)
+    if count != 1:
+        raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{begin}{end}")
+    return found
+
+
+def main() -> None:
+    """Renew the README and the page."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    for path, name, content in ((README, "summary", summary(results)), (PAGE, "whole", whole(results))):
+        path.write_text(replaced(path.read_text(encoding="utf-8"), name, content), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
