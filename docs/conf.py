@@ -1,8 +1,14 @@
 """Sphinx: pages written by hand, and the reference, taken from the docstrings."""
 
+import re
 import sys
 from importlib.metadata import version as distribution_version
 from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.domains.python import PyXRefRole
+from sphinx.environment import BuildEnvironment
 
 # The pages on the example programs take their functions from them.
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
@@ -14,12 +20,12 @@ release = version = distribution_version("spdl-turbo")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
-nitpicky = False
 
 html_theme = "furo"
 html_title = f"SPDL {release}"
 html_static_path = ["static"]
-html_css_files = ["wrap.css"]
+html_css_files = ["site.css"]
+html_copy_source = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -32,3 +38,57 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 
 myst_heading_anchors = 3
+
+# A reference that leads nowhere is an error. These lead to no page of ours, and no
+# build asks the network where else.
+OTHERS = (
+    r"abc|asyncio|collections|concurrent|contextlib|fractions|multiprocessing|os"
+    r"|pathlib|random|socket|typing|numpy|np|torch|nn|jax|numba|_program"
+    r"|spdl(\.\w+)*\._\w+"
+)
+TYPE_VARIABLES = r"K|V|P|T|T_co|U|Source|Output|Item"
+ALIASES = (
+    r"Array|ArrayLike|ArraySource|ArrayTarget|BackgroundTaskFactory|BaseContext|Batch"
+    r"|Box|Compression|Crop|Dtype|Executor|Flip|ImageSource|ImageTarget|Interpolation"
+    r"|Layout|MaxFailures|MergeOp|Mode|OnError|OnFailure|OnTimeout|Op|OutputOrder"
+    r"|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage|Subsampling"
+    r"|SubprocessIterable|TarSource|TaskHookFactory|Training|_Dataset"
+)
+ARGUMENTS = r"[a-z_]\w*"  # Docstrings set them in the same quotes as names.
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", rf"({OTHERS})\..*"),
+    ("py:.*", rf"(\w+\.)*({TYPE_VARIABLES})"),
+    ("py:.*", rf"({ALIASES})(\.\w+)?"),
+    ("py:obj", rf"{ARGUMENTS}(\.py)?|[A-Z]+"),
+]
+
+
+class _Name(PyXRefRole):
+    """A name in single quotes in a docstring: one of ours, or an argument."""
+
+    def process_link(
+        self,
+        env: BuildEnvironment,
+        refnode: nodes.Element,
+        has_explicit_title: bool,  # noqa: FBT001 - Sphinx calls it so.
+        title: str,
+        target: str,
+    ) -> tuple[str, str]:
+        title, target = super().process_link(
+            env, refnode, has_explicit_title, title, target
+        )
+        refnode["reftype"] = "obj"
+        # Classes and paths are looked for in all modules; what may be an argument
+        # is looked for where it stands.
+        if not re.fullmatch(ARGUMENTS, target):
+            refnode["refspecific"] = True
+        return title, target
+
+
+def setup(app: Sphinx) -> None:
+    """Have single quotes in docstrings lead to what they name."""
+    app.add_role_to_domain("py", "name", _Name())
+
+
+default_role = "py:name"

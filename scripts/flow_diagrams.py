@@ -1,4 +1,4 @@
-"""Draws the flow diagrams of the pages on the example programs, as SVG into docs/images/examples.
+"""Draws the flow diagrams of the pages on the example programs, and of other pages, as SVG into docs/images.
 
 Run it as `.venv/bin/python scripts/flow_diagrams.py` after a change here; a test compares the files with what it draws.
 """
@@ -47,6 +47,43 @@ Flow = tuple[str, tuple[Step, ...]]
 
 FOLDER_OF_PHOTOS = Step("data", "paths", "of JPEG files")
 TRAIN = Step("main", "training step", "forward, backward, optimiser")
+
+MIGRATION_DATALOADER: Flow = (
+    "Where it begins: PyTorch DataLoader",
+    (
+        Step("data", "indices", "of the data set"),
+        Step("process", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
+        Step("process", "default_collate", "tensors copied into the batch"),
+        Step("copy", "shared memory", "the batch, to the main process"),
+        Step("main", "loop", "takes the batch"),
+    ),
+)
+MIGRATION_THREADS: Flow = (
+    "Steps 1 and 2: the same data set in threads",
+    (
+        Step("data", "indices", "of the data set"),
+        Step("thread", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
+        Step("thread", "default_collate", "tensors copied into the batch"),
+        Step("main", "loop", "takes the batch, no copy"),
+    ),
+)
+MIGRATION_SPDL_IO: Flow = (
+    "Step 3: spdl.io",
+    (
+        Step("data", "indices", "of the data set"),
+        Step("thread", "decode_packets", "frames at their final size"),
+        Step("thread", "convert_frames", "frames copied into the batch"),
+        Step("main", "loop", "takes the batch, no copy"),
+    ),
+)
+MIGRATION_ONE_CALL: Flow = (
+    "Step 4: a batch in one call",
+    (
+        Step("data", "paths", "a list for each batch"),
+        Step("thread", "load_image_batch", "reads, decodes and resizes into the batch: no copy"),
+        Step("main", "loop", "takes the batch, no copy"),
+    ),
+)
 
 DIAGRAMS: dict[str, tuple[Flow, ...]] = {
     "data_formats": (
@@ -103,36 +140,7 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
-    "migration": (
-        (
-            "Where it begins: PyTorch DataLoader",
-            (
-                Step("data", "indices", "of the data set"),
-                Step("process", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
-                Step("process", "default_collate", "tensors copied into the batch"),
-                Step("copy", "shared memory", "the batch, to the main process"),
-                Step("main", "loop", "takes the batch"),
-            ),
-        ),
-        (
-            "Steps 1 and 2: the same data set in threads",
-            (
-                Step("data", "indices", "of the data set"),
-                Step("thread", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
-                Step("thread", "default_collate", "tensors copied into the batch"),
-                Step("main", "loop", "takes the batch, no copy"),
-            ),
-        ),
-        (
-            "Step 3: spdl.io",
-            (
-                Step("data", "indices", "of the data set"),
-                Step("thread", "decode_packets", "frames at their final size"),
-                Step("thread", "convert_frames", "frames copied into the batch"),
-                Step("main", "loop", "takes the batch, no copy"),
-            ),
-        ),
-    ),
+    "migration": (MIGRATION_DATALOADER, MIGRATION_THREADS, MIGRATION_SPDL_IO),
     "npz_training": (
         (
             "NPZ, processes",
@@ -203,6 +211,15 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
 }
 
 
+PAGE_DIAGRAMS: dict[str, tuple[Flow, ...]] = {
+    "migration_dataloader": (MIGRATION_DATALOADER,),
+    "migration_threads": (MIGRATION_THREADS,),
+    "migration_spdl_io": (MIGRATION_SPDL_IO,),
+    "migration_one_call": (MIGRATION_ONE_CALL,),
+}
+"""Those of other pages, in docs/images."""
+
+
 def draw(title: str, flows: tuple[Flow, ...]) -> str:
     """Return a diagram as SVG."""
     body = []
@@ -270,11 +287,17 @@ def diagrams() -> dict[str, str]:
     return {f"{name}_flow.svg": draw(f"The flow of {name}.py", flows) for name, flows in DIAGRAMS.items()}
 
 
+def page_diagrams() -> dict[str, str]:
+    """Return the diagrams of other pages by the names of their files."""
+    return {f"{name}_flow.svg": draw(flows[0][0], flows) for name, flows in PAGE_DIAGRAMS.items()}
+
+
 def main() -> None:
     """Write all diagrams."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, text in diagrams().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for folder, drawn in ((FOLDER, diagrams()), (FOLDER.parent, page_diagrams())):
+        for name, text in drawn.items():
+            (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

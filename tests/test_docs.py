@@ -1,6 +1,7 @@
 """The programs that the docs show run as they stand, and print what the docs say they print."""
 
 import doctest
+import importlib.util
 import re
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.io.images import make_jpeg
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -31,13 +34,38 @@ def programs(page: Path) -> list[Program]:
     ]
 
 
+def one_program(page: Path) -> list[Program]:
+    """The blocks of a page that says that they follow each other in one file; without PyTorch, those before it."""
+    if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
+        return []
+    blocks = programs(page)
+    if importlib.util.find_spec("torch") is None:
+        blocks = blocks[: next((i for i, block in enumerate(blocks) if "import torch" in block.code), None)]
+    code = f"\nprint({BETWEEN!r})\n".join(block.code for block in blocks)
+    return [Program(page, blocks[0].line, code, f"{BETWEEN}\n".join(block.output for block in blocks))]
+
+
+ONE_PROGRAM = "<!-- One program: the blocks below follow each other in one file. -->"
+BETWEEN = "-- the next block --"
+
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md")])
-PROGRAMS = [program for page in PAGES for program in programs(page)]
+PROGRAMS = [program for page in PAGES for program in one_program(page) or programs(page)]
+
+
+def write_photos(folder: Path) -> None:
+    """Write the photos that readers are asked to have at hand."""
+    for number, name in enumerate(("cats", "dogs")):
+        (folder / "photos" / name).mkdir(parents=True)
+        for index in range(20):
+            data = make_jpeg(100 + 4 * index, 80, seed=100 * number + index)
+            (folder / "photos" / name / f"{index:04d}.jpg").write_bytes(data)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page.name}:{program.line}")
 def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(program.code, encoding="utf-8")
+    if "photos" in program.code:
+        write_photos(tmp_path)
     done = subprocess.run(
         [sys.executable, "-u", "-W", "error", "example.py"],
         cwd=tmp_path,

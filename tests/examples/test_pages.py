@@ -28,6 +28,14 @@ def test_diagrams_are_those_of_the_script() -> None:
         assert file.read_text(encoding="utf-8") == text, "run scripts/flow_diagrams.py and commit what it draws"
 
 
+def test_diagrams_of_other_pages_are_those_of_the_script_and_shown() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    for name, text in flow_diagrams.page_diagrams().items():
+        file = ROOT / "docs" / "images" / name
+        assert file.read_text(encoding="utf-8") == text, "run scripts/flow_diagrams.py and commit what it draws"
+        assert f"(images/{name})" in pages
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_page_has_its_parts(name: str) -> None:
     text = page(name)

@@ -25,7 +25,7 @@ class DistributedRandomSampler:
     that together they yield every drawn index once, without talking to each other. The order is that of
     ``numpy.random.default_rng(seed).choice``: the same on every machine that has the same version of NumPy.
 
-    Every pass yields the same indices until `shuffle` is called; `spdl.source.utils.embed_shuffle` calls it for every
+    Every pass yields the same indices until `shuffle` is called; `spdl.source.embed_shuffle` calls it for every
     pass.
 
     Args:

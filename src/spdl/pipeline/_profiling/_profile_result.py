@@ -94,7 +94,7 @@ class ProfileResult:
 
     @property
     def cpu_share(self) -> float:
-        """The share of their time that ops compute where they run one by one, 0 to 1: the rest is spent waiting.
+        """The share of their time, 0 to 1, that ops compute where they run one by one. The rest is spent waiting.
 
         Waiting for a core of a busy machine is left out. 0 if it was not measured at a concurrency of 1.
         """
