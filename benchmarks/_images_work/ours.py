@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from measure import BATCH, SIZE, Figures, batches, on_one_thread, peak_mib, photos, resident_mib, whole_loader
@@ -50,15 +51,15 @@ def batch_call(resize: str, *, kernels: str = "", random: bool = False, **keywor
     return load
 
 
-def seed_flow(resize: str) -> tuple[Callable[[str], Any], Callable[[list[Any]], Any]]:
+def seed_flow(resize: str) -> tuple[Callable[[Any], Any], Callable[[list[Any]], Any]]:
     """Demux and decode an image, and convert a batch, as programs written for the reference do."""
     mode, interpolation = resize.split("-")
     desc = spdl.io.get_video_filter_desc(
         scale_width=SIZE, scale_height=SIZE, scale_mode="pad" if mode == "pad" else None, scale_algo=interpolation
     )
 
-    def decode(path: str) -> Any:
-        return spdl.io.decode_packets(spdl.io.demux_image(path), filter_desc=desc)
+    def decode(source: Any) -> Any:
+        return spdl.io.decode_packets(spdl.io.demux_image(source), filter_desc=desc)
 
     def convert(frames: list[Any]) -> Any:
         return spdl.io.to_numpy(spdl.io.convert_frames(frames))
@@ -66,14 +67,22 @@ def seed_flow(resize: str) -> tuple[Callable[[str], Any], Callable[[list[Any]], 
     return decode, convert
 
 
-def one_thread(*, folder: str, images: int, workers: int, flow: str, resize: str, **keywords: Any) -> Figures:
-    """Load in the calling thread."""
+def one_thread(
+    *, folder: str, images: int, workers: int, flow: str, resize: str, sources: str = "files", **keywords: Any
+) -> Figures:
+    """Load in the calling thread, from "files", or from "memory" as bare decoding does."""
     if workers != 1:
         raise SystemExit("one thread is one worker")
-    if flow == "batch":
-        return on_one_thread(batch_call(resize, **keywords), folder, images)
+    load = batch_call(resize, **keywords) if flow == "batch" else _whole_flow(resize)
+    if sources == "files":
+        return on_one_thread(load, folder, images)
+    read = {path: Path(path).read_bytes() for path in photos(folder)}
+    return on_one_thread(lambda paths: load([read[path] for path in paths]), folder, images)
+
+
+def _whole_flow(resize: str) -> Callable[[list[Any]], Any]:
     decode, convert = seed_flow(resize)
-    return on_one_thread(lambda paths: convert([decode(path) for path in paths]), folder, images)
+    return lambda sources: convert([decode(source) for source in sources])
 
 
 def loader(*, folder: str, images: int, workers: int, flow: str, resize: str, **keywords: Any) -> Figures:
