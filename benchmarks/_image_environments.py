@@ -23,7 +23,7 @@ from spdl.cli._peers import (
 from spdl.cli._pip import PipError, pip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from spdl.cli._console import Console
 
@@ -40,19 +40,27 @@ FFCV = ("ffcv==1.0.2", *TORCH, "numba", "opencv-python-headless", "pandas", "psu
         "assertpy", "fastargs", "pytorch-pfn-extras", "terminaltables")  # fmt: skip
 
 
-def find_environments(names: Sequence[str], console: Console) -> tuple[dict[str, Command], dict[str, str]]:
-    """Return the command of each environment's interpreter, and why others cannot be had."""
+def find_environments(
+    names: Sequence[str], console: Console, makers: Mapping[str, Callable[[Console], Command]] | None = None
+) -> tuple[dict[str, Command], dict[str, str]]:
+    """Return the command of each environment's interpreter, and why others cannot be had.
+
+    Args:
+        names: The environments.
+        console: Told about what takes long.
+        makers: What makes each; None stands for `MAKERS`.
+    """
     found: dict[str, Command] = {}
     absent: dict[str, str] = {}
     for name in dict.fromkeys(names):
         try:
-            found[name] = MAKERS[name](console)
+            found[name] = (makers or MAKERS)[name](console)
         except PeerUnavailable as reason:
             absent[name] = str(reason)
     return found, absent
 
 
-def _peer(
+def peer(
     name: str, requirements: Sequence[str], install: Callable[[Path, Sequence[str]], object] | None = None
 ) -> Callable[[Console], Command]:
     # Isolated, because a PYTHONPATH that leads to our modules would let them in.
@@ -157,9 +165,9 @@ MAKERS: dict[str, Callable[[Console], Command]] = {
     FREE_THREADED: _our_free_threaded_wheel,
     "reference": lambda console: reference_environment(console).command,
     "torch": lambda console: torch_environment(console).command,
-    "torchvision": _peer("torchvision", TORCHVISION, _install_torchvision),
-    "opencv": _peer("opencv", OPENCV),
-    "dali": _peer("dali", DALI),
-    "ffcv": _peer("ffcv", FFCV, _install_ffcv),
-    "pillow-simd": _peer("pillow-simd", PILLOW_SIMD, _install_pillow_simd),
+    "torchvision": peer("torchvision", TORCHVISION, _install_torchvision),
+    "opencv": peer("opencv", OPENCV),
+    "dali": peer("dali", DALI),
+    "ffcv": peer("ffcv", FFCV, _install_ffcv),
+    "pillow-simd": peer("pillow-simd", PILLOW_SIMD, _install_pillow_simd),
 }

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Figures = dict[str, float]
 
+TOO_LONG = 300
+"""Seconds after which a contender's work is given up."""
+
 
 class Job(NamedTuple):
     """One contender's work.
@@ -28,6 +31,27 @@ class Job(NamedTuple):
     arguments: Mapping[str, Any]
 
 
+class JobFailedError(Exception):
+    """Raised when a contender's work comes to nothing; the message is its last words."""
+
+
+def run_job(job: Job) -> dict[str, Any]:
+    """Do one contender's work, and return what it printed.
+
+    Raises:
+        JobFailedError: It failed, or took too long.
+    """
+    command = [*job.interpreter, str(job.program), json.dumps(job.arguments)]
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TOO_LONG)
+    except subprocess.TimeoutExpired:
+        raise JobFailedError(f"it took longer than {TOO_LONG} s") from None
+    if done.returncode:
+        raise JobFailedError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
 def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures], dict[Any, str]]:
     """Run all jobs so many times, in turns.
 
@@ -40,16 +64,10 @@ def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures]
         for key, job in jobs.items():
             if key in failed:
                 continue
-            command = [*job.interpreter, str(job.program), json.dumps(job.arguments)]
             try:
-                done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-            except subprocess.TimeoutExpired:
-                failed[key] = "it took longer than 300 s"
-                continue
-            if done.returncode:
-                failed[key] = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-            else:
-                found[key].append(json.loads(done.stdout.splitlines()[-1]))
+                found[key].append(run_job(job))
+            except JobFailedError as reason:
+                failed[key] = str(reason)
         print(f"round {number + 1} of {rounds} is done", flush=True)
     medians = {
         key: {name: median(each[name] for each in figures) for name in figures[0]}

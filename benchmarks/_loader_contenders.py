@@ -1,0 +1,73 @@
+"""Who loads photos: ours and others, where each runs, by which program, and how it resizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from _image_environments import OWN, find_environments
+from _image_rows import AREA, BARE, NO_RESIZE, STRETCH, WORDS
+from _loader_environments import MAKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from spdl.cli._console import Console
+
+BATCH, FLOW = "spdl-turbo, load_image_batch", "spdl-turbo, seed flow"
+REFERENCE = "spdl 0.8.0, seed flow"
+TORCH = "PyTorch DataLoader, Pillow"
+ANTIALIASED = WORDS[STRETCH]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One loader.
+
+    Attributes:
+        environment: Where it runs, as `_loader_environments` calls it.
+        program: The module of `_loaders_work` that opens it.
+        workers: What its workers are.
+        distribution: Whose version says which one it is.
+        resize: How it resizes, in words.
+        keywords: What else the program takes.
+    """
+
+    environment: str
+    program: str
+    workers: Literal["threads", "processes"]
+    distribution: str
+    resize: str = ANTIALIASED
+    keywords: dict[str, str] = field(default_factory=dict)
+
+
+OURS = (BATCH, FLOW)
+
+# In the order of the tables; what has no antialiasing by another filter than the average of the area uses that.
+CONTENDERS = {
+    BATCH: Contender(OWN, "load_spdl", "threads", "spdl-turbo", keywords={"flow": "batch"}),
+    FLOW: Contender(OWN, "load_spdl", "threads", "spdl-turbo", keywords={"flow": "seed"}),
+    REFERENCE: Contender("reference", "load_spdl", "threads", "spdl", keywords={"flow": "seed"}),
+    TORCH: Contender("torchdata", "load_torch", "processes", "torch", keywords={"library": "pillow"}),
+    "PyTorch DataLoader, OpenCV": Contender(
+        "torchdata", "load_torch", "processes", "torch", AREA, {"library": "opencv"}
+    ),
+    "torchdata nodes, OpenCV": Contender("torchdata", "load_nodes", "threads", "torchdata", AREA),
+    "DALI, CPU": Contender("dali", "load_dali", "threads", "nvidia-dali-cuda130"),
+    "Grain, OpenCV": Contender("grain", "load_grain", "threads", "grain", AREA),
+    "tf.data": Contender("tensorflow", "load_tf", "threads", "tensorflow-cpu", AREA),
+    "OpenCV, thread pool": Contender("opencv", "load_opencv", "threads", "opencv-python-headless", AREA),
+    "FFCV": Contender("ffcv", "load_ffcv", "threads", "ffcv", AREA),
+}
+CONTENDERS[BARE] = Contender(OWN, "load_bare", "threads", "spdl-turbo", NO_RESIZE)
+"""The limit: what no loader surpasses that decodes whole photos by libjpeg-turbo."""
+
+
+def find_contenders(names: Iterable[str], console: Console) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return the command of each contender's interpreter, and why others cannot be had."""
+    environments = {name: CONTENDERS[name].environment for name in names}
+    commands, missing = find_environments(list(environments.values()), console, MAKERS)
+    return (
+        {name: commands[it] for name, it in environments.items() if it in commands},
+        {name: missing[it] for name, it in environments.items() if it in missing},
+    )

@@ -1,0 +1,123 @@
+"""The turns of the contenders of `loaders.py`: who is asked for what, and what came of it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from _loader_contenders import BARE, CONTENDERS
+from _turns import Job, JobFailedError, run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Case = tuple[str, int]
+
+WORK = Path(__file__).with_name("_loaders_work")
+STEPS = ("decode", "batch", "normalise", "transfer")
+MAIN_STEP = "normalise"
+"""What a training loop takes; by it the best number of workers is found where not all are tried."""
+FIGURES = ("images_per_second", "cpu_ms_per_image", "peak_mib", "first_seconds")
+LARGEST_DIFFERENCE = 4.0
+"""From Pillow's pixels, in levels of 255, on average: other filters differ by less, no antialiasing by more."""
+
+
+class Turns:
+    """The turns of all contenders.
+
+    Attributes:
+        found: The figures of each turn, by contender, step and number of workers.
+        absent: Why contenders, or some of their steps, are missing.
+        versions: Of each contender.
+        differences: Of each contender's pixels from Pillow's.
+    """
+
+    def __init__(
+        self, folder: Path, seconds: float, commands: Mapping[str, tuple[str, ...]], absent: Mapping[str, str]
+    ) -> None:
+        self.found: dict[tuple[str, str, int], list[dict[str, float]]] = {}
+        self.absent = dict(absent)
+        self.versions: dict[str, str] = {}
+        self.differences: dict[str, float] = {}
+        self._folder = folder
+        self._seconds = seconds
+        self._commands = commands
+
+    def take(self, name: str, cases: Sequence[Case]) -> None:
+        """Let one contender measure these cases in a process of its own."""
+        contender = CONTENDERS[name]
+        arguments: dict[str, Any] = {
+            "work": "steps.measure",
+            "loader": contender.program,
+            "keywords": contender.keywords,
+            "folder": str(self._folder),
+            "cases": cases,
+            "seconds": self._seconds,
+        }
+        with tempfile.TemporaryDirectory(prefix="spdl-loaders-") as folder:
+            sample = Path(folder, "sample.npy")
+            look = name != BARE and name not in self.differences
+            if look:
+                arguments["sample"] = str(sample)
+            try:
+                result = run_job(Job(self._commands[name], WORK, arguments))
+                if look:
+                    self.differences[name] = compared(sample, self._folder)
+            except JobFailedError as reason:
+                self.absent[name] = str(reason)
+                return
+        self.versions[name] = result["versions"].get(contender.distribution, "")
+        for row in result["rows"]:
+            if "unavailable" in row:
+                self.absent[f"{name}: {row['step']}"] = row["unavailable"]
+            else:
+                self.found.setdefault((name, row["step"], row["workers"]), []).append(row)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the medians of those that failed in no turn."""
+        return [
+            {
+                "contender": name,
+                "step": step,
+                "workers": workers,
+                **{figure: median(each[figure] for each in turns) for figure in FIGURES},
+            }
+            for (name, step, workers), turns in self.found.items()
+            if name not in self.absent
+        ]
+
+
+def compared(sample: Path, folder: Path) -> float:
+    """Return how far a contender's first batch is from Pillow's.
+
+    Raises:
+        JobFailedError: It is another picture.
+    """
+    batch = np.load(sample)
+    _, height, width, _ = batch.shape
+    photos = sorted(folder.glob("*.jpg"))[: len(batch)]
+    with_pillow = np.stack(
+        [Image.open(it).convert("RGB").resize((width, height), Image.Resampling.BILINEAR) for it in photos]
+    )
+    difference = float(np.abs(batch.astype(np.float32) - with_pillow).mean())
+    if difference > LARGEST_DIFFERENCE:
+        raise JobFailedError(f"its pixels are {difference:.1f} levels from Pillow's: it does other work")
+    return difference
+
+
+def all_cases(name: str, steps: Iterable[str], workers: Sequence[int]) -> list[Case]:
+    """Return all steps with all numbers of workers."""
+    return [(step, it) for step in (("bare",) if name == BARE else steps) for it in workers]
+
+
+def some_cases(name: str, steps: Iterable[str], workers: Sequence[int], best: int | None) -> list[Case]:
+    """Return the main step with all numbers of workers, and once the best of them is known, others with that."""
+    if name == BARE:
+        return all_cases(name, (), workers)
+    others = [step for step in steps if step != MAIN_STEP] if best else []
+    return [(MAIN_STEP, it) for it in workers] + [(step, best or 0) for step in others]

@@ -1,0 +1,30 @@
+"""Whole loaders of JPEG photos, ours and others: how fast they are by themselves, and beside a training loop.
+
+Run as `python _loaders_work JSON`, where the JSON object names the work and holds its arguments: prints one line of
+JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than the contender, what that
+needs, and the standard library. The folders beside it, which hold what is shared, are found in an isolated interpreter,
+too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+sys.path += [str(Path(__file__).parent.with_name(name)) for name in ("_images_work", "_engine_work")]
+
+
+def main() -> None:
+    """Do the work that the argument names, with the other arguments, and print its figures."""
+    arguments = json.loads(sys.argv[1])
+    module, _, function = arguments.pop("work").partition(".")
+    print(json.dumps(getattr(import_module(module), function)(**arguments)), flush=True)
+    # Not its business: what the libraries do when the process ends.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

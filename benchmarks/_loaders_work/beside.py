@@ -1,0 +1,63 @@
+"""A training loop that takes batches at a fixed rate: how evenly its steps run beside a loader.
+
+A step is some milliseconds of work in Python, a number of turns that was found beforehand, so that what is interrupted
+takes longer instead of doing less. Then the loop waits without the GIL, as for an accelerator, until the next step is
+due. Every so many steps begin with taking a batch. What is timed is the step with its taking, without the wait. The
+loader works ahead as far as it does by itself, and is held up by the loop: all deliver the same images per second.
+"""
+
+from __future__ import annotations
+
+import time
+from math import ceil
+from typing import Any
+
+from measure import BATCH, cpu_seconds, memory_mib, photos
+from steps import check, opener
+from training import python_work
+
+STEP = "normalise"
+PERIOD = 0.01
+MILLISECONDS = 4
+STEPS_PER_BATCH = 10
+IMAGES_PER_SECOND = BATCH / (STEPS_PER_BATCH * PERIOD)
+WARM_UP = 60
+"""Steps before the time counts: each loader has filled its buffers by then."""
+
+
+def train(
+    *, loader: str | None, keywords: dict[str, Any], folder: str, workers: int, steps: int, step_turns: int
+) -> dict[str, float]:
+    """Run so many steps beside a loader; None is no loader."""
+    turns = step_turns * MILLISECONDS
+    if loader is None:
+        return run_steps(lambda: None, steps, turns)
+    with opener(loader, photos(folder), keywords)(STEP, workers) as items:
+        check(next(items), STEP)
+        return run_steps(lambda: next(items), steps, turns)
+
+
+def run_steps(take: Any, steps: int, turns: int) -> dict[str, float]:
+    """Time the steps."""
+    took = []
+    cpu = began = 0.0
+    due = time.perf_counter()
+    for step in range(WARM_UP + steps):
+        if step == WARM_UP:
+            cpu, began = cpu_seconds(), time.perf_counter()
+        begin = time.perf_counter()
+        if step % STEPS_PER_BATCH == 0:
+            take()
+        python_work(turns)
+        took.append(time.perf_counter() - begin)
+        due += PERIOD
+        time.sleep(max(0.0, due - time.perf_counter()))
+    seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
+    ranked = sorted(took[WARM_UP:])
+    percentiles = {f"p{it}_ms": 1000 * ranked[ceil(len(ranked) * it / 100) - 1] for it in (50, 95, 99)}
+    return {
+        **percentiles,
+        "images_per_second": steps / STEPS_PER_BATCH * BATCH / seconds,
+        "cpu_seconds_per_second": cpu / seconds,
+        "memory_mib": memory_mib(),
+    }

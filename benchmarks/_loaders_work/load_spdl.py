@@ -1,0 +1,48 @@
+"""This package and the released reference: the seed's flow is the same code with each, in its own environment."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from measure import BATCH, batches
+from ours import batch_call, seed_flow
+from pixels import normalise
+
+import spdl.io
+from spdl.pipeline import PipelineBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STRETCH = "stretch-bilinear"
+
+
+@contextmanager
+def open_loader(paths: list[str], step: str, workers: int, *, flow: str) -> Iterator[Iterator[Any]]:
+    """Load in a pipeline; `flow` is "seed", image by image, or "batch", our one call for a whole batch."""
+    builder = in_batches(paths, step, workers) if flow == "batch" else by_image(paths, step, workers)
+    pipeline = builder.add_sink(workers).build(num_threads=workers)
+    with pipeline.auto_stop():
+        yield iter(pipeline)
+
+
+def in_batches(paths: list[str], step: str, workers: int) -> Any:
+    """Read, decode, resize and normalise in one call."""
+    load = batch_call(STRETCH, normalised=step == "normalise")
+    if step == "decode":
+        source, op = ([path] for path in cycle(paths)), lambda one: spdl.io.to_numpy(load(one))[0]
+    else:
+        source, op = batches(paths, 1 << 40), lambda batch: spdl.io.to_numpy(load(batch))
+    return PipelineBuilder().add_source(source).pipe(op, concurrency=workers)
+
+
+def by_image(paths: list[str], step: str, workers: int) -> Any:
+    """Demux, decode with a filter, convert, as programs written for the reference do."""
+    decode, convert = seed_flow(STRETCH)
+    builder: Any = PipelineBuilder().add_source(cycle(paths)).pipe(decode, concurrency=workers)
+    if step == "decode":
+        return builder.pipe(lambda frames: convert([frames])[0])
+    builder = builder.aggregate(BATCH).pipe(convert)
+    return builder.pipe(normalise) if step == "normalise" else builder
