@@ -79,7 +79,12 @@ void bind_arrays(nb::module_& module) {
     nb::class_<WavHeader>(module, "WAVHeader",
                           "What a wav file says of its samples, as parse_wav returns it.\n"
                           "\n"
-                          "All are integers. Nothing but the channels and the sample rate is checked.")
+                          "All are integers. Nothing but the channels and the sample rate is checked.\n"
+                          "\n"
+                          "Example:\n"
+                          "    >>> header = parse_wav(sound)\n"
+                          "    >>> header.data_size // header.block_align / header.sample_rate  # Seconds.\n"
+                          "    1.0")
         .def_ro("audio_format", &WavHeader::audio_format,
                 "1 is integers, 3 floating point; of extensible files the format that their extension names.")
         .def_ro("num_channels", &WavHeader::num_channels, "The number of channels.")

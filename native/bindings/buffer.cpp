@@ -185,7 +185,11 @@ void bind_buffer(nb::module_& module) {
         "\n"
         "An array keeps its part of it as long as it, or a view of it, lives; what is made meanwhile\n"
         "gets memory of its own, of the same size and kind, which is kept for later. So any number of\n"
-        "threads can share one storage, and nobody waits.")
+        "threads can share one storage, and nobody waits.\n"
+        "\n"
+        "Example:\n"
+        "    >>> cpu_storage(1000, pin_memory=False)\n"
+        "    CPUStorage(1000 bytes)")
         .def("__init__", &make_storage, nb::arg("size"), nb::arg("pin_memory"))
         .def_prop_ro(
             "nbytes", [](const CpuStorage& self) { return self.storage->size(); },
@@ -202,7 +206,14 @@ void bind_buffer(nb::module_& module) {
         "\n"
         "``to_numpy`` and ``to_torch`` (or anything that reads ``__array_interface__`` or DLPack) view\n"
         "it without a copy; the views are writable and keep the memory alive. It can be pickled; by\n"
-        "protocol 5 its content may travel out of band, and is not copied then.")
+        "protocol 5 its content may travel out of band, and is not copied then.\n"
+        "\n"
+        "Example:\n"
+        "    >>> buffer = load_image(photo)\n"
+        "    >>> buffer\n"
+        "    CPUBuffer(shape=(375, 500, 3), dtype=uint8)\n"
+        "    >>> to_numpy(buffer)[0, 0, 0] == np.asarray(buffer)[0, 0, 0]\n"
+        "    np.True_")
         .def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
         .def_prop_ro("shape", &shape, "The sides, outermost first.")
         .def_prop_ro("dtype", &dtype,

@@ -141,7 +141,12 @@ void bind_cuda(nb::module_& module) {
         "``to_torch``, ``to_numba`` and ``to_jax`` (or anything that reads ``__cuda_array_interface__``\n"
         "or DLPack) view it without a copy; the views keep its memory alive. When the last one goes,\n"
         "the memory is used again once all is done that the default stream had been given until then:\n"
-        "keep it yourself until other streams that use it are done.")
+        "keep it yourself until other streams that use it are done.\n"
+        "\n"
+        "Example:\n"
+        "    >>> config = cuda_config(device_index=0)  # doctest: +SKIP\n"
+        "    >>> transfer_buffer(load_image(photo), cuda_config=config).device_index  # doctest: +SKIP\n"
+        "    0")
         .def_prop_ro("__cuda_array_interface__", &array_interface, "CUDA's array interface, version 3.")
         .def_prop_ro(
             "shape", [](const CudaBuffer& self) { return shape_tuple(self.shape); }, "The sides, outermost first.")

@@ -193,7 +193,13 @@ std::pair<int, int> rational(AVRational value) {
 }
 
 void bind_codec(nb::module_& module) {
-    nb::class_<CodecInfo>(module, "ImageCodec", "What an encoded image says of itself.")
+    nb::class_<CodecInfo>(module, "ImageCodec",
+                          "What an encoded image says of itself.\n"
+                          "\n"
+                          "Example:\n"
+                          "    >>> codec = demux_image(photo).codec\n"
+                          "    >>> codec.name, codec.width, codec.height\n"
+                          "    ('mjpeg', 500, 375)")
         .def_prop_ro(
             "name", [](const CodecInfo& self) { return self.name; }, "The codec by FFmpeg's name.")
         .def_prop_ro(
@@ -216,7 +222,14 @@ void bind_codec(nb::module_& module) {
 }
 
 void bind_packets(nb::module_& module) {
-    nb::class_<PacketsObject>(module, "ImagePackets", "One encoded image, as demux_image found it.")
+    nb::class_<PacketsObject>(module, "ImagePackets",
+                              "One encoded image, as demux_image found it. decode_packets consumes it.\n"
+                              "\n"
+                              "Example:\n"
+                              "    >>> packets = demux_image(photo)\n"
+                              "    >>> frames = decode_packets(packets.clone())\n"
+                              "    >>> packets.width, packets.height  # Only the clone was consumed.\n"
+                              "    (500, 375)")
         .def_prop_ro(
             "width", [](const PacketsObject& self) { return info(self).size.width; }, "In pixels.")
         .def_prop_ro(
@@ -232,7 +245,13 @@ void bind_packets(nb::module_& module) {
 }
 
 void bind_frames(nb::module_& module) {
-    nb::class_<FramesObject>(module, "ImageFrames", "One decoded image, as decode_packets left it.")
+    nb::class_<FramesObject>(module, "ImageFrames",
+                             "One decoded image, as decode_packets left it. convert_frames consumes it.\n"
+                             "\n"
+                             "Example:\n"
+                             "    >>> frames = decode_packets(demux_image(photo))\n"
+                             "    >>> frames.width, frames.height, frames.pix_fmt, frames.backend\n"
+                             "    (500, 375, 'rgb24', 'libjpeg-turbo')")
         .def_prop_ro(
             "width", [](const FramesObject& self) { return self.get()->image.frame->width; }, "In pixels.")
         .def_prop_ro(
@@ -248,7 +267,7 @@ void bind_frames(nb::module_& module) {
             "The number of memory planes that hold the pixels.")
         .def_prop_ro(
             "backend", [](const FramesObject& self) { return backend_name(self.get()->image.backend); },
-            "What decoded the image: \"libjpeg-turbo\" or \"ffmpeg\".")
+            "What decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
         .def_prop_ro("metadata", &metadata, "What the decoder found beside the pixels.")
         .def_prop_ro("pts", &pts, "The presentation time in seconds.")
         .def(

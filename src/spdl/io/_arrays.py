@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ArrayInterface(Protocol):
-    """Anything that shows its memory through NumPy's array interface, as `CPUBuffer` does."""
+    """Anything that shows its memory through NumPy's array interface, as `CPUBuffer` does.
+
+    Example:
+        >>> isinstance(load_image(photo), ArrayInterface), isinstance(b"bytes", ArrayInterface)
+        (True, False)
+    """
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -22,7 +27,12 @@ class ArrayInterface(Protocol):
 
 @runtime_checkable
 class CUDAArrayInterface(Protocol):
-    """Anything that shows its memory on a GPU through CUDA's array interface, as `CUDABuffer` does."""
+    """Anything that shows its memory on a GPU through CUDA's array interface, as `CUDABuffer` does.
+
+    Example:
+        >>> isinstance(load_image(photo), CUDAArrayInterface)  # It is in main memory.
+        False
+    """
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
@@ -35,7 +45,7 @@ def to_numpy(buffer: ArrayInterface) -> np.ndarray[Any, Any]:
         buffer: What `convert_frames`, `load_image` or `load_image_batch` returned.
 
     Returns:
-        A writable view of the buffer's memory, which it keeps alive. Nothing is copied.
+        A writable view of the buffer's memory, of its shape and dtype, which it keeps alive. Nothing is copied.
 
     Raises:
         RuntimeError: If `buffer` has no ``__array_interface__``.
@@ -65,7 +75,8 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> torch.Tensor:
         buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
 
     Returns:
-        A tensor that shares the buffer's memory and keeps it alive. Nothing is copied; writing to one writes to both.
+        A tensor of the buffer's shape and dtype that shares its memory and keeps it alive. Nothing is copied; writing
+        to one writes to both.
 
     Raises:
         ImportError: If PyTorch is not installed.
@@ -124,8 +135,8 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
         buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
 
     Returns:
-        An array over the buffer's memory, which it keeps alive. JAX takes arrays for constant: do not write to the
-        buffer any more. On the CPU, JAX copies what is not aligned as it likes.
+        An array of the buffer's shape and dtype over its memory, which it keeps alive. JAX takes arrays for constant:
+        do not write to the buffer any more. On the CPU, JAX copies what is not aligned as it likes.
 
     Raises:
         ImportError: If JAX is not installed.

@@ -26,7 +26,17 @@ _MAX_BUFFER_SIZE = 1 << 30  # FFmpeg counts in a C int, and adds to it.
 
 @dataclass(frozen=True)
 class DemuxConfig:
-    """How FFmpeg is to find the image in the bytes; made by `demux_config`."""
+    """How FFmpeg is to find the image in the bytes; made by `demux_config`, which says more of each field.
+
+    Attributes:
+        format: A demuxer by FFmpeg's name.
+        format_options: Options of that demuxer.
+        buffer_size: How many bytes FFmpeg reads at a time.
+
+    Example:
+        >>> demux_config(buffer_size=4096).buffer_size
+        4096
+    """
 
     format: str | None = None
     format_options: Mapping[str, str] | None = None
@@ -42,7 +52,18 @@ class DemuxConfig:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How images are to be decoded; made by `decode_config`."""
+    """How images are to be decoded; made by `decode_config`, which says more of each field.
+
+    Attributes:
+        decoder: A decoder by FFmpeg's name.
+        decoder_options: Options of that decoder.
+        max_pixels: The most pixels, width times height, that an image may have.
+        backend: ``"libjpeg-turbo"``, ``"ffmpeg"``, or None for the faster one that can do it.
+
+    Example:
+        >>> decode_config(max_pixels=1000).max_pixels
+        1000
+    """
 
     decoder: str | None = None
     decoder_options: Mapping[str, str] | None = None

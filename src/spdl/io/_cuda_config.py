@@ -18,7 +18,17 @@ _PER_THREAD_STREAM = 2
 
 @dataclass(frozen=True)
 class CUDAConfig:
-    """Where to transfer to, as `cuda_config` checked it."""
+    """Where to transfer to, as `cuda_config` checked it.
+
+    Attributes:
+        device_index: The GPU's number among those that this process sees, from 0.
+        stream: The handle of the CUDA stream to copy on.
+        allocator: Functions that take memory on the GPU and give it back; None stands for the library's own.
+
+    Example:
+        >>> CUDAConfig(device_index=0, stream=2, allocator=None).device_index
+        0
+    """
 
     device_index: int
     stream: int

@@ -29,7 +29,22 @@ _MAX_QUALITY = 100
 
 @dataclass(frozen=True)
 class EncodeConfig:
-    """How an image is to be encoded; made by `encode_config`."""
+    """How an image is to be encoded; made by `encode_config`, which says more of each field.
+
+    Attributes:
+        format: The file format, or None for what the path's suffix says.
+        width: The width in pixels to scale to, or None for the array's own.
+        height: The height in pixels to scale to, likewise.
+        scale_algo: FFmpeg's name of the interpolation.
+        quality: From 1 to 100, or None for 75.
+        subsampling: How JPEG stores chroma.
+        encoder: An encoder by FFmpeg's name.
+        encoder_options: Options of that encoder.
+
+    Example:
+        >>> encode_config(format="jpeg", quality=90).quality
+        90
+    """
 
     format: str | None = None
     width: int | None = None

@@ -6,7 +6,13 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 
 
 class LoadFailure(NamedTuple):
-    """One source that ``load_image_batch(..., strict=False)`` left out."""
+    """One source that ``load_image_batch(..., on_error="skip")`` left out, or whose place it filled with zeros.
+
+    Example:
+        >>> batch = load_image_batch([photo, b"no image"], width=64, height=64, on_error="skip")
+        >>> [(failure.index, failure.source) for failure in batch.failures]
+        [(1, b'no image')]
+    """
 
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which nobody needs on a record.
     """Its position among the sources, from 0."""

@@ -8,4 +8,11 @@ class FormatError(ValueError, RuntimeError):
 
     The message names the file or the member, the place, what was found there, and what is accepted. It is a
     `ValueError`, and a `RuntimeError` too, since that is what the released reference raises for some of these.
+
+    Example:
+        >>> try:
+        ...     load_npy(b"no array")
+        ... except FormatError as error:
+        ...     print(type(error).__mro__[1].__name__)
+        ValueError
     """

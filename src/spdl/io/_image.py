@@ -38,7 +38,7 @@ def load_image(
         name: What to call the image in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The image, by default uint8 (H, W, 3).
+        The image, by default uint8 (H, W, 3), with memory of its own. `convert_frames` says what other formats give.
 
     Raises:
         RuntimeError: If the image cannot be read or decoded.

@@ -21,7 +21,21 @@ _LARGEST = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """Random crops, one for each of some images; made by `random_resized_crop`."""
+    """Random crops, one for each of some images; made by `random_resized_crop`.
+
+    Attributes:
+        indices: For each image, its index in the data set.
+        seed: Of the run.
+        epoch: Which pass over the data it is.
+        scale: The least and the greatest share of the image's area.
+        ratio: The least and the greatest ratio of width to height.
+
+    Example:
+        >>> crop = random_resized_crop([7], seed=1, epoch=0)
+        >>> ((left, top, right, bottom),) = crop.boxes([(500, 375)])
+        >>> 0 <= left < right <= 500 and 0 <= top < bottom <= 375
+        True
+    """
 
     indices: tuple[int, ...]
     seed: int

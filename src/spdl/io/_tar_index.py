@@ -28,7 +28,12 @@ _VERSION = 1
 
 
 class TarMember(NamedTuple):
-    """A regular file in a tar archive."""
+    """A regular file in a tar archive.
+
+    Example:
+        >>> tar_index(archive)[0]
+        TarMember(name='a.txt', offset=512, size=1)
+    """
 
     name: str
     """Its name in the archive."""
@@ -42,6 +47,11 @@ class TarIndex(Sequence[TarMember]):
     """The regular files of a tar archive in their order, as `tar_index` returns it. It needs the archive no more.
 
     ``index[i]`` is the member at position `i`; ``index.find(name)`` is the position of a name.
+
+    Example:
+        >>> index = tar_index(archive)
+        >>> [member.name for member in index], index.find("b.txt")
+        (['a.txt', 'a.cls', 'b.txt'], 2)
     """
 
     def __init__(self, offsets: Integers, sizes: Integers, ends: Integers, names: bytes) -> None:

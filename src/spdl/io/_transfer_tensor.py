@@ -99,6 +99,9 @@ def transfer_tensor(batch: T, /, *, num_caches: int = 4) -> T:
     Returns:
         What `transfer_tensor_h2d` returns, after a FutureWarning.
 
+    Raises:
+        Exception: What `transfer_tensor_h2d` raises.
+
     Example:
         >>> import torch
         >>> transfer_tensor(torch.ones(2)).device  # doctest: +SKIP

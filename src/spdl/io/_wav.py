@@ -24,8 +24,9 @@ def load_wav(
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
             of which the file is mapped into memory, read-only.
-        time_offset_seconds: Where to begin; None is at the first frame. A time between two frames is the first of them.
-        duration_seconds: How much to take; None, and more than there is, is all that follows.
+        time_offset_seconds: Seconds to leave out at the beginning; None is none. A time between two frames is the first
+            of them.
+        duration_seconds: How many seconds to take; None, and more than there is, is all that follows.
 
     Returns:
         The samples, (frames, channels): uint8, int16 or int32 where they are integers of 8, 16 or 32 bits, float32 or

@@ -12,7 +12,7 @@ from ._sentinel import EOF, EPOCH_END, MARK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._defs import Aggregator
+    from ._aggregator import Aggregator
     from ._engine import Engine
     from ._lineage import Root
 

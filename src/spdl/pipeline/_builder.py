@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from spdl._locate import callers_line
 
 from ._build import build_pipeline
-from ._defs import Aggregate, Disaggregate, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
+from ._declare import Aggregate, Disaggregate, PathVariants, Pipe
+from ._defs import PipelineConfig, SinkConfig, SourceConfig
 from ._type_vars import T, U
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
-    from ._defs import Aggregator, Op, OutputOrder, StageConfig
+    from ._aggregator import Aggregator
+    from ._defs import Op, OutputOrder, StageConfig
     from ._overtime import OnTimeout
     from ._pipeline import Pipeline
     from ._policy import MaxFailures, OnFailure

@@ -90,7 +90,13 @@ def chosen_hook_class() -> Any:
 
 
 def get_default_hook_class() -> type[TaskHook] | None:
-    """The class whose hook each stage gets when no ``task_hook_factory`` is given; None if there are to be none."""
+    """The class whose hook each stage gets when no ``task_hook_factory`` is given; None if there are to be none.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_hook_class
+        >>> get_default_hook_class().__name__
+        'TaskStatsHook'
+    """
     if _DEFAULTS.hook_class is OURS:
         ours: type[TaskHook] = _import("TaskStatsHook")
         return ours
@@ -108,6 +114,11 @@ def set_default_hook_class(hook_class: type[TaskHook] | None = OURS) -> None:
 
     Raises:
         TypeError: If it is neither callable nor None, or a class without ``task_hook``.
+
+    Example:
+        >>> from spdl.pipeline.config import set_default_hook_class
+        >>> set_default_hook_class(None)  # No stage logs a line at its end.
+        >>> set_default_hook_class()  # They do again.
     """
     if hook_class is not OURS and hook_class is not None:
         _check_class("hook_class", "a subclass of TaskHook or None", hook_class, "task_hook")
@@ -120,7 +131,13 @@ def chosen_queue_class() -> Any:
 
 
 def get_default_queue_class() -> type[AsyncQueue[Any]]:
-    """The class of the queues between stages when no ``queue_class`` is given."""
+    """The class of the queues between stages when no ``queue_class`` is given.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_queue_class
+        >>> get_default_queue_class().__name__
+        'StatsQueue'
+    """
     if _DEFAULTS.queue_class is OURS:
         ours: type[AsyncQueue[Any]] = _import("StatsQueue")
         return ours
@@ -137,6 +154,17 @@ def set_default_queue_class(queue_class: type[AsyncQueue[Any]] | None = OURS) ->
 
     Raises:
         TypeError: If it is neither callable nor None, or a class without ``get`` and ``put``.
+
+    Example:
+        >>> from spdl.pipeline import AsyncQueue
+        >>> from spdl.pipeline.config import get_default_queue_class, set_default_queue_class
+        >>> class Watched(AsyncQueue):
+        ...     def __init__(self, info, *, buffer_size=1, interval=-1):
+        ...         super().__init__(info, buffer_size=buffer_size)
+        >>> set_default_queue_class(Watched)
+        >>> get_default_queue_class().__name__
+        'Watched'
+        >>> set_default_queue_class()
     """
     if queue_class is None:
         queue_class = OURS
@@ -157,7 +185,13 @@ def _check_callable(argument: str, value: object) -> None:
 
 
 def get_default_profile_hook() -> ProfileHook | None:
-    """The hook that `profile_pipeline` uses when it is given none."""
+    """The hook that `profile_pipeline` uses when it is given none; None if there is none.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_profile_hook
+        >>> print(get_default_profile_hook())
+        None
+    """
     return _DEFAULTS.profile_hook
 
 
@@ -169,6 +203,19 @@ def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
 
     Raises:
         TypeError: If it is neither.
+
+    Example:
+        >>> from contextlib import nullcontext
+        >>> from spdl.pipeline import ProfileHook
+        >>> from spdl.pipeline.config import set_default_profile_hook
+        >>> class Quiet(ProfileHook):
+        ...     def stage_profile_hook(self, stage, concurrency):
+        ...         return nullcontext()
+        ...
+        ...     def pipeline_profile_hook(self):
+        ...         return nullcontext()
+        >>> set_default_profile_hook(Quiet())
+        >>> set_default_profile_hook(None)
     """
     check_profile_hook(hook)
     _DEFAULTS.profile_hook = hook
@@ -186,22 +233,42 @@ def check_profile_hook(hook: Any) -> None:
 
 
 def get_default_profile_callback() -> Callable[[ProfileResult], None] | None:
-    """What `profile_pipeline` calls with each stage's result when it is given no callback."""
+    """What `profile_pipeline` calls with each stage's result when it is given no callback; None if nothing.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_profile_callback
+        >>> print(get_default_profile_callback())
+        None
+    """
     return _DEFAULTS.profile_callback
 
 
 def set_default_profile_callback(callback: Callable[[ProfileResult], None] | None = None) -> None:
     """Choose what `profile_pipeline` calls with each stage's result when it is given no callback.
 
+    Args:
+        callback: Called with a `ProfileResult`, as soon as there is one. None for none.
+
     Raises:
         TypeError: If it is neither callable nor None.
+
+    Example:
+        >>> from spdl.pipeline.config import set_default_profile_callback
+        >>> set_default_profile_callback(print)
+        >>> set_default_profile_callback(None)
     """
     _check_callable("callback", callback)
     _DEFAULTS.profile_callback = callback
 
 
 def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None:
-    """What is called with the declaration of each pipeline that is built."""
+    """What is called with the declaration of each pipeline that is built; None if nothing.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_build_callback
+        >>> print(get_default_build_callback())
+        None
+    """
     return _DEFAULTS.build_callback
 
 
@@ -214,13 +281,27 @@ def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] |
 
     Raises:
         TypeError: If it is neither callable nor None.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> from spdl.pipeline.config import set_default_build_callback
+        >>> set_default_build_callback(lambda config: print(config.sink))
+        >>> pipeline = PipelineBuilder().add_source([1]).add_sink(2).build(num_threads=1)
+        sink(buffer_size=2)
+        >>> set_default_build_callback(None)
     """
     _check_callable("callback", callback)
     _DEFAULTS.build_callback = callback
 
 
 def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
-    """A copy of what `set_default_background_tasks` was given last."""
+    """A copy of what `set_default_background_tasks` was given last; None if there are none.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_background_tasks
+        >>> print(get_default_background_tasks())
+        None
+    """
     tasks = _DEFAULTS.background_tasks
     return None if tasks is None else list(tasks)
 
@@ -234,6 +315,17 @@ def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) 
 
     Raises:
         TypeError: If it is no list or tuple of callables.
+
+    Example:
+        >>> from spdl.pipeline import BackgroundTask
+        >>> from spdl.pipeline.config import get_default_background_tasks, set_default_background_tasks
+        >>> class Heartbeat(BackgroundTask):
+        ...     async def run(self):
+        ...         print("alive")
+        >>> set_default_background_tasks([Heartbeat])
+        >>> len(get_default_background_tasks())
+        1
+        >>> set_default_background_tasks(None)
     """
     _DEFAULTS.background_tasks = None if tasks is None else check_background_tasks("tasks", tasks)
 
@@ -255,6 +347,14 @@ def is_diagnostic_mode_enabled() -> bool:
 
     That is what ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` does if it is 1, true, on or yes. It is looked up at each call. Any
     other word than these and their opposites is logged as a warning and counts as none.
+
+    Example:
+        >>> import os
+        >>> from spdl.pipeline.config import is_diagnostic_mode_enabled
+        >>> os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE"] = "1"
+        >>> is_diagnostic_mode_enabled()
+        True
+        >>> del os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE"]
     """
     value = os.environ.get(_DIAGNOSTIC_MODE)
     return value is not None and _is_true(_DIAGNOSTIC_MODE, value)
@@ -265,6 +365,14 @@ def diagnostic_mode_num_sources() -> int:
 
     Raises:
         ValueError: If the variable holds no integer of at least 1.
+
+    Example:
+        >>> import os
+        >>> from spdl.pipeline.config import diagnostic_mode_num_sources
+        >>> os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"] = "50"
+        >>> diagnostic_mode_num_sources()
+        50
+        >>> del os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"]
     """
     value = os.environ.get(_NUM_ITEMS, "1000")
     if not value.strip().isdecimal() or int(value) < 1:
@@ -281,6 +389,11 @@ def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference
 
     Raises:
         TypeError: If it is anything else.
+
+    Example:
+        >>> from spdl.pipeline.config import set_compact_log
+        >>> set_compact_log(True)  # One line for each failure.
+        >>> set_compact_log(None)
     """
     _DEFAULTS.compact_log = None if value is None else check_flag("value", value)
 

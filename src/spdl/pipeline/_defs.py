@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -11,17 +10,17 @@ from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
-from spdl._check import check_flag, check_int, check_str, positive, refuse
+from spdl._check import check_flag, check_str, positive, refuse
 
-from ._op import called_function, is_async, name_of, place_of
-from ._policy import BEAR_ALL, FailurePolicy, MaxFailures, OnFailure, check_policy
+from ._aggregator import Aggregator
+from ._op import called_function, is_async, place_of
+from ._policy import BEAR_ALL, FailurePolicy, check_policy
 from ._type_vars import T, U
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
 
-    from ._overtime import OnTimeout
     from ._stage_info import StageInfo
 
     MergeOp: TypeAlias = Callable[
@@ -29,24 +28,18 @@ if TYPE_CHECKING:
     ]
 
 __all__ = [
-    "Aggregate",
     "AggregateConfig",
-    "Aggregator",
-    "Collate",
-    "Disaggregate",
     "DisaggregateConfig",
-    "Merge",
     "MergeConfig",
     "Op",
     "OutputOrder",
-    "PathVariants",
     "PathVariantsConfig",
-    "Pipe",
     "PipeConfig",
     "PipelineConfig",
     "SinkConfig",
     "SourceConfig",
     "StageConfig",
+    "as_function",
 ]
 
 
@@ -61,55 +54,6 @@ Op: TypeAlias = Callable[[Any], Any] | _Subscriptable
 OutputOrder: TypeAlias = Literal["completion", "input"]
 _ORDERS = ("completion", "input")
 _STAGES = "a stage, as made by Pipe, Aggregate, Disaggregate or PathVariants"
-
-
-class Aggregator(ABC, Generic[T, U]):
-    """A stage that gathers items and decides when to pass something on.
-
-    The engine calls it from one thread at a time, in the order in which the items arrive. An exception that it
-    raises fails the pipeline: what it had gathered would be lost otherwise.
-    """
-
-    @abstractmethod
-    def accumulate(self, item: T) -> U | None:
-        """Take one item. Return what to pass on, or None to wait for more."""
-
-    @abstractmethod
-    def flush(self) -> U | None:
-        """Return what is left at the end of the input, or None, and start afresh."""
-
-
-class Collate(Aggregator[T, list[T]]):
-    """Gather items into lists of ``n``.
-
-    Args:
-        n: How many items make a batch, at least 1.
-
-    Example:
-        >>> batcher = Collate(2)
-        >>> batcher.accumulate("a"), batcher.accumulate("b"), batcher.flush()
-        (None, ['a', 'b'], None)
-    """
-
-    def __init__(self, n: int) -> None:
-        self.n = positive("n", n)
-        self._batch: list[T] = []
-
-    def accumulate(self, item: T) -> list[T] | None:
-        """Add the item; return the batch once it is full."""
-        self._batch.append(item)
-        return self._take() if len(self._batch) >= self.n else None
-
-    def flush(self) -> list[T] | None:
-        """Return the last, shorter batch, or None if there is none."""
-        return self._take() if self._batch else None
-
-    def _take(self) -> list[T]:
-        batch, self._batch = self._batch, []
-        return batch
-
-    def __repr__(self) -> str:
-        return f"collate({self.n})"
 
 
 def _set(record: object, **checked: object) -> None:
@@ -130,9 +74,19 @@ def _as_tuple(argument: str, accepted: str, value: object) -> tuple[Any, ...]:
 class SourceConfig(Generic[T]):
     """Where the items come from; see `PipelineBuilder.add_source`.
 
+    Args:
+        source: An iterable or async iterable.
+        continuous: Iterate it over and over, an epoch each time.
+        dedicated_thread: Call it from one thread of its own.
+
     Raises:
         ValueError: If ``source`` can be iterated neither by ``for`` nor by ``async for``.
         TypeError: If a flag is neither True nor False.
+
+    Example:
+        >>> from spdl.pipeline.defs import SourceConfig
+        >>> SourceConfig(range(3), continuous=True).continuous
+        True
     """
 
     source: Iterable[T] | AsyncIterable[T]
@@ -172,8 +126,22 @@ def _how_to_iterate(source: object) -> str:
 class PipeConfig(Generic[T, U]):
     """A stage that applies an op to each item. Make it with `Pipe`.
 
+    Args:
+        name: What statistics and messages call the stage.
+        op: Called with one item.
+        concurrency: How many items it works on at once.
+        executor: Where a synchronous op runs instead of the pipeline's threads.
+        output_order: ``"completion"`` or ``"input"``.
+        policy: What becomes of items that fail or take too long, as `Pipe` makes it of its arguments.
+
     Raises:
         TypeError, ValueError: If an argument is not as `PipelineBuilder.pipe` describes it.
+
+    Example:
+        >>> from spdl.pipeline.defs import Pipe
+        >>> stage = Pipe(str.upper, concurrency=4)
+        >>> stage.name, stage.concurrency
+        ('upper', 4)
     """
 
     name: str
@@ -184,7 +152,7 @@ class PipeConfig(Generic[T, U]):
     policy: FailurePolicy = BEAR_ALL
 
     def __post_init__(self) -> None:
-        op = _as_function(self.op)
+        op = as_function(self.op)
         if self.output_order not in _ORDERS:
             refuse(ValueError, "output_order", f"one of {_ORDERS}", self.output_order)
         if self.executor is not None:
@@ -220,7 +188,12 @@ class PipeConfig(Generic[T, U]):
         return f"{self.name}({', '.join(parts)})"
 
 
-def _as_function(op: object) -> Callable[[Any], Any]:
+def as_function(op: object) -> Callable[[Any], Any]:
+    """Return what an op is called by: itself, or its ``__getitem__``.
+
+    Raises:
+        TypeError: If it has neither.
+    """
     if callable(op):
         return op
     function: object = getattr(op, "__getitem__", None)
@@ -235,8 +208,18 @@ def _as_function(op: object) -> Callable[[Any], Any]:
 class AggregateConfig(Generic[T]):
     """A stage that gathers items. Make it with `Aggregate`.
 
+    Args:
+        name: What statistics and messages call the stage.
+        op: Decides when a batch is complete.
+        drop_last: Whether to drop what is left at the end.
+
     Raises:
         TypeError: If the op is no Aggregator, the name no str or the flag neither True nor False.
+
+    Example:
+        >>> from spdl.pipeline.defs import Aggregate
+        >>> Aggregate(32, drop_last=True).op.n
+        32
     """
 
     name: str
@@ -256,8 +239,16 @@ class AggregateConfig(Generic[T]):
 class DisaggregateConfig(Generic[T]):
     """A stage that emits the elements of each item one by one. Make it with `Disaggregate`.
 
+    Args:
+        name: What statistics and messages call the stage.
+
     Raises:
         TypeError: If the name is no str.
+
+    Example:
+        >>> from spdl.pipeline.defs import Disaggregate
+        >>> Disaggregate().name
+        'disaggregate'
     """
 
     name: str = "disaggregate"
@@ -273,8 +264,16 @@ class DisaggregateConfig(Generic[T]):
 class SinkConfig(Generic[T]):
     """The buffer that the consumer reads from.
 
+    Args:
+        buffer_size: How many finished items may wait there, at least 1.
+
     Raises:
         ValueError: If ``buffer_size`` is not an int of at least 1.
+
+    Example:
+        >>> from spdl.pipeline.defs import SinkConfig
+        >>> SinkConfig(3)
+        sink(buffer_size=3)
     """
 
     buffer_size: int
@@ -290,10 +289,21 @@ class SinkConfig(Generic[T]):
 class PathVariantsConfig(Generic[T]):
     """A fork: a router says which path an item takes, and the paths' results are merged. Made by `PathVariants`.
 
+    Args:
+        name: What statistics and messages call the stage.
+        router: Returns the index of the path that an item takes; of a batch, an index for each element.
+        paths: The stages of each path.
+        batched: Whether the items are batches, of which each path gets its share.
+
     Raises:
         TypeError: If the paths are no sequence of sequences, the name no str or the flag neither True nor False.
         ValueError: If the router is not callable, there is no path, or one is empty or holds something that is no
             stage.
+
+    Example:
+        >>> from spdl.pipeline.defs import PathVariants, Pipe
+        >>> len(PathVariants(bool, [[Pipe(str)], [Pipe(repr), Pipe(len)]]).paths)
+        2
     """
 
     name: str
@@ -344,10 +354,19 @@ def _is_stage(value: object) -> bool:
 class MergeConfig:
     """Several pipelines in place of a source. Made by `Merge`.
 
+    Args:
+        pipeline_configs: The pipelines, at least one. Their sinks are ignored.
+        op: How to merge them, if not one item from each in turn; see `Merge`.
+
     Raises:
-        TypeError: If it is no sequence of `PipelineConfig`.
+        TypeError: If it is no sequence of `PipelineConfig`, or ``op`` is no coroutine function.
         ValueError: If there is none.
-        TypeError: If ``op`` is no coroutine function.
+
+    Example:
+        >>> from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
+        >>> branches = [PipelineConfig(SourceConfig(word), [], SinkConfig(1)) for word in ("ab", "cd")]
+        >>> len(Merge(branches).pipeline_configs)
+        2
     """
 
     pipeline_configs: tuple[PipelineConfig[Any], ...]
@@ -374,8 +393,21 @@ class MergeConfig:
 class PipelineConfig(Generic[T]):
     """A whole pipeline: a source or merged pipelines, the stages in order, and a sink.
 
+    Args:
+        src: Where the items come from.
+        pipes: The stages, from the source to the sink.
+        sink: The buffer that the consumer reads from.
+
     Raises:
         TypeError: If one of them is something else.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline
+        >>> from spdl.pipeline.defs import Pipe, PipelineConfig, SinkConfig, SourceConfig
+        >>> config = PipelineConfig(SourceConfig([1, 2]), [Pipe(str)], SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        ['1', '2']
     """
 
     src: SourceConfig[Any] | MergeConfig
@@ -399,97 +431,3 @@ class PipelineConfig(Generic[T]):
 
 def _indented(part: object, width: int) -> str:
     return textwrap.indent(repr(part), " " * width)
-
-
-def Pipe(  # noqa: N802 - part of the public contract: it stands where a class name would.
-    op: Op,
-    /,
-    *,
-    concurrency: int = 1,
-    executor: Executor | None = None,
-    name: str | None = None,
-    output_order: OutputOrder = "completion",
-    max_failures: MaxFailures | None = None,
-    retries: int = 0,
-    retry_delay: float = 0.1,
-    on_failure: OnFailure | None = None,
-    timeout: float | None = None,
-    on_timeout: OnTimeout = "report",
-) -> PipeConfig[Any, Any]:
-    """Declare a stage that applies ``op`` to each item; see `PipelineBuilder.pipe`."""
-    function = _as_function(op)
-    policy = FailurePolicy(max_failures, retries, retry_delay, on_failure, timeout, on_timeout)
-    return PipeConfig(_named(name, name_of(function)), function, concurrency, executor, output_order, policy)
-
-
-def _named(name: object, default: str) -> str:
-    return default if name is None else check_str("name", name) or default
-
-
-def Aggregate(  # noqa: N802 - as Pipe.
-    input: int | Aggregator[Any, Any],  # noqa: A002 - the public contract's name.
-    /,
-    *,
-    drop_last: bool = False,
-) -> AggregateConfig[Any]:
-    """Declare a stage that gathers items; see `PipelineBuilder.aggregate`."""
-    op: Aggregator[Any, Any]
-    if isinstance(input, Aggregator):
-        op = input
-    else:
-        op = Collate(check_int("input", input, least=1, accepted="an int of at least 1 or an Aggregator"))
-    flag = check_flag("drop_last", drop_last)
-    name = repr(op) if type(op) is Collate else type(op).__name__
-    return AggregateConfig(f"aggregate(op={name}, drop_last={flag})", op, flag)
-
-
-def PathVariants(  # noqa: N802 - as Pipe.
-    router: Callable[[Any], Any],
-    paths: Sequence[Sequence[StageConfig]],
-    name: str | None = None,
-    batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
-) -> PathVariantsConfig[Any]:
-    """Declare a fork; see `PipelineBuilder.path_variants`."""
-    # The record makes tuples of the paths.
-    return PathVariantsConfig(_named(name, "path_variants"), router, paths, batched)  # type: ignore[arg-type]
-
-
-def Merge(  # noqa: N802 - as Pipe.
-    pipeline_configs: Sequence[PipelineConfig[Any]], op: MergeOp | None = None
-) -> MergeConfig:
-    """Declare that several pipelines take the place of a source.
-
-    Their items are passed on as they come, one from each in turn. Their sinks are ignored.
-
-    Args:
-        pipeline_configs: The pipelines, at least one.
-        op: How to merge them otherwise: a coroutine function that is called once, with the stage's `StageInfo`, a list
-            of `asyncio.Queue` to take from, one for each pipeline, and one to put into. It runs on the event-loop
-            thread. At its end a pipeline's queue gives something for which `is_eof` is true; with continuous sources,
-            at the end of each epoch something for which `is_epoch_end` is, which is to be put out once for all of
-            them. When the op returns, the merge has ended, and what is still to come of the pipelines is given up;
-            what it raises fails the pipeline.
-
-    Raises:
-        TypeError, ValueError: If there is no pipeline, or one is something else, or the op is no coroutine function.
-
-    Example:
-        >>> from spdl.pipeline import build_pipeline, is_eof
-        >>> from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
-        >>> async def one_after_the_other(info, input_queues, output_queue):
-        ...     for queue in input_queues:
-        ...         while not is_eof(item := await queue.get()):
-        ...             await output_queue.put(item)
-        >>> configs = [PipelineConfig(SourceConfig(word), [], SinkConfig(1)) for word in ("ab", "cd")]
-        >>> config = PipelineConfig(Merge(configs, one_after_the_other), [], SinkConfig(3))
-        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
-        ...     print(*pipeline)
-        a b c d
-    """
-    # The record makes a tuple of them.
-    return MergeConfig(pipeline_configs, op)  # type: ignore[arg-type]
-
-
-def Disaggregate() -> DisaggregateConfig[Any]:  # noqa: N802 - as Pipe.
-    """Declare a stage that emits the elements of each item; see `PipelineBuilder.disaggregate`."""
-    return DisaggregateConfig()

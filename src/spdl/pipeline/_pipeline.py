@@ -347,7 +347,17 @@ class Pipeline(Generic[T]):
 
 
 class PipelineIterator(Interruptible, Generic[T]):
-    """Iterates a `Pipeline` until its end. Once ended, it stays ended; a failure is raised again at each ``next``."""
+    """Iterates a `Pipeline` until its end. Once ended, it stays ended; a failure is raised again at each ``next``.
+
+    `Pipeline.get_iterator` makes it. With a continuous source it ends with the epoch.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> with PipelineBuilder().add_source("ab").add_sink().build(num_threads=1).auto_stop() as pipeline:
+        ...     iterator = pipeline.get_iterator(timeout=10)
+        ...     print(next(iterator), next(iterator), next(iterator, "the end"))
+        a b the end
+    """
 
     __slots__ = ("_discard", "_edge", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
 

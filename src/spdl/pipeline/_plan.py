@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spdl._locate import callers_line
 
 from ._aggregate_node import AggregateNode, CollateNode
+from ._aggregator import Collate
 from ._async_node import AsyncNode
 from ._batched_routes import BatchMergeNode, make_batch_router
 from ._dedicated import DedicatedThread
-from ._defs import AggregateConfig, Collate, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig
+from ._defs import AggregateConfig, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig
 from ._edge import Edge
 from ._engine import Engine
 from ._executor_kind import kind_of

@@ -54,6 +54,18 @@ class FailedItem:
         error: The exception's type and message.
         traceback: The formatted traceback, shortened.
         attempts: How many times the op was tried.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> builder = PipelineBuilder().add_source([4, 0, 2]).pipe(lambda x: 8 // x, name="share").add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [2, 4]
+        >>> (failed,) = pipeline.failures()
+        >>> failed.stage, failed.positions, failed.item, failed.attempts
+        ('share', (1,), '0', 1)
+        >>> failed.error
+        'ZeroDivisionError: integer division or modulo by zero'
     """
 
     stage: str

@@ -29,10 +29,28 @@ MARK: Final[tuple[Any, Any]] = (EPOCH_END, None)
 
 
 def is_epoch_end(item: object) -> bool:
-    """Whether ``item`` is what a continuous source puts between two passes, for custom merge ops."""
+    """Whether ``item`` is what a continuous source puts between two passes, for custom merge ops and queues.
+
+    Args:
+        item: Anything that came out of a queue. Never raises, whatever it is.
+
+    Example:
+        >>> from spdl.pipeline import is_epoch_end
+        >>> is_epoch_end("an item")
+        False
+    """
     return item is EPOCH_END
 
 
 def is_eof(item: object) -> bool:
-    """Whether ``item`` is what ends a queue, for custom merge ops."""
+    """Whether ``item`` is what ends a queue, for custom merge ops and queues.
+
+    Args:
+        item: Anything that came out of a queue. Never raises, whatever it is.
+
+    Example:
+        >>> from spdl.pipeline import is_eof
+        >>> is_eof("an item")
+        False
+    """
     return item is EOF

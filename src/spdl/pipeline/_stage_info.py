@@ -18,6 +18,11 @@ class StageInfo:
         stage_id: The stage's number in the pipeline, from the sources on; a merge comes before what it merges.
         stage_name: The stage's name, which others of the pipeline may have as well.
         concurrency: How many items it was declared to work on at once, if more than one.
+
+    Example:
+        >>> from spdl.pipeline import StageInfo
+        >>> str(StageInfo(0, "1", "decode", 4))
+        '0:1:decode[4]'
     """
 
     pipeline_id: int

@@ -50,6 +50,16 @@ class StageStatistics:
         queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> builder = PipelineBuilder().add_source(range(4)).pipe(lambda x: x or None, name="keep").add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [1, 2, 3]
+        >>> source, keep, sink = pipeline.statistics().stages
+        >>> keep.num_completed, keep.num_emitted, keep.num_dropped, keep.num_failed
+        (4, 3, 1, 0)
     """
 
     name: str
@@ -92,6 +102,14 @@ class PipelineStatistics:
         stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
         in_flight: Source items handed out of which something is still under way or unread.
         bottleneck: One sentence: what limits the throughput, and how one can tell.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> builder = PipelineBuilder().add_source(range(4)).pipe(str).add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     statistics = list(pipeline) and pipeline.statistics()
+        >>> [stage.name for stage in statistics.stages], statistics.in_flight
+        (['src', 'str', 'sink'], 0)
     """
 
     elapsed: float

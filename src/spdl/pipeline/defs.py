@@ -1,17 +1,12 @@
 """Declarative definitions: the records a pipeline is built from."""
 
+from ._aggregator import Aggregator, Collate
+from ._declare import Aggregate, Disaggregate, Merge, PathVariants, Pipe
 from ._defs import (
-    Aggregate,
     AggregateConfig,
-    Aggregator,
-    Collate,
-    Disaggregate,
     DisaggregateConfig,
-    Merge,
     MergeConfig,
-    PathVariants,
     PathVariantsConfig,
-    Pipe,
     PipeConfig,
     PipelineConfig,
     SinkConfig,

@@ -16,7 +16,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 @runtime_checkable
 class IterableWithShuffle(Protocol[T_co]):
-    """An iterable whose order a seed decides."""
+    """An iterable whose order a seed decides.
+
+    Example:
+        >>> from spdl.source import DistributedRandomSampler, IterableWithShuffle
+        >>> isinstance(DistributedRandomSampler(9, rank=0, world_size=1), IterableWithShuffle)
+        True
+    """
 
     def __iter__(self) -> Iterator[T_co]: ...
 
@@ -30,7 +36,13 @@ class IterableWithShuffle(Protocol[T_co]):
 
 @runtime_checkable
 class SizedIterable(Protocol[T_co]):
-    """An iterable that knows how many items a pass gives."""
+    """An iterable that knows how many items a pass gives.
+
+    Example:
+        >>> from spdl.source import SizedIterable
+        >>> isinstance([1, 2], SizedIterable), isinstance(iter([1, 2]), SizedIterable)
+        (True, False)
+    """
 
     def __iter__(self) -> Iterator[T_co]: ...
 
@@ -39,4 +51,10 @@ class SizedIterable(Protocol[T_co]):
 
 @runtime_checkable
 class SizedIterableWithShuffle(IterableWithShuffle[T_co], SizedIterable[T_co], Protocol[T_co]):
-    """An iterable whose order a seed decides and that knows how many items a pass gives."""
+    """An iterable whose order a seed decides and that knows how many items a pass gives.
+
+    Example:
+        >>> from spdl.source import DistributedRandomSampler, SizedIterableWithShuffle
+        >>> isinstance(DistributedRandomSampler(9, rank=0, world_size=1), SizedIterableWithShuffle)
+        True
+    """

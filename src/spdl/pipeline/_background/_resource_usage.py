@@ -21,9 +21,9 @@ class ProcessGroupResourceUsage:
         pgid: The process group.
         cpu_percent: CPU time since the last sample, in percent of one core: 250 stands for two and a half busy cores.
             None at the first sample.
-        rss_bytes: Resident memory; what processes share is counted in each of them.
-        pss_bytes: Resident memory; what processes share is counted in each by its share.
-        private_bytes: Resident memory that no other process has: what would be free if it ended.
+        rss_bytes: Bytes of resident memory; what processes share is counted in each of them.
+        pss_bytes: Bytes of resident memory; what processes share is counted in each by its share.
+        private_bytes: Bytes of resident memory that no other process has: what would be free if it ended.
         disk_read_bytes: Bytes that were fetched from storage, since the processes began. The cache's are none. Those of
             processes that ended between two samples are kept in the sum, so it never becomes less.
         disk_write_bytes: Bytes that are to be written to storage, likewise.
@@ -31,6 +31,12 @@ class ProcessGroupResourceUsage:
         net_rx_bytes: Bytes that the host, or the container, received since the last sample, over all interfaces but
             the loopback: not only those of the group. None at the first sample.
         net_tx_bytes: Bytes sent, likewise.
+
+    Example:
+        >>> from spdl.pipeline import ProcessGroupResourceUsage
+        >>> usage = ProcessGroupResourceUsage(pid=7, pgid=7, cpu_percent=250.0, rss_bytes=3 << 30)
+        >>> f"{usage.cpu_percent / 100} cores, {usage.rss_bytes >> 20} MiB"
+        '2.5 cores, 3072 MiB'
     """
 
     pid: int

@@ -53,3 +53,15 @@ class BackgroundTask:
 
 
 BackgroundTaskFactory: TypeAlias = Callable[[], BackgroundTask]
+"""What makes a background task for each run of a pipeline: a class derived from `BackgroundTask`, or a function.
+
+Example:
+    >>> from spdl.pipeline import BackgroundTask, BackgroundTaskFactory
+    >>> class Heartbeat(BackgroundTask):
+    ...     def __init__(self, text="alive"):
+    ...         self.text = text
+    ...
+    ...     async def run(self):
+    ...         print(self.text)
+    >>> factories: list[BackgroundTaskFactory] = [Heartbeat, lambda: Heartbeat("still alive")]
+"""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spdl.pipeline._aggregate_node import Call
-    from spdl.pipeline._defs import Aggregator
+    from spdl.pipeline._aggregator import Aggregator
     from spdl.pipeline._engine import Engine
 
     from ._round import Outcome

@@ -20,6 +20,12 @@ class TaskPerfStats:
         ave_time: Mean seconds of those that did not; 0 if there were none.
         p90_time: Seconds that 90 % of them did not exceed.
         p99_time: Seconds that 99 % of them did not exceed.
+
+    Example:
+        >>> from spdl.pipeline import TaskPerfStats
+        >>> stats = TaskPerfStats(num_tasks=100, num_failures=1, ave_time=0.002, p90_time=0.003, p99_time=0.01)
+        >>> f"{1000 * stats.p99_time:.0f} ms"
+        '10 ms'
     """
 
     num_tasks: int

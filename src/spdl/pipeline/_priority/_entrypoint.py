@@ -28,6 +28,13 @@ class PriorityExecutorEntrypoint(Executor):
 
     An entrypoint can be sent to another process. There it belongs to a pool of that process's own, made like the
     original, and all that were sent from one pool share one there.
+
+    Example:
+        >>> from spdl.pipeline import PriorityThreadPoolExecutor
+        >>> with PriorityThreadPoolExecutor(max_workers=1) as pool:
+        ...     entrypoint = pool.get_executor(priority=1)
+        ...     print(entrypoint.submit(pow, 2, 10).result())
+        1024
     """
 
     def __init__(self, owner: PriorityPool, priority: float) -> None:
@@ -36,6 +43,11 @@ class PriorityExecutorEntrypoint(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have a call made by a worker of the pool.
+
+        Args:
+            fn: What is called.
+            *args: What it is called with.
+            **kwargs: Likewise.
 
         Raises:
             RuntimeError: If the pool was shut down, or the interpreter exits.

@@ -33,6 +33,13 @@ class PriorityInterpreterPoolExecutor(PriorityPool):
     Raises:
         RuntimeError: If this Python has no `concurrent.futures.InterpreterPoolExecutor`.
         TypeError, ValueError: If ``max_workers`` is no int of at least 1, or the initializer cannot be called.
+
+    Example:
+        >>> import sys
+        >>> from spdl.pipeline import PriorityInterpreterPoolExecutor
+        >>> if sys.version_info >= (3, 14):
+        ...     with PriorityInterpreterPoolExecutor(max_workers=1) as pool:
+        ...         assert pool.get_executor(priority=1).submit(pow, 2, 10).result() == 1024
     """
 
     def __init__(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._declare import Merge, Pipe
+from spdl.pipeline._defs import PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._op import is_async
 
 from ._measure import bare_pipeline

@@ -29,6 +29,7 @@ class AsyncQueue(asyncio.Queue[T]):
     pipeline with an error that names it: in the end, or, where the end itself is lost, 5 seconds after the last item.
     What it lost cannot be told if something else was given out in its place that is not known to have been: a new
     object, one that was given out more than 1000 items before, or a list, bytes or the like before the last item.
+    Making one never raises.
 
     Args:
         info: What fills the queue.

@@ -28,6 +28,11 @@ class QueuePerfStats:
         p99_get_time: Seconds that 99 % of the items were not waited for any longer.
         occupancy_rate: The share of the time in which something lay in the queue, 0 to 1. Near 1 the next stage is
             slower than what fills the queue, near 0 it is faster.
+
+    Example:
+        >>> from spdl.pipeline import QueuePerfStats
+        >>> QueuePerfStats(2.0, 100, 0.0, 0.01, 0.0, 0.0, 0.02, 0.02, 0.1).qps  # Items per second.
+        50.0
     """
 
     elapsed: float

@@ -1,0 +1,244 @@
+"""Every public name is documented in full: what it takes and gives, in which units, what it raises, and an example."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import itertools
+import re
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spdl
+
+SOURCE = Path(__file__).parent.parent / "src"
+PUBLIC = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in Path(spdl.__file__).parent.glob("**/*.py")
+    if not any(part.startswith("_") and part != "__init__.py" for part in path.relative_to(SOURCE).parts)
+)
+MODULES = [name for name in PUBLIC if name not in ("spdl", "spdl.cli")]
+
+
+class Named:
+    """A public name, and what is written about it."""
+
+    def __init__(self, module: str, name: str, value: Any) -> None:
+        self.path = f"{module}.{name}"
+        self.value = value
+        self.is_class = inspect.isclass(value)
+        self.doc = inspect.getdoc(value) or "" if self.is_class or inspect.isroutine(value) else _below(module, name)
+        own = vars(value) if self.is_class else {}
+        # Slots are the fields, which the class describes.
+        self.methods = {
+            key: member
+            for key, member in own.items()
+            if not key.startswith("_")
+            and (inspect.isroutine(_function(member)) or inspect.isdatadescriptor(member))
+            and not inspect.ismemberdescriptor(member)
+        }
+
+    @property
+    def everything(self) -> str:
+        """Its own text and that of its methods."""
+        texts = [inspect.getdoc(_function(member)) or "" for member in self.methods.values()]
+        if self.is_class:
+            texts += [inspect.getdoc(vars(self.value).get(name)) or "" for name in ("__new__", "__init__")]
+        return "\n".join([self.doc, *texts, *_fields(self.value).values()])
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def _function(member: Any) -> Any:
+    if isinstance(member, property):
+        return member.fget
+    return member.__func__ if isinstance(member, classmethod | staticmethod) else member
+
+
+@cache
+def _fields(value: Any) -> dict[str, str]:
+    """The fields that a class declares, and what is written below each."""
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(value))).body
+    except (OSError, TypeError):
+        return {}
+    if not isinstance(tree, ast.ClassDef):
+        return {}
+    found = {}
+    for statement, below in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            text = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else ""
+            if not statement.target.id.startswith("_"):
+                found[statement.target.id] = str(text)
+    return found
+
+
+def _below(module: str, name: str) -> str:
+    """What is written below the definition of an alias."""
+    for path in sorted(Path(inspect.getfile(importlib.import_module(module))).parent.rglob("*.py")):
+        for first, second in itertools.pairwise(ast.parse(path.read_text(encoding="utf-8")).body):
+            target = first.target if isinstance(first, ast.AnnAssign) else None
+            if isinstance(target, ast.Name) and target.id == name and isinstance(second, ast.Expr):
+                return inspect.cleandoc(ast.literal_eval(second.value))
+    return ""
+
+
+def _public() -> list[Named]:
+    found: dict[int, Named] = {}
+    for module in MODULES:
+        namespace = importlib.import_module(module)
+        for name in namespace.__all__:
+            value = getattr(namespace, name)
+            found.setdefault(id(value), Named(module, name, value))
+    return list(found.values())
+
+
+NAMES = _public()
+FUNCTIONS = [name for name in NAMES if inspect.isroutine(name.value)]
+CLASSES = [name for name in NAMES if name.is_class]
+
+
+def section(doc: str, *titles: str) -> str:
+    """What stands below a heading of a docstring."""
+    found = re.search(rf"^(?:{'|'.join(titles)}):\n((?:[ ]{{4}}.*(?:\n|$)|\n)*)", doc, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def entries(text: str) -> dict[str, str]:
+    """The arguments, or fields, that a section describes."""
+    parts = re.split(r"^ {4}\*{0,2}(\w[\w, ]*?)(?: \([^)]*\))?:", text, flags=re.MULTILINE)
+    return {
+        name.strip(): said for names, said in zip(parts[1::2], parts[2::2], strict=True) for name in names.split(",")
+    }
+
+
+def parameters(function: Any) -> list[str]:
+    try:
+        found = inspect.signature(function).parameters
+    except (ValueError, TypeError):  # nanobind's functions say theirs in their text.
+        return []
+    return [name for name in found if name not in ("self", "cls")]
+
+
+def described(name: Named) -> dict[str, str]:
+    """What a name takes, and has as fields, by what is said of each."""
+    return entries(section(name.doc, "Args", "Attributes")) | {k: v for k, v in _fields(name.value).items() if v}
+
+
+def users_make(name: Named) -> bool:
+    """Whether a class is there to be made by users, with arguments of theirs."""
+    return bool(section(name.doc, "Args"))
+
+
+def test_modules_are_found() -> None:
+    assert {"spdl.pipeline", "spdl.pipeline.defs", "spdl.pipeline.config", "spdl.io", "spdl.io.utils"} <= set(MODULES)
+    assert {"spdl.dataloader", "spdl.source", "spdl.source.utils", "spdl.source.imagenet"} <= set(MODULES)
+    assert len(NAMES) > 100
+    assert {"spdl.io.load_npy", "spdl.io.load_image_batch", "spdl.io.to_torch"} <= {name.path for name in LOADERS}
+
+
+@pytest.mark.parametrize("name", NAMES, ids=str)
+def test_it_says_what_it_is(name: Named) -> None:
+    first, _, _ = name.doc.partition("\n")
+    assert first.endswith((".", ":")), "the first line is a sentence"
+    inherited = [getattr(base, "__doc__", None) for base in name.value.__mro__[1:]] if name.is_class else []
+    assert name.doc not in [inspect.cleandoc(text) for text in inherited if text], "the text is another class's"
+
+
+@pytest.mark.parametrize("name", NAMES, ids=str)
+def test_an_example_shows_it(name: Named) -> None:
+    assert ">>>" in name.everything
+    if not (name.is_class or inspect.isroutine(name.value)):  # doctest does not find what is written below an alias.
+        test = doctest.DocTestParser().get_doctest(name.doc, {}, name.path, None, None)
+        assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS, ids=str)
+def test_arguments_and_errors_of_a_function(name: Named) -> None:
+    taken = parameters(name.value)
+    assert set(taken) <= set(described(name)), "the Args of the docstring lack some"
+    if taken:
+        assert section(name.doc, "Raises") or "ever raises" in name.doc, "what it raises is not said"
+
+
+@pytest.mark.parametrize("name", CLASSES, ids=str)
+def test_fields_and_arguments_of_a_class(name: Named) -> None:
+    lacking = set(_fields(name.value)) - set(described(name))
+    assert not lacking, "fields without a description"
+    if users_make(name):
+        assert set(parameters(name.value)) <= set(described(name)), "the Args of the docstring lack some"
+        assert section(name.doc, "Raises") or "ever raises" in name.doc, "what it raises is not said"
+
+
+@pytest.mark.parametrize("name", CLASSES, ids=str)
+def test_methods_of_a_class(name: Named) -> None:
+    for key, member in name.methods.items():
+        doc = inspect.getdoc(_function(member)) or ""
+        assert doc, f"{key} is not described"
+        if inspect.isroutine(_function(member)) and not isinstance(member, property):
+            # One argument that the first line speaks of needs no list.
+            taken = parameters(_function(member))
+            said = entries(section(doc, "Args"))
+            assert set(taken) <= set(said) or (len(taken) == 1 and not said), f"{key}: Args lack some of {taken}"
+
+
+DURATIONS = re.compile(r"timeout|delay|(^|stats_)interval|seconds|elapsed|(^|_)time$")
+SIZES = {"width": "pixels", "height": "pixels", "scale_width": "pixels", "scale_height": "pixels"}
+
+
+@pytest.mark.parametrize("name", NAMES, ids=str)
+def test_units_are_named(name: Named) -> None:
+    for key, said in described(name).items():
+        if DURATIONS.search(key) and key != "on_timeout":
+            assert re.search(r"[Ss]econds|`stop`|As for|Accepted for compatibility|[Tt]ime ", said), (
+                f"{key}: in which unit?"
+            )
+        if key in SIZES:
+            assert SIZES[key] in name.doc, f"{key}: in which unit?"
+        if "bytes" in key:
+            assert "bytes" in said.lower(), f"{key}: in which unit?"
+
+
+ARRAYS = re.compile(r"ndarray|Tensor|CPUBuffer|CUDABuffer|jax\.Array|NpzFile")
+OWNERSHIP = re.compile(
+    r"view|copied|copies|copy|own memory|memory of its own|of their own|shares?|keeps? .*alive|read-only"
+)
+ELEMENTS = re.compile(r"uint8|float|int16|dtype|element|bytes")
+SHAPES = re.compile(r"\(\s*\w+(, ?\w+)+,?\)|shape|dimension|by key")
+
+
+LOADERS = [name for name in FUNCTIONS if ARRAYS.search(str(inspect.signature(name.value).return_annotation))]
+
+
+@pytest.mark.parametrize("name", LOADERS, ids=str)
+def test_arrays_have_shapes_types_and_owners(name: Named) -> None:
+    said = section(name.doc, "Returns")
+    assert said, "what it returns is not said"
+    assert OWNERSHIP.search(said), "whose memory is it?"
+    assert SHAPES.search(name.doc), "of which shape is it?"
+    assert ELEMENTS.search(name.doc), "what are its elements?"
+
+
+@pytest.mark.parametrize(
+    ("doc", "wrong"),
+    [
+        ("Waits.\n\nArgs:\n    timeout: How long.\n\nRaises:\n    OSError: If so.\n", test_units_are_named),
+        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nExample:\n    >>> 1\n", test_arguments_and_errors_of_a_function),
+        ("Waits.\n\nRaises:\n    OSError: If so.\n\nExample:\n    >>> 1\n", test_arguments_and_errors_of_a_function),
+        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nRaises:\n    OSError: If so.\n", test_an_example_shows_it),
+        ("no sentence", test_it_says_what_it_is),
+    ],
+)
+def test_what_is_lacking_is_found(doc: str, wrong: Any) -> None:
+    def function(timeout: float) -> None: ...
+
+    function.__doc__ = doc
+    with pytest.raises(AssertionError):
+        wrong(Named("spdl", "function", function))
