@@ -44,303 +44,282 @@ std::array<std::uint8_t, kPlaces> reached;
 std::array<std::uint8_t, kPlaces> known;
 
 // What is run now, for the report of a fault.
-const Input *current = nullptr;
+const Input* current = nullptr;
 
 void save_current() {
-  if (current != nullptr) {
-    std::ofstream file("fault.bin", std::ios::binary);
-    file.write(reinterpret_cast<const char *>(current->data()),
-               static_cast<std::streamsize>(current->size()));
-    file.close();
-    std::fputs("the input is in fault.bin\n", stderr);
-  }
+    if (current != nullptr) {
+        std::ofstream file("fault.bin", std::ios::binary);
+        file.write(reinterpret_cast<const char*>(current->data()), static_cast<std::streamsize>(current->size()));
+        file.close();
+        std::fputs("the input is in fault.bin\n", stderr);
+    }
 }
 
 void on_alarm(int /*signal*/) {
-  std::fprintf(stderr, "an input takes more than %u seconds\n",
-               kSecondsPerInput);
-  save_current();
-  _exit(1);
+    std::fprintf(stderr, "an input takes more than %u seconds\n", kSecondsPerInput);
+    save_current();
+    _exit(1);
 }
 
 struct Options {
-  fs::path corpus;
-  std::uint64_t inputs = 0;
-  double seconds = 0;
-  std::uint64_t seed = 1;
-  fs::path keep;
+    fs::path corpus;
+    std::uint64_t inputs = 0;
+    double seconds = 0;
+    std::uint64_t seed = 1;
+    fs::path keep;
 };
 
-Options parse(int count, char **arguments) {
-  Options options;
-  for (int index = 1; index < count; ++index) {
-    const std::string_view name = arguments[index];
-    if (!name.starts_with("--")) {
-      options.corpus = name;
-      continue;
+Options parse(int count, char** arguments) {
+    Options options;
+    for (int index = 1; index < count; ++index) {
+        const std::string_view name = arguments[index];
+        if (!name.starts_with("--")) {
+            options.corpus = name;
+            continue;
+        }
+        const std::string value = index + 1 < count ? arguments[++index] : "";
+        if (name == "--inputs") {
+            options.inputs = std::stoull(value);
+        } else if (name == "--seconds") {
+            options.seconds = std::stod(value);
+        } else if (name == "--seed") {
+            options.seed = std::stoull(value);
+        } else if (name == "--keep") {
+            options.keep = value;
+        } else {
+            std::fprintf(stderr, "unknown option %s\n", arguments[index - 1]);
+            std::exit(2);
+        }
     }
-    const std::string value = index + 1 < count ? arguments[++index] : "";
-    if (name == "--inputs") {
-      options.inputs = std::stoull(value);
-    } else if (name == "--seconds") {
-      options.seconds = std::stod(value);
-    } else if (name == "--seed") {
-      options.seed = std::stoull(value);
-    } else if (name == "--keep") {
-      options.keep = value;
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", arguments[index - 1]);
-      std::exit(2);
+    if (options.corpus.empty() || (options.inputs == 0 && options.seconds <= 0)) {
+        std::fputs(
+            "usage: PROGRAM CORPUS [--inputs N] [--seconds S] [--seed N] "
+            "[--keep FOLDER]\n",
+            stderr);
+        std::exit(2);
     }
-  }
-  if (options.corpus.empty() || (options.inputs == 0 && options.seconds <= 0)) {
-    std::fputs("usage: PROGRAM CORPUS [--inputs N] [--seconds S] [--seed N] "
-               "[--keep FOLDER]\n",
-               stderr);
-    std::exit(2);
-  }
-  return options;
+    return options;
 }
 
-std::vector<Input> read_corpus(const fs::path &folder) {
-  std::vector<fs::path> paths;
-  for (const auto &entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) {
-      paths.push_back(entry.path());
+std::vector<Input> read_corpus(const fs::path& folder) {
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+        if (entry.is_regular_file()) {
+            paths.push_back(entry.path());
+        }
     }
-  }
-  // In an order that is the same everywhere, for a seed to mean something.
-  std::sort(paths.begin(), paths.end());
-  std::vector<Input> inputs;
-  for (const fs::path &path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    inputs.emplace_back(std::istreambuf_iterator<char>(file),
-                        std::istreambuf_iterator<char>());
-  }
-  return inputs;
+    // In an order that is the same everywhere, for a seed to mean something.
+    std::sort(paths.begin(), paths.end());
+    std::vector<Input> inputs;
+    for (const fs::path& path : paths) {
+        std::ifstream file(path, std::ios::binary);
+        inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    return inputs;
 }
 
 class Mutator {
-public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
+  public:
+    explicit Mutator(std::uint64_t seed) : random_(seed) {}
 
-  std::size_t below(std::size_t limit) {
-    return limit == 0 ? 0 : random_() % limit;
-  }
+    std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
 
-  void change(Input &input, const Input &other) {
-    const std::size_t steps = std::size_t{1} << below(3);
-    for (std::size_t step = 0; step < steps; ++step) {
-      change_once(input, other);
+    void change(Input& input, const Input& other) {
+        const std::size_t steps = std::size_t{1} << below(3);
+        for (std::size_t step = 0; step < steps; ++step) {
+            change_once(input, other);
+        }
+        if (input.size() > kMaxInput) {
+            input.resize(kMaxInput);
+        }
+        if (below(4) != 0) {
+            spdl::fuzz::mend(input);
+        }
     }
-    if (input.size() > kMaxInput) {
-      input.resize(kMaxInput);
-    }
-    if (below(4) != 0) {
-      spdl::fuzz::mend(input);
-    }
-  }
 
-private:
-  void change_once(Input &input, const Input &other) {
-    if (input.empty()) {
-      input.push_back(static_cast<std::uint8_t>(below(256)));
-      return;
+  private:
+    void change_once(Input& input, const Input& other) {
+        if (input.empty()) {
+            input.push_back(static_cast<std::uint8_t>(below(256)));
+            return;
+        }
+        const std::size_t place = below(input.size());
+        const std::size_t length = 1 + below(std::min<std::size_t>(input.size() - place, 1 + below(600)));
+        const auto begin = input.begin() + static_cast<std::ptrdiff_t>(place);
+        const auto end = begin + static_cast<std::ptrdiff_t>(length);
+        switch (below(10)) {
+            case 0:
+                input[place] ^= static_cast<std::uint8_t>(1 << below(8));
+                break;
+            case 1:
+                input[place] = static_cast<std::uint8_t>(below(256));
+                break;
+            case 2:
+                number(input, place);
+                break;
+            case 3:
+                digits(input, place);
+                break;
+            case 4:
+                input.erase(begin, end);
+                break;
+            case 5: {
+                const Input piece(begin, end);
+                const auto into = input.begin() + static_cast<std::ptrdiff_t>(below(input.size() + 1));
+                input.insert(into, piece.begin(), piece.end());
+                break;
+            }
+            case 6:
+                std::fill(begin, end, static_cast<std::uint8_t>(below(2) * 255));
+                break;
+            case 7:
+                if (below(4) == 0) {
+                    input.resize(place);
+                }
+                break;
+            case 8: {
+                const Input piece(begin, end);
+                const std::size_t target = below(input.size());
+                std::copy_n(piece.begin(), std::min(piece.size(), input.size() - target),
+                            input.begin() + static_cast<std::ptrdiff_t>(target));
+                break;
+            }
+            default:
+                if (!other.empty()) {
+                    const std::size_t from = below(other.size());
+                    const std::size_t size = std::min({other.size() - from, input.size() - place, length});
+                    std::copy_n(other.begin() + static_cast<std::ptrdiff_t>(from), size, begin);
+                }
+        }
     }
-    const std::size_t place = below(input.size());
-    const std::size_t length =
-        1 + below(std::min<std::size_t>(input.size() - place, 1 + below(600)));
-    const auto begin = input.begin() + static_cast<std::ptrdiff_t>(place);
-    const auto end = begin + static_cast<std::ptrdiff_t>(length);
-    switch (below(10)) {
-    case 0:
-      input[place] ^= static_cast<std::uint8_t>(1 << below(8));
-      break;
-    case 1:
-      input[place] = static_cast<std::uint8_t>(below(256));
-      break;
-    case 2:
-      number(input, place);
-      break;
-    case 3:
-      digits(input, place);
-      break;
-    case 4:
-      input.erase(begin, end);
-      break;
-    case 5: {
-      const Input piece(begin, end);
-      const auto into =
-          input.begin() + static_cast<std::ptrdiff_t>(below(input.size() + 1));
-      input.insert(into, piece.begin(), piece.end());
-      break;
-    }
-    case 6:
-      std::fill(begin, end, static_cast<std::uint8_t>(below(2) * 255));
-      break;
-    case 7:
-      if (below(4) == 0) {
-        input.resize(place);
-      }
-      break;
-    case 8: {
-      const Input piece(begin, end);
-      const std::size_t target = below(input.size());
-      std::copy_n(piece.begin(), std::min(piece.size(), input.size() - target),
-                  input.begin() + static_cast<std::ptrdiff_t>(target));
-      break;
-    }
-    default:
-      if (!other.empty()) {
-        const std::size_t from = below(other.size());
-        const std::size_t size =
-            std::min({other.size() - from, input.size() - place, length});
-        std::copy_n(other.begin() + static_cast<std::ptrdiff_t>(from), size,
-                    begin);
-      }
-    }
-  }
 
-  // One of those at which programs go wrong, of 1 to 8 bytes.
-  void number(Input &input, std::size_t place) {
-    constexpr std::array<std::uint64_t, 12> kNumbers = {
-        0,
-        1,
-        0x7f,
-        0x80,
-        0xffff,
-        0x7fffffff,
-        0x80000000,
-        0xffffffff,
-        0x7fffffffffffffff,
-        0x8000000000000000,
-        ~std::uint64_t{0},
-        ~std::uint64_t{0} - 15,
-    };
-    const std::uint64_t value = below(3) == 0
-                                    ? input.size() + below(9) - 4
-                                    : kNumbers[below(kNumbers.size())];
-    const std::size_t width =
-        std::min<std::size_t>(std::size_t{1} << below(4), input.size() - place);
-    std::memcpy(input.data() + place, &value, width);
-  }
-
-  void digits(Input &input, std::size_t place) {
-    const std::size_t width =
-        std::min<std::size_t>(1 + below(12), input.size() - place);
-    for (std::size_t index = 0; index < width; ++index) {
-      input[place + index] = static_cast<std::uint8_t>('0' + below(10));
+    // One of those at which programs go wrong, of 1 to 8 bytes.
+    void number(Input& input, std::size_t place) {
+        constexpr std::array<std::uint64_t, 12> kNumbers = {
+            0,
+            1,
+            0x7f,
+            0x80,
+            0xffff,
+            0x7fffffff,
+            0x80000000,
+            0xffffffff,
+            0x7fffffffffffffff,
+            0x8000000000000000,
+            ~std::uint64_t{0},
+            ~std::uint64_t{0} - 15,
+        };
+        const std::uint64_t value = below(3) == 0 ? input.size() + below(9) - 4 : kNumbers[below(kNumbers.size())];
+        const std::size_t width = std::min<std::size_t>(std::size_t{1} << below(4), input.size() - place);
+        std::memcpy(input.data() + place, &value, width);
     }
-  }
 
-  std::mt19937_64 random_;
+    void digits(Input& input, std::size_t place) {
+        const std::size_t width = std::min<std::size_t>(1 + below(12), input.size() - place);
+        for (std::size_t index = 0; index < width; ++index) {
+            input[place + index] = static_cast<std::uint8_t>('0' + below(10));
+        }
+    }
+
+    std::mt19937_64 random_;
 };
 
 class Campaign {
-public:
-  explicit Campaign(Options options)
-      : options_(std::move(options)), mutator_(options_.seed) {}
+  public:
+    explicit Campaign(Options options) : options_(std::move(options)), mutator_(options_.seed) {}
 
-  void run() {
-    for (const Input &seed : read_corpus(options_.corpus)) {
-      // All are kept, those too that reach nothing new: what they are made of
-      // may.
-      try_input(seed);
-      pool_.push_back(seed);
+    void run() {
+        for (const Input& seed : read_corpus(options_.corpus)) {
+            // All are kept, those too that reach nothing new: what they are made of
+            // may.
+            try_input(seed);
+            pool_.push_back(seed);
+        }
+        if (pool_.empty()) {
+            std::fprintf(stderr, "there is no file in %s\n", options_.corpus.c_str());
+            std::exit(2);
+        }
+        const std::size_t seeds = pool_.size();
+        count_ = passed_ = 0;
+        while (!is_over()) {
+            // Half of the time one of the first, which are sound.
+            Input input = pool_[mutator_.below(mutator_.below(2) == 0 ? seeds : pool_.size())];
+            mutator_.change(input, pool_[mutator_.below(pool_.size())]);
+            if (try_input(input) && pool_.size() < kMaxPool) {
+                pool_.push_back(std::move(input));
+            }
+        }
+        std::printf(
+            "%llu inputs in %.1f s, %.1f %% past the header; %zu places in the "
+            "code reached; %zu seeds, %zu kept\n",
+            static_cast<unsigned long long>(count_), elapsed(),
+            100.0 * static_cast<double>(passed_) / static_cast<double>(count_),
+            static_cast<std::size_t>(std::count(known.begin(), known.end(), 1)), seeds, pool_.size() - seeds);
+        if (!options_.keep.empty()) {
+            keep(seeds);
+        }
     }
-    if (pool_.empty()) {
-      std::fprintf(stderr, "there is no file in %s\n", options_.corpus.c_str());
-      std::exit(2);
-    }
-    const std::size_t seeds = pool_.size();
-    count_ = passed_ = 0;
-    while (!is_over()) {
-      // Half of the time one of the first, which are sound.
-      Input input =
-          pool_[mutator_.below(mutator_.below(2) == 0 ? seeds : pool_.size())];
-      mutator_.change(input, pool_[mutator_.below(pool_.size())]);
-      if (try_input(input) && pool_.size() < kMaxPool) {
-        pool_.push_back(std::move(input));
-      }
-    }
-    std::printf(
-        "%llu inputs in %.1f s, %.1f %% past the header; %zu places in the "
-        "code reached; %zu seeds, %zu kept\n",
-        static_cast<unsigned long long>(count_), elapsed(),
-        100.0 * static_cast<double>(passed_) / static_cast<double>(count_),
-        static_cast<std::size_t>(std::count(known.begin(), known.end(), 1)),
-        seeds, pool_.size() - seeds);
-    if (!options_.keep.empty()) {
-      keep(seeds);
-    }
-  }
 
-private:
-  [[nodiscard]] double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         start_)
-        .count();
-  }
-
-  [[nodiscard]] bool is_over() const {
-    return (options_.inputs > 0 && count_ >= options_.inputs) ||
-           (options_.seconds > 0 && elapsed() >= options_.seconds);
-  }
-
-  // Whether it reached something new.
-  bool try_input(const Input &input) {
-    reached.fill(0);
-    current = &input;
-    alarm(kSecondsPerInput);
-    try {
-      passed_ += spdl::fuzz::run(input) ? 1 : 0;
-    } catch (const std::exception &error) {
-      std::fprintf(stderr, "an exception that is no answer to bad input: %s\n",
-                   error.what());
-      save_current();
-      _exit(1);
+  private:
+    [[nodiscard]] double elapsed() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     }
-    alarm(0);
-    current = nullptr;
-    ++count_;
-    bool is_new = false;
-    for (std::size_t place = 0; place < kPlaces; ++place) {
-      is_new = is_new || reached[place] > known[place];
-      known[place] |= reached[place];
-    }
-    return is_new;
-  }
 
-  void keep(std::size_t seeds) {
-    fs::create_directories(options_.keep);
-    for (std::size_t index = seeds; index < pool_.size(); ++index) {
-      std::ofstream file(options_.keep / std::to_string(index),
-                         std::ios::binary);
-      file.write(reinterpret_cast<const char *>(pool_[index].data()),
-                 static_cast<std::streamsize>(pool_[index].size()));
+    [[nodiscard]] bool is_over() const {
+        return (options_.inputs > 0 && count_ >= options_.inputs) ||
+               (options_.seconds > 0 && elapsed() >= options_.seconds);
     }
-  }
 
-  Options options_;
-  Mutator mutator_;
-  std::vector<Input> pool_;
-  std::uint64_t count_ = 0;
-  std::uint64_t passed_ = 0;
-  std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
+    // Whether it reached something new.
+    bool try_input(const Input& input) {
+        reached.fill(0);
+        current = &input;
+        alarm(kSecondsPerInput);
+        try {
+            passed_ += spdl::fuzz::run(input) ? 1 : 0;
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "an exception that is no answer to bad input: %s\n", error.what());
+            save_current();
+            _exit(1);
+        }
+        alarm(0);
+        current = nullptr;
+        ++count_;
+        bool is_new = false;
+        for (std::size_t place = 0; place < kPlaces; ++place) {
+            is_new = is_new || reached[place] > known[place];
+            known[place] |= reached[place];
+        }
+        return is_new;
+    }
+
+    void keep(std::size_t seeds) {
+        fs::create_directories(options_.keep);
+        for (std::size_t index = seeds; index < pool_.size(); ++index) {
+            std::ofstream file(options_.keep / std::to_string(index), std::ios::binary);
+            file.write(reinterpret_cast<const char*>(pool_[index].data()),
+                       static_cast<std::streamsize>(pool_[index].size()));
+        }
+    }
+
+    Options options_;
+    Mutator mutator_;
+    std::vector<Input> pool_;
+    std::uint64_t count_ = 0;
+    std::uint64_t passed_ = 0;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-} // namespace
+}  // namespace
 
 // Called by the compiler's code at every branch of what is fuzzed.
 extern "C" void __sanitizer_cov_trace_pc() {
-  const auto place =
-      reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
-  reached[(place ^ place >> 16) % kPlaces] = 1;
+    const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+    reached[(place ^ place >> 16) % kPlaces] = 1;
 }
 
-int main(int count, char **arguments) {
-  __asan_set_death_callback(save_current);
-  std::signal(SIGALRM, on_alarm);
-  Campaign(parse(count, arguments)).run();
+int main(int count, char** arguments) {
+    __asan_set_death_callback(save_current);
+    std::signal(SIGALRM, on_alarm);
+    Campaign(parse(count, arguments)).run();
 }

@@ -17,6 +17,6 @@ bool run(std::span<const std::uint8_t> input);
 
 // Mends what nearly every change breaks, such as checksums, so that the change
 // is seen and not only that there is one.
-void mend(Input &input);
+void mend(Input& input);
 
-} // namespace spdl::fuzz
+}  // namespace spdl::fuzz
