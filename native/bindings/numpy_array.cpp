@@ -25,6 +25,9 @@ static_assert(sizeof(npy_intp) == sizeof(std::size_t));
 // Types that were made from their descriptions, since a data set has few. No more, should a data set have many.
 constexpr std::size_t kKeptTypes = 256;
 
+// Nor those with more fields than anybody writes by hand: a header has room for a hundred thousand.
+constexpr std::size_t kKeptLength = 4096;
+
 // Loads NumPy when the first array is made: images need none.
 void require_numpy() {
     static std::atomic<bool> ready = false;
@@ -103,6 +106,9 @@ nb::object made(const NpyHeader& header) {
 class Types {
   public:
     nb::object get(const NpyHeader& header) {
+        if (header.descr.size() > kKeptLength) {
+            return made(header);
+        }
         std::string key(header.descr);
         key += header.utf8 ? '8' : '1';
         {
@@ -137,32 +143,49 @@ PyArray_Descr* as_descr(nb::handle dtype) {
     return reinterpret_cast<PyArray_Descr*>(dtype.ptr());
 }
 
+// What NumPy has against an array becomes a FormatError.
+[[noreturn]] void refuse(const nb::python_error& error) {
+    if (!error.matches(PyExc_ValueError)) {
+        throw error;
+    }
+    throw FormatError("the npy header gives an array that numpy refuses: " +
+                      std::string(nb::str(error.value()).c_str()));
+}
+
+// An array whose elements have no bytes, so that there is nothing to show. Only NumPy's own constructor leaves strings
+// their length of 0: its C interface makes that 1, and what the array then holds is whatever was in memory.
+nb::object show_nothing(std::span<const std::size_t> shape, nb::handle dtype, bool fortran_order) {
+    nb::list sides;
+    for (const std::size_t side : shape) {
+        sides.append(side);
+    }
+    try {
+        return nb::handle(reinterpret_cast<PyObject*>(&PyArray_Type))(nb::tuple(sides), dtype,
+                                                                      nb::arg("order") = fortran_order ? "F" : "C");
+    } catch (nb::python_error& error) {
+        refuse(error);
+    }
+}
+
 nb::object show(std::span<const std::size_t> shape, const npy_intp* strides, nb::handle dtype, const Shown& memory,
                 bool fortran_order) {
+    if (PyDataType_ELSIZE(as_descr(dtype)) == 0) {
+        return show_nothing(shape, dtype, fortran_order);
+    }
     std::array<npy_intp, NpyHeader::kMaxDims + 1> sides;
     for (std::size_t index = 0; index < shape.size(); ++index) {
         sides[index] = static_cast<npy_intp>(shape[index]);
     }
-    // NumPy would give strings and raw data of no length one of 1, and read what is not there: it is to make its own.
-    const bool nothing = PyDataType_ELSIZE(as_descr(dtype)) == 0;
     const int flags = (memory.writable ? NPY_ARRAY_WRITEABLE : 0) | (fortran_order ? NPY_ARRAY_F_CONTIGUOUS : 0);
     dtype.inc_ref();
-    nb::object array =
-        nb::steal(PyArray_NewFromDescr(&PyArray_Type, as_descr(dtype), static_cast<int>(shape.size()), sides.data(),
-                                       nothing ? nullptr : strides, nothing ? nullptr : memory.data, flags, nullptr));
+    nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, as_descr(dtype), static_cast<int>(shape.size()),
+                                                      sides.data(), strides, memory.data, flags, nullptr));
     if (!array.is_valid()) {
-        nb::python_error error;
-        if (!error.matches(PyExc_ValueError)) {
-            throw error;
-        }
-        throw FormatError("the npy header gives an array that numpy refuses: " +
-                          std::string(nb::str(error.value()).c_str()));
+        refuse(nb::python_error());
     }
-    if (!nothing) {
-        memory.owner.inc_ref();
-        if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), memory.owner.ptr()) < 0) {
-            throw nb::python_error();
-        }
+    memory.owner.inc_ref();
+    if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), memory.owner.ptr()) < 0) {
+        throw nb::python_error();
     }
     return array;
 }
@@ -220,6 +243,10 @@ nb::object show_stack(const NpyHeader& header, std::size_t count, nb::handle dty
 }
 
 nb::object copied(nb::handle array) {
+    if (PyArray_ITEMSIZE(reinterpret_cast<PyArrayObject*>(array.ptr())) == 0) {
+        // It has no memory but its own, and in a copy its strings would have a length.
+        return nb::borrow(array);
+    }
     nb::object copy = nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(array.ptr()), NPY_KEEPORDER));
     if (!copy.is_valid()) {
         throw nb::python_error();

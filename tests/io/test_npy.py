@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import io
+import warnings
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -246,9 +247,20 @@ def test_a_side_of_nothing_leaves_the_others() -> None:
         load_npy(described(shape="(0, 4611686018427387904)")[:-24])
 
 
-def test_text_of_no_length_is_read() -> None:
-    array = np.zeros((2, 3), "V0")
-    assert same(load_npy(as_npy(array)), array)
+@pytest.mark.parametrize("dtype", ["S0", "<U0", ">U0", "V0", [], [("a", "S0")]])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_elements_of_no_length_are_read(dtype: Any, order: Literal["C", "F"]) -> None:
+    array: Array = np.ndarray((2, 3), dtype, order=order)
+    data = as_npy(array)
+    assert same(np.load(io.BytesIO(data)), array)
+    assert same(load_npy(data), array)
+    assert same(load_npy(data, copy=True), array)
+
+
+def test_elements_of_no_length_take_no_memory() -> None:
+    array = load_npy(described(descr="'|S0'", shape="(1099511627776,)"))
+    assert array.shape == (1 << 40,)
+    assert array.nbytes == 0
 
 
 @pytest.mark.parametrize(
@@ -265,6 +277,30 @@ def test_tensors_are_read_in_place() -> None:
     array = load_npy(tensor)
     array[0, 0, 0] = 7
     assert load_npy(tensor)[0, 0, 0] == 7
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.npy"
+    path.write_bytes(b"bad")
+    with pytest.raises(FormatError, match=r"^'.*/bad\.npy': this is no npy data: the 3 bytes"):
+        load_npy(path)
+
+
+def test_types_with_many_fields_are_not_kept() -> None:
+    """Else a data set of such headers would fill the memory."""
+    few, many = (as_npy(np.zeros(1, [(f"f{number}", "u1") for number in range(count)])) for count in (10, 1000))
+    assert load_npy(few).dtype is load_npy(few).dtype
+    assert load_npy(many).dtype is not load_npy(many).dtype
+    assert load_npy(many).dtype == load_npy(many).dtype
+
+
+def test_matrices_are_arrays() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix([[1, 2], [3, 4]])
+    file = io.BytesIO()
+    save_npy(file, matrix)
+    assert same(np.load(io.BytesIO(file.getvalue())), np.asarray(matrix))
 
 
 def test_a_path_is_written_as_it_is(tmp_path: Path) -> None:
