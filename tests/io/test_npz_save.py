@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,24 @@ def test_a_file_that_only_writes(tmp_path: Path) -> None:
     pipe = Pipe()
     save_npz(pipe, {"a": np.arange(3)}, compression="deflate")  # type: ignore[arg-type]
     assert load_npz(pipe.written)["a"].tolist() == [0, 1, 2]
+
+
+def test_matrices_are_arrays() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix([[1, 2], [3, 4]])
+    data = saved({"matrix": matrix, "behind": np.arange(3)})
+    assert same(np.load(io.BytesIO(data))["matrix"], np.asarray(matrix))
+    assert same(load_npz(data, verify=True)["matrix"], np.asarray(matrix))
+
+
+def test_an_archive_may_be_written_over_itself(tmp_path: Path) -> None:
+    path = tmp_path / "arrays.npz"
+    save_npz(path, {"a": np.arange(100_000), "b": np.ones(3)})
+    arrays = load_npz(path)
+    save_npz(path, {"b": arrays["b"], "a": arrays["a"][1:]})
+    assert arrays["a"].sum() == 4_999_950_000
+    assert np.load(path)["a"].tolist() == list(range(1, 100_000))
 
 
 def test_objects_are_refused_before_anything_is_written() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io._lazy import native
+
+if TYPE_CHECKING:
+    from spdl.io._format_error import FormatError
 
 ArraySource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 """A path or the content of the file.
@@ -30,11 +33,13 @@ def resolve(source: ArraySource, name: str) -> Any:
     content: Any = source
     try:
         view = memoryview(content)
-    except (BufferError, TypeError, ValueError):
+    except (BufferError, TypeError, ValueError) as error:
         if not hasattr(source, "__array__"):
+            # A mapping that was closed, a view that was released.
+            reason = f", of which Python says: {error}" if isinstance(error, ValueError) else ""
             msg = (
                 f"`{name}` must be a path (str or os.PathLike) or bytes (bytes, bytearray, memoryview, mmap, or a "
-                f"one-dimensional uint8 array), got {type(source).__name__}"
+                f"one-dimensional uint8 array), got {type(source).__name__}{reason}"
             )
             raise TypeError(msg) from None
         content = content.__array__()
@@ -65,3 +70,9 @@ def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
             raise
     with open(path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
         return file.read()
+
+
+def name_file(error: FormatError, source: ArraySource) -> None:
+    """Put the file in front of what an error says of its content, if `source` is a path."""
+    if isinstance(source, (str, os.PathLike)):
+        error.args = (f"{os.fsdecode(source)!r}: {error}",)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from spdl.io._array_source import ArraySource, resolve
+from spdl.io._array_source import ArraySource, name_file, resolve
+from spdl.io._array_target import opened
+from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import ArrayLike
 
-    ArrayTarget: TypeAlias = str | os.PathLike[str] | IO[bytes]
+    from spdl.io._array_target import ArrayTarget
 
 # What numpy aligns the elements to, so that a file can be mapped.
 _ALIGNMENT = 64
@@ -32,7 +30,8 @@ def load_npy(data: ArraySource, *, copy: bool = False) -> np.ndarray[Any, Any]:
 
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
-            of which the file is mapped into memory, read-only.
+            of which the file is mapped into memory, read-only. While a view of it lives, it may be replaced, as
+            `save_npy` does, but not be cut short: reading what is gone ends the process (SIGBUS).
         copy: Whether the array is to have memory of its own, which then is writable.
 
     Returns:
@@ -52,21 +51,27 @@ def load_npy(data: ArraySource, *, copy: bool = False) -> np.ndarray[Any, Any]:
         array([[0., 1., 2.],
                [3., 4., 5.]], dtype=float32)
     """
-    if type(data) is not bytes:
-        data = resolve(data, "data")
-    return native.load_npy(data, copy)
+    content = data if type(data) is bytes else resolve(data, "data")
+    try:
+        return native.load_npy(content, copy)
+    except FormatError as error:
+        name_file(error, data)
+        raise
 
 
 def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
     """Write an array as a .npy file, which ``numpy.load`` reads too.
 
     Args:
-        dst: A path, of which the file is replaced, or a file opened for writing in binary mode. Unlike ``numpy.save``
-            this appends nothing to the path.
+        dst: A path or a file opened for writing in binary mode. Unlike ``numpy.save`` this appends nothing to the path.
+            A file that is there already is replaced when the new one is complete, so that arrays that are views of it,
+            `array` perhaps among them, keep what they show.
         array: The array. It is written from where it lies; only one with gaps is copied.
 
     Raises:
-        TypeError: If the array holds Python objects, which would have to be pickled: nothing is written then.
+        OSError: If the file cannot be written.
+        TypeError: If the array holds Python objects, which would have to be pickled: nothing is written then. If `dst`
+            is neither a path nor a file.
 
     Example:
         >>> file = io.BytesIO()
@@ -76,9 +81,9 @@ def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
                [3, 4]])
     """
     header, payload = npy_parts(array, "array")
-    with opened(dst) as file:
-        file.write(header)
-        file.write(payload)
+    with opened(dst) as write:
+        write(header)
+        write(payload)
 
 
 def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
@@ -86,7 +91,7 @@ def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
     from numpy.lib.format import dtype_to_descr  # noqa: PLC0415
 
-    given = np.asanyarray(array)
+    given = np.asarray(array)
     if given.dtype.hasobject:
         msg = (
             f"`{name}` holds Python objects (dtype {given.dtype}), which would have to be pickled: convert it to "
@@ -96,7 +101,7 @@ def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
     fortran = given.flags.f_contiguous and not given.flags.c_contiguous
     text = f"{{'descr': {dtype_to_descr(given.dtype)!r}, 'fortran_order': {fortran}, 'shape': {given.shape!r}, }}"
     ordered = given.T if fortran else given if given.flags.c_contiguous else given.copy(order="C")
-    elements = ordered.reshape(-1).view(np.ndarray)
+    elements = ordered.reshape(-1)
     payload = elements.view(np.uint8).data if elements.nbytes else memoryview(b"")
     return _header(text), payload
 
@@ -113,13 +118,3 @@ def _header(text: str) -> bytes:
     padding = -(lead + len(encoded) + 1) % _ALIGNMENT
     encoded += b" " * padding + b"\n"
     return b"\x93NUMPY" + bytes([version, 0]) + len(encoded).to_bytes(width, "little") + encoded
-
-
-@contextmanager
-def opened(dst: ArrayTarget) -> Iterator[IO[bytes]]:
-    """Open what is to be written to, unless it is a file already."""
-    if isinstance(dst, (str, os.PathLike)):
-        with open(dst, "wb") as file:  # noqa: PTH123 - half the time of Path.open.
-            yield file
-    else:
-        yield dst

@@ -6,16 +6,16 @@ import struct
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._array_target import opened
 from spdl.io._lazy import native
-from spdl.io._npy import npy_parts, opened
+from spdl.io._npy import npy_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import IO
 
     from numpy.typing import ArrayLike
 
-    from spdl.io._npy import ArrayTarget
+    from spdl.io._array_target import ArrayTarget, Write
 
 Compression: TypeAlias = Literal["deflate", "zstd"]
 
@@ -85,15 +85,18 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
     views of a mapped archive are aligned. The same arrays give the same bytes.
 
     Args:
-        dst: A path, of which the file is replaced, or a file opened for writing in binary mode, which need not be
-            seekable. Unlike ``numpy.savez`` this appends nothing to the path.
+        dst: A path or a file opened for writing in binary mode, which need not be seekable. Unlike ``numpy.savez`` this
+            appends nothing to the path. A file that is there already is replaced when the new one is complete, so that
+            arrays that are views of it keep what they show.
         arrays: The arrays by key.
         compression: None stores the arrays as they are, which is what loads fastest. ``"deflate"`` makes the archive
             smaller if the data allows it, and any zip program reads it. ``"zstd"`` inflates faster unless the data
             compresses to next to nothing.
 
     Raises:
-        TypeError: If an array holds Python objects, which would have to be pickled, or a key is not a str.
+        OSError: If the file cannot be written.
+        TypeError: If an array holds Python objects, which would have to be pickled, a key is not a str, or `dst` is
+            neither a path nor a file.
         ValueError: If `compression` is unknown, or a key is empty or too long.
 
     Example:
@@ -107,7 +110,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
         raise ValueError(msg)
     # All checked before anything is written.
     parts = {_name(key): npy_parts(array, f"arrays[{key!r}]") for key, array in arrays.items()}
-    with opened(dst) as file:
+    with opened(dst) as write:
         offset = 0
         members = []
         for name, (header, payload) in parts.items():
@@ -119,12 +122,12 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
             size = len(header) + len(payload)
             member = _Member(name, flags, _METHODS[compression], native.crc32(header, payload), packed, size, offset)
             local_header = member.local_header()
-            file.write(local_header)
+            write(local_header)
             for part in content:
-                file.write(part)
+                write(part)
             members.append(member)
             offset += len(local_header) + packed
-        _write_directory(file, members, offset)
+        _write_directory(write, members, offset)
 
 
 def _name(key: object) -> bytes:
@@ -142,15 +145,15 @@ def _packed(compression: Compression, header: bytes, payload: memoryview) -> byt
     return native.deflate(header, payload) if compression == "deflate" else native.zstd(header, payload)
 
 
-def _write_directory(file: IO[bytes], members: list[_Member], offset: int) -> None:
+def _write_directory(write: Write, members: list[_Member], offset: int) -> None:
     directory = b"".join(member.directory_entry() for member in members)
-    file.write(directory)
+    write(directory)
     count, size = len(members), len(directory)
     if count >= _COUNT_IN_64 or max(size, offset) >= _IN_64:
         version = 3 << 8 | _ZIP64_VERSION
-        file.write(
+        write(
             struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, version, _ZIP64_VERSION, 0, 0, count, count, size, offset)
             + struct.pack("<4sIQI", b"PK\6\7", 0, offset + size, 1)
         )
     counts = (min(count, _COUNT_IN_64),) * 2
-    file.write(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, *counts, min(size, _IN_64), min(offset, _IN_64), 0))
+    write(struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, *counts, min(size, _IN_64), min(offset, _IN_64), 0))
