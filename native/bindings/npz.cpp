@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,34 @@ nb::str decoded(std::string_view name, bool utf8) {
     return nb::borrow<nb::str>(text);
 }
 
-std::string_view key_of(std::string_view name) {
-    return name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name;
-}
+// The keys of members, or of a batch's columns: their names without ".npy".
+class Keys {
+  public:
+    template <typename Named>
+    explicit Keys(const std::vector<Named>& members) {
+        for (const Named& member : members) {
+            if (!member.name.ends_with(kSuffix)) {
+                bare_.insert(member.name);
+            }
+        }
+    }
+
+    template <typename Named>
+    [[nodiscard]] nb::str get(const Named& member) const {
+        std::string_view key = member.name;
+        if (key.ends_with(kSuffix)) {
+            key.remove_suffix(kSuffix.size());
+            // Beside "a.npy" there may be a member "a", to whom that key belongs.
+            if (bare_.contains(key)) {
+                key = member.name;
+            }
+        }
+        return decoded(key, member.utf8);
+    }
+
+  private:
+    std::unordered_set<std::string_view> bare_;
+};
 
 // In an archive the array is all there is.
 void check_payload(const NpyHeader& header, nb::handle dtype, std::size_t there) {
@@ -69,24 +95,18 @@ class NpzArchive {
         : held_(hold_bytes(data)), directory_(held_.get()), verify_(verify) {
         check_budget(directory_, max_uncompressed_bytes);
         const auto& members = directory_.members();
+        const Keys keys(members);
+        // Of members with one name the last counts, as everywhere: archives are changed by appending to them.
         for (std::size_t index = 0; index < members.size(); ++index) {
-            const std::string_view name = members[index].name;
-            const bool array = name.ends_with(kSuffix);
-            nb::str key = decoded(key_of(name), members[index].utf8);
-            // Of members with one name the last counts, as everywhere: archives are changed by appending to them.
-            if (array && index_.contains(key) && members[position(key)].name != name) {
-                // Beside "a.npy" there is a member "a", to whom that key belongs.
-                key = decoded(name, members[index].utf8);
-            }
-            index_[key] = index;
+            index_[keys.get(members[index])] = index;
         }
     }
 
     [[nodiscard]] nb::list keys() const { return index_.keys(); }
 
-    [[nodiscard]] bool has(const nb::str& key) const { return look(key) != SIZE_MAX; }
+    [[nodiscard]] bool has(nb::handle key) const { return look(key) != SIZE_MAX; }
 
-    [[nodiscard]] nb::object get(const nb::str& key) const {
+    [[nodiscard]] nb::object get(nb::handle key) const {
         const ZipMember& member = directory_.members()[find(key)];
         return for_member(member, [&] {
             if (is_stored(member)) {
@@ -111,7 +131,7 @@ class NpzArchive {
         std::vector<Found> found;
         found.reserve(keys.size());
         for (const nb::handle key : keys) {
-            found.push_back({&directory_.members()[find(nb::cast<nb::str>(key))], {}, nullptr});
+            found.push_back({&directory_.members()[find(key)], {}, nullptr});
         }
         {
             const ReleasedGil released;
@@ -147,9 +167,9 @@ class NpzArchive {
     }
 
     // SIZE_MAX where there is none.
-    [[nodiscard]] std::size_t look(const nb::str& key) const {
+    [[nodiscard]] std::size_t look(nb::handle key) const {
         std::size_t index = position(key);
-        if (index == SIZE_MAX && nb::cast<bool>(key.attr("endswith")(".npy"))) {
+        if (index == SIZE_MAX && nb::isinstance<nb::str>(key) && nb::cast<bool>(key.attr("endswith")(".npy"))) {
             index = position(key.attr("removesuffix")(".npy"));
             if (index != SIZE_MAX && !directory_.members()[index].name.ends_with(kSuffix)) {
                 index = SIZE_MAX;
@@ -158,10 +178,16 @@ class NpzArchive {
         return index;
     }
 
-    [[nodiscard]] std::size_t find(const nb::str& key) const {
+    [[nodiscard]] std::size_t find(nb::handle key) const {
         const std::size_t index = look(key);
         if (index == SIZE_MAX) {
-            PyErr_SetObject(PyExc_KeyError, key.ptr());
+            constexpr std::size_t kShown = 20;
+            const nb::list known = keys();
+            const nb::object shown = nb::steal(PyList_GetSlice(known.ptr(), 0, kShown));
+            const nb::object message =
+                nb::str("the archive has no array {!r}; it has {} of them: {!r}{}")
+                    .attr("format")(key, known.size(), shown, known.size() > kShown ? " and so on" : "");
+            PyErr_SetObject(PyExc_KeyError, message.ptr());
             throw nb::python_error();
         }
         return index;
@@ -233,12 +259,12 @@ nb::dict load_npz_batch(const nb::list& sources, int threads, std::size_t max_un
         batch->load(threads);
     }
     nb::dict arrays;
+    const Keys keys(batch->columns());
     for (std::size_t index = 0; index < dtypes.size(); ++index) {
         NpzBatch::Column& column = batch->columns()[index];
         std::uint8_t* const data = column.row(0);
         const nb::object owner = own_memory(std::make_unique<AlignedBuffer>(std::move(column.memory)));
-        arrays[decoded(key_of(column.name), column.utf8)] =
-            show_stack(column.header, archives.size(), dtypes[index], {data, true, owner});
+        arrays[keys.get(column)] = show_stack(column.header, archives.size(), dtypes[index], {data, true, owner});
     }
     return arrays;
 }
@@ -250,8 +276,8 @@ void bind_npz(nb::module_& module) {
         .def(nb::init<nb::handle, std::size_t, bool>(), nb::arg("data"), nb::arg("max_uncompressed_bytes"),
              nb::arg("verify"))
         .def("keys", &NpzArchive::keys)
-        .def("has", &NpzArchive::has, nb::arg("key"))
-        .def("get", &NpzArchive::get, nb::arg("key"))
+        .def("has", &NpzArchive::has, nb::arg("key").none())
+        .def("get", &NpzArchive::get, nb::arg("key").none())
         .def("get_many", &NpzArchive::get_many, nb::arg("keys"));
     module.def("load_npz_batch", &load_npz_batch, nb::arg("sources"), nb::arg("threads"),
                nb::arg("max_uncompressed_bytes"), nb::arg("verify"));

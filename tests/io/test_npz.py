@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.io import FormatError, NpzFile, load_npz, save_npz
+from spdl.io import FormatError, NpzFile, load_npz, load_npz_batch, save_npz
 from tests.io.arrays import Array, any_array, as_npy, same
 from tests.io.zips import Entry, as_npz, handmade
 
@@ -84,8 +84,14 @@ def test_is_a_mapping() -> None:
     assert arrays.get("img") is None
     with pytest.raises(KeyError, match="img"):
         arrays["img"]
-    with pytest.raises(KeyError, match=r"img\.npy"):
+    with pytest.raises(KeyError, match=r"no array 'img\.npy'; it has 2 of them: \['image', 'label'\]"):
         arrays["img.npy"]
+    for key in 3, None:
+        assert cast("Mapping[Any, Any]", arrays).get(key) is None
+        with pytest.raises(KeyError, match=f"no array {key};"):
+            cast("Mapping[Any, Any]", arrays)[key]
+        with pytest.raises(KeyError, match=f"no array {key};"):
+            arrays.load_many([cast("Any", key)])
     assert repr(arrays) == "NpzFile(image, label)"
 
 
@@ -179,10 +185,51 @@ def test_load_many_fills_arrays_of_any_order() -> None:
 def test_load_many_refuses_arrays_that_do_not_fit(target: Array, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_npz(STORED).load_many(["image"], out={"image": target})
-    with pytest.raises(KeyError):
-        load_npz(STORED).load_many(["image"], out={})
-    with pytest.raises(KeyError):
-        load_npz(STORED).load_many(["none"])
+
+
+def test_load_many_says_what_it_wants() -> None:
+    arrays = load_npz(STORED)
+    with pytest.raises(KeyError, match="`out` has no array 'image'"):
+        arrays.load_many(["image"], out={})
+    with pytest.raises(KeyError, match="the archive has no array 'none'"):
+        arrays.load_many(["none"])
+    with pytest.raises(TypeError, match=r"got the str 'image': for one array pass a list"):
+        arrays.load_many("image")
+    with pytest.raises(TypeError, match=r"`out\['label'\]` must be a numpy array, got list"):
+        arrays.load_many(["label"], out={"label": cast("Any", [0])})
+
+
+def test_messages_do_not_show_all_keys_of_a_large_archive() -> None:
+    arrays = load_npz(as_npz({str(number): LABEL for number in range(21)}))
+    with pytest.raises(KeyError, match=r"no array 'x'; it has 21 of them: \['0', .*, '19'\] and so on"):
+        arrays["x"]
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.npz"
+    path.write_bytes(b"bad")
+    with pytest.raises(FormatError, match=r"^'.*/bad\.npz': this is no zip archive"):
+        load_npz(path)
+    path.write_bytes(handmade(stored(content=b"bad")))
+    arrays = load_npz(str(path))
+    for read in lambda: arrays["a"], arrays.load_many:
+        with pytest.raises(FormatError, match=r"""^'.*/bad\.npz': member "a\.npy": this is no npy data"""):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("budget", "error", "message"),
+    [
+        (-1, ValueError, "0 or more, got -1"),
+        (1.5, TypeError, "an int, got 1.5"),
+        (None, TypeError, "an int, got None"),
+    ],
+)
+def test_budgets_that_are_none(budget: Any, error: type[Exception], message: str) -> None:
+    for load in load_npz, lambda data, **budget: load_npz_batch([data], **budget):
+        with pytest.raises(error, match=f"`max_uncompressed_bytes` must be {message}"):
+            load(DEFLATED, max_uncompressed_bytes=budget)
+        assert len(load(DEFLATED, max_uncompressed_bytes=1 << 70)) == 2
 
 
 def test_the_budget_is_for_compressed_members() -> None:
@@ -221,11 +268,13 @@ def test_of_members_with_one_name_the_last_counts() -> None:
 
 
 def test_members_that_are_no_arrays() -> None:
-    arrays = load_npz(handmade(stored(b"a", b"text"), stored(b"a.npy"), stored(b"b.txt", b"text")))
-    assert same(arrays["a.npy"], IMAGE)
-    assert set(arrays.files) == {"a", "a.npy", "b.txt"}
-    with pytest.raises(FormatError, match=r'member "b\.txt": this is no npy data'):
-        arrays["b.txt"]
+    members = [stored(b"a", b"text"), stored(b"a.npy"), stored(b"b.txt", b"text")]
+    for order in itertools.permutations(members):
+        arrays = load_npz(handmade(*order))
+        assert same(arrays["a.npy"], IMAGE)
+        assert set(arrays.files) == {"a", "a.npy", "b.txt"}
+        with pytest.raises(FormatError, match=r'member "b\.txt": this is no npy data'):
+            arrays["b.txt"]
 
 
 def test_names_in_code_page_437() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.io import FormatError, load_npz, load_npz_batch, save_npz
-from tests.io.arrays import Array, any_array, same
+from tests.io.arrays import Array, any_array, as_npy, same
 from tests.io.test_npz import deflated, stored
 from tests.io.test_npz_save import saved
 from tests.io.zips import Entry, as_npz, handmade
@@ -74,6 +74,26 @@ def test_paths_and_arrays(tmp_path: Path) -> None:
     save_npz(path, {"a": np.arange(3)})
     batch = load_npz_batch([path, str(path), path.read_bytes(), np.frombuffer(path.read_bytes(), np.uint8)])
     assert batch["a"].tolist() == [[0, 1, 2]] * 4
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.npz"
+    path.write_bytes(handmade(stored(content=b"bad")))
+    with pytest.raises(FormatError, match=r"""^'.*/bad\.npz': srcs\[1\], member "a\.npy": this is no npy data"""):
+        load_npz_batch([handmade(stored()), path])
+
+
+def test_names_with_and_without_the_suffix() -> None:
+    members = [stored(b"a", as_npy(np.arange(3))), stored(b"a.npy", as_npy(np.arange(5)))]
+    for order in members, members[::-1]:
+        batch = load_npz_batch([handmade(*order)] * 2)
+        assert {key: array.shape for key, array in batch.items()} == {"a": (2, 3), "a.npy": (2, 5)}
+
+
+def test_elements_of_no_length() -> None:
+    array: Array = np.ndarray((2, 3), "S0")
+    batch = load_npz_batch([saved({"a": array}), saved({"a": array}, "deflate")])
+    assert same(batch["a"], np.ndarray((2, 2, 3), "S0"))
 
 
 def test_the_order_of_members_does_not_matter() -> None:
@@ -143,6 +163,7 @@ def test_stored_members_are_verified_on_request() -> None:
         (3, {}, TypeError, "must be an iterable of archives, got int"),
         ([GOOD, 3], {}, TypeError, r"`srcs\[1\]` must be a path"),
         ([GOOD], {"num_threads": 0}, ValueError, "`num_threads` must be from 1 to 1024, got 0"),
+        ([GOOD], {"num_threads": 1.5}, TypeError, "`num_threads` must be an int, got 1.5"),
     ],
 )
 def test_wrong_arguments(srcs: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:

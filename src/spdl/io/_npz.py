@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array_source import ArraySource, resolve
+from spdl.io._array_source import ArraySource, name_file, resolve
+from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -23,20 +26,25 @@ class NpzFile(Mapping[str, Any]):
     is inflated without the GIL and has memory of its own. Any number of threads may read at once.
 
     A key is the name of a member without ``.npy``; with it is accepted too. Keys that the archive does not have raise
-    `KeyError`, members that are damaged or refused `FormatError`, which has their name.
+    `KeyError`, members that are damaged or refused `FormatError`, which has their name and that of the file.
 
     Attributes:
         files: The keys, in the order of the archive.
     """
 
-    __slots__ = ("_archive", "files")
+    __slots__ = ("_archive", "_source", "files")
 
-    def __init__(self, archive: native.NpzArchive) -> None:
+    def __init__(self, archive: native.NpzArchive, source: ArraySource) -> None:
         self._archive = archive
+        self._source = source
         self.files = archive.keys()
 
     def __getitem__(self, key: str) -> Array:
-        return self._archive.get(key)
+        try:
+            return self._archive.get(key)
+        except FormatError as error:
+            name_file(error, self._source)
+            raise
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -45,7 +53,7 @@ class NpzFile(Mapping[str, Any]):
         return len(self.files)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self._archive.has(key)
+        return self._archive.has(key)
 
     def __repr__(self) -> str:
         return f"NpzFile({', '.join(self.files)})"
@@ -66,6 +74,7 @@ class NpzFile(Mapping[str, Any]):
         Raises:
             FormatError: If one of them is damaged or refused. Arrays of `out` may have been written to before.
             KeyError: If the archive, or `out`, lacks one of the keys.
+            TypeError: If `keys` is a single key, or what `out` has for one of them is no array.
             ValueError: If an array of `out` is read-only, or has another dtype or shape.
 
         Example:
@@ -74,14 +83,21 @@ class NpzFile(Mapping[str, Any]):
             >>> load_npz(file.getvalue()).load_many(["label"], out={"label": np.empty(3, dtype=int)})
             {'label': array([0, 1, 2])}
         """
+        if isinstance(keys, str):
+            msg = (
+                f"`keys` must be an iterable of keys, got the str {keys!r}: for one array pass a list, as in [{keys!r}]"
+            )
+            raise TypeError(msg)
         wanted = self.files if keys is None else list(keys)
-        arrays = self._archive.get_many(wanted)
+        try:
+            arrays = dict(zip(wanted, self._archive.get_many(wanted), strict=True))
+        except FormatError as error:
+            name_file(error, self._source)
+            raise
         if out is None:
-            return dict(zip(wanted, arrays, strict=True))
-        targets = {key: out[key] for key in wanted}
-        for key, array in zip(wanted, arrays, strict=True):
-            _check_target(key, targets[key], array)
-        for key, array in zip(wanted, arrays, strict=True):
+            return arrays
+        targets = {key: _target(key, out, array) for key, array in arrays.items()}
+        for key, array in arrays.items():
             targets[key][...] = array
         return targets
 
@@ -96,7 +112,7 @@ def load_npz(
 
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
-            of which the file is mapped into memory, read-only.
+            of which the file is mapped into memory, read-only, and must not be cut short meanwhile; see `load_npy`.
         max_uncompressed_bytes: How many bytes the compressed members may have together when they are inflated.
         verify: Whether to compare the checksum of stored members, too, for which all of their bytes are read. That of
             compressed ones always is compared.
@@ -108,7 +124,8 @@ def load_npz(
         FormatError: If this is no zip archive, if it is truncated or damaged, if members overlap, or if they inflate to
             more than `max_uncompressed_bytes`.
         OSError: If the file cannot be mapped.
-        TypeError: If `data` is neither a path nor bytes.
+        TypeError: If `data` is neither a path nor bytes, or `max_uncompressed_bytes` no int.
+        ValueError: If `max_uncompressed_bytes` is negative.
 
     Example:
         >>> file = io.BytesIO()
@@ -119,12 +136,42 @@ def load_npz(
         >>> arrays["label"]
         array([0, 1, 2])
     """
-    if type(data) is not bytes:
-        data = resolve(data, "data")
-    return NpzFile(native.NpzArchive(data, max_uncompressed_bytes, verify))
+    content = data if type(data) is bytes else resolve(data, "data")
+    if max_uncompressed_bytes is not MAX_UNCOMPRESSED_BYTES:
+        max_uncompressed_bytes = to_budget(max_uncompressed_bytes)
+    try:
+        archive = native.NpzArchive(content, max_uncompressed_bytes, verify)
+    except FormatError as error:
+        name_file(error, data)
+        raise
+    return NpzFile(archive, data)
 
 
-def _check_target(key: str, target: Array, array: Array) -> None:
+def to_budget(max_uncompressed_bytes: int) -> int:
+    """Check a number of bytes, and cut it down to what memory can have."""
+    try:
+        budget = operator.index(max_uncompressed_bytes)
+    except TypeError:
+        msg = f"`max_uncompressed_bytes` must be an int, got {max_uncompressed_bytes!r}"
+        raise TypeError(msg) from None
+    if budget < 0:
+        msg = f"`max_uncompressed_bytes` must be 0 or more, got {budget}"
+        raise ValueError(msg)
+    return min(budget, sys.maxsize)
+
+
+def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
+    """Find the array that is to be filled, and check that it can be."""
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    try:
+        target = out[key]
+    except KeyError:
+        msg = f"`out` has no array {key!r}, which is to be filled"
+        raise KeyError(msg) from None
+    if not isinstance(target, np.ndarray):
+        msg = f"`out[{key!r}]` must be a numpy array, got {type(target).__name__}"
+        raise TypeError(msg)
     if target.dtype != array.dtype or target.shape != array.shape:
         msg = (
             f"`out[{key!r}]` must have the dtype {array.dtype} and the shape {array.shape} of the member, got "
@@ -134,3 +181,4 @@ def _check_target(key: str, target: Array, array: Array) -> None:
     if not target.flags.writeable:
         msg = f"`out[{key!r}]` must be writable, got a read-only array"
         raise ValueError(msg)
+    return target

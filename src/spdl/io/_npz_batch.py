@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._array_source import ArraySource, resolve
+from spdl.io._array_source import ArraySource, name_file, resolve
+from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
-from spdl.io._npz import MAX_UNCOMPRESSED_BYTES
+from spdl.io._npz import MAX_UNCOMPRESSED_BYTES, to_budget
 
 if TYPE_CHECKING:
     import numpy as np
 
 _MAX_THREADS = 1024
+
+# How messages say which of the archives it is.
+_WHICH = re.compile(r"srcs\[(\d+)\]")
 
 
 def load_npz_batch(
@@ -39,11 +45,11 @@ def load_npz_batch(
         within their row.
 
     Raises:
-        FormatError: If an archive is damaged or refused, or differs from the first; the message has its index and
-            the member.
+        FormatError: If an archive is damaged or refused, or differs from the first; the message has its path if it has
+            one, its index and the member.
         OSError: If a file cannot be mapped.
-        TypeError: If `srcs` is a single source, or one of them is neither a path nor bytes.
-        ValueError: If `srcs` is empty, or `num_threads` is out of range.
+        TypeError: If `srcs` is a single source, one of them is neither a path nor bytes, or a number is no int.
+        ValueError: If `srcs` is empty, `num_threads` is out of range, or `max_uncompressed_bytes` is negative.
 
     Example:
         >>> file = io.BytesIO()
@@ -58,11 +64,27 @@ def load_npz_batch(
             "for a batch of one, pass a list, as in `load_npz_batch([src])`"
         )
         raise TypeError(msg)
-    sources = [resolve(source, f"srcs[{index}]") for index, source in enumerate(srcs)]
-    if not sources:
+    given = list(srcs)
+    if not given:
         msg = "`srcs` is empty: a batch needs at least one archive"
         raise ValueError(msg)
-    if not 1 <= num_threads <= _MAX_THREADS:
-        msg = f"`num_threads` must be from 1 to {_MAX_THREADS}, got {num_threads}"
+    threads, budget = _to_threads(num_threads), to_budget(max_uncompressed_bytes)
+    sources = [resolve(source, f"srcs[{index}]") for index, source in enumerate(given)]
+    try:
+        return native.load_npz_batch(sources, threads, budget, verify)
+    except FormatError as error:
+        if which := _WHICH.match(str(error)):
+            name_file(error, given[int(which[1])])
+        raise
+
+
+def _to_threads(num_threads: int) -> int:
+    try:
+        threads = operator.index(num_threads)
+    except TypeError:
+        msg = f"`num_threads` must be an int, got {num_threads!r}"
+        raise TypeError(msg) from None
+    if not 1 <= threads <= _MAX_THREADS:
+        msg = f"`num_threads` must be from 1 to {_MAX_THREADS}, got {threads}"
         raise ValueError(msg)
-    return native.load_npz_batch(sources, num_threads, max_uncompressed_bytes, verify)
+    return threads

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._array_source import ArraySource, resolve
+from spdl.io._array_source import ArraySource, name_file, resolve
+from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def load_wav(
 
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
-            of which the file is mapped into memory, read-only.
+            of which the file is mapped into memory, read-only, and must not be cut short meanwhile; see `load_npy`.
         time_offset_seconds: Seconds to leave out at the beginning; None is none. A time between two frames is the first
             of them.
         duration_seconds: How many seconds to take; None, and more than there is, is all that follows.
@@ -43,13 +44,16 @@ def load_wav(
         >>> load_wav(sound, 0.5, 0.25).shape  # Of one second, 8,000 frames, one channel.
         (2000, 1)
     """
-    if type(data) is not bytes:
-        data = resolve(data, "data")
+    content = data if type(data) is bytes else resolve(data, "data")
     if time_offset_seconds is not None:
         time_offset_seconds = _seconds("time_offset_seconds", time_offset_seconds)
     if duration_seconds is not None:
         duration_seconds = _seconds("duration_seconds", duration_seconds)
-    return native.load_wav(data, time_offset_seconds, duration_seconds)
+    try:
+        return native.load_wav(content, time_offset_seconds, duration_seconds)
+    except FormatError as error:
+        name_file(error, data)
+        raise
 
 
 def parse_wav(data: ArraySource) -> WAVHeader:
@@ -72,7 +76,11 @@ def parse_wav(data: ArraySource) -> WAVHeader:
         >>> header.sample_rate, header.num_channels, header.bits_per_sample
         (8000, 1, 16)
     """
-    return native.parse_wav(resolve(data, "data"))
+    try:
+        return native.parse_wav(resolve(data, "data"))
+    except FormatError as error:
+        name_file(error, data)
+        raise
 
 
 def _seconds(name: str, value: float) -> float:
