@@ -378,6 +378,64 @@ def test_errors_of_the_stream_pass() -> None:
         contents(Broken(COMPRESSIONS["gzip"](TAR)[:-8], 4096))
 
 
+@pytest.mark.parametrize("compression", sorted(COMPRESSIONS))
+@pytest.mark.parametrize("error", [OSError("lost"), EOFError("lost"), ValueError("lost"), ConnectionError("lost")])
+def test_errors_of_a_compressed_stream_are_no_damage(compression: str, error: Exception) -> None:
+    data = COMPRESSIONS[compression](make_tar([("a", os.urandom(200_000))]))
+
+    class Broken(Dribble):
+        def read(self, size: int) -> bytes:
+            if self._file.tell() > 150_000:
+                raise error
+            return super().read(size)
+
+    with pytest.raises(type(error), match="lost") as raised:
+        contents(Broken(data, 4096))
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("compression", sorted(COMPRESSIONS))
+def test_compressed_streams_that_are_none(compression: str) -> None:
+    data = COMPRESSIONS[compression](make_tar([("a", os.urandom(200_000))]))
+
+    class Odd(Dribble):
+        """Gives something else in the end."""
+
+        def __init__(self, last: Any) -> None:
+            super().__init__(data, 4096)
+            self._last = last
+
+        def read(self, size: int) -> Any:
+            return self._last if self._file.tell() > 150_000 else super().read(size)
+
+    with pytest.raises(BlockingIOError, match="non-blocking"):
+        contents(Odd(None))
+    with pytest.raises(TypeError, match=r"opened in binary mode: its read\(\) returned str"):
+        contents(Odd("text"))
+    with pytest.raises(ValueError, match="more bytes than it was asked for"):
+        contents(Odd(bytes(1 << 20)))
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+@pytest.mark.parametrize("compression", [None, *sorted(COMPRESSIONS)])
+def test_streams_of_other_bytes(compression: str | None, kind: Callable[[bytes], Any]) -> None:
+    class Other(Dribble):
+        def read(self, size: int) -> Any:
+            return kind(super().read(size))
+
+    assert contents(Other(COMPRESSIONS[compression](TAR) if compression else TAR, 700)) == MEMBERS
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_errors_name_the_file(tmp_path: Path, compression: str | None) -> None:
+    path = tmp_path / "bad.tar"
+    path.write_bytes(COMPRESSIONS[compression](TAR[:1100]) if compression else TAR[:1100])
+    members = iter_tarfile(path)
+    assert next(members)[0] == "a.txt"
+    with pytest.raises(FormatError, match=r"^'.*/bad\.tar': the tar archive is truncated"):
+        next(members)
+
+
 def test_a_large_member_of_a_stream() -> None:
     content = os.urandom((1 << 24) + 12_345)
     assert contents(io.BytesIO(make_tar([("large", content)]))) == [("large", content)]

@@ -38,21 +38,23 @@ def decompressed(first: bytes, read: Read) -> Read:
         FormatError: While reading, where the stream is damaged or truncated.
     """
     # Each library is loaded only where it is needed.
-    source = cast("IO[bytes]", _Pushed(first, read))
+    source = _Pushed(first, read)
+    file = cast("IO[bytes]", source)
     if first.startswith(_ZSTD):
         return _ZstdReader(source.read).read
     if first.startswith(_GZIP):
         import gzip  # noqa: PLC0415
         import zlib  # noqa: PLC0415
 
-        return _Guarded("gzip", gzip.GzipFile(fileobj=source), (gzip.BadGzipFile, zlib.error)).read
+        return _Guarded("gzip", gzip.GzipFile(fileobj=file), (gzip.BadGzipFile, zlib.error), source).read
     if first.startswith(_XZ):
         import lzma  # noqa: PLC0415
 
-        return _Guarded("xz", lzma.LZMAFile(source), (lzma.LZMAError,)).read
+        return _Guarded("xz", lzma.LZMAFile(file), (lzma.LZMAError,), source).read
     import bz2  # noqa: PLC0415
 
-    return _Guarded("bzip2", bz2.BZ2File(source), (ValueError,)).read
+    # Of damage, bz2 says OSError or ValueError.
+    return _Guarded("bzip2", bz2.BZ2File(file), (OSError, ValueError), source).read
 
 
 class _Pushed:
@@ -61,36 +63,38 @@ class _Pushed:
     def __init__(self, first: bytes, read: Read) -> None:
         self._first = first
         self._read = read
+        self.failure: Exception | None = None
 
     def read(self, size: int) -> bytes:
         if self._first:
             piece, self._first = self._first[:size], self._first[size:]
             return piece
-        return self._read(size)
+        try:
+            return self._read(size)
+        except Exception as error:
+            self.failure = error
+            raise
 
 
 class _Guarded:
     """A file of the standard library, whose errors become ours."""
 
-    def __init__(self, method: str, file: Any, errors: tuple[type[Exception], ...]) -> None:
+    def __init__(self, method: str, file: Any, errors: tuple[type[Exception], ...], source: _Pushed) -> None:
         self._method = method
         self._file = file
-        self._errors = errors
+        self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
+        self._source = source
 
     def read(self, size: int) -> bytes:
         try:
             return cast("bytes", self._file.read(size))
-        except EOFError as error:
-            msg = f"the {self._method} data is truncated: it ends before its end marker"
-            raise FormatError(msg) from error
         except self._errors as error:
-            msg = f"the {self._method} data is damaged: {error}"
-            raise FormatError(msg) from error
-        except OSError as error:
-            # What the system says has a number; what bz2 says has none.
-            if error.errno is not None:
+            # A connection that is lost is no damage, whatever its error is called.
+            if error is self._source.failure:
                 raise
-            msg = f"the {self._method} data is damaged: {error}"
+            truncated = isinstance(error, EOFError)
+            says = "truncated: it ends before its end marker" if truncated else f"damaged: {error}"
+            msg = f"the {self._method} data is {says}"
             raise FormatError(msg) from error
 
 

@@ -6,8 +6,9 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from spdl.io._array_source import ArraySource, map_file, resolve
+from spdl.io._array_source import ArraySource, map_file, name_file, resolve
 from spdl.io._decompress import is_compressed
+from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
 from spdl.io._tar_stream import BytesReader, iter_stream
 
@@ -33,9 +34,9 @@ def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
 
     Args:
         src: The archive in memory (``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array),
-            a path, of which the file is mapped into memory, or a stream: an open binary file, a pipe, a socket. Of a
-            stream that is not compressed no byte beyond the end of the archive is read; a compressed one is read to
-            its end.
+            a path, of which the file is mapped into memory (see `load_npy`), or a stream: an open binary file, a pipe,
+            a socket. Of a stream that is not compressed no byte beyond the end of the archive is read; a compressed one
+            is read to its end.
 
     Returns:
         An iterator over names and contents. In memory and of a path, contents are views, which keep their source alive
@@ -57,16 +58,29 @@ def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
     """
     if type(src) is not bytes:
         if isinstance(src, (str, os.PathLike)):
-            src = map_file(src)
-        elif isinstance(src, socket.socket):
+            return _iter_file(src, _iter_bytes(map_file(src)))
+        if isinstance(src, socket.socket):
             return iter_stream(src.recv)
-        elif not _is_bytes(src) and isinstance(src, Readable):
+        if not _is_bytes(src) and isinstance(src, Readable):
             return iter_stream(src.read)
-        else:
-            src = resolve(src, "src")
-    if is_compressed(bytes(memoryview(src)[:8])):
-        return iter_stream(BytesReader(src).read)
-    return native.TarViews(src)
+        src = resolve(src, "src")
+    return _iter_bytes(src)
+
+
+def _iter_bytes(data: Any) -> Iterator[tuple[str, memoryview | bytes]]:
+    if is_compressed(bytes(memoryview(data)[:8])):
+        return iter_stream(BytesReader(data).read)
+    return native.TarViews(data)
+
+
+def _iter_file(
+    path: str | os.PathLike[str], members: Iterator[tuple[str, memoryview | bytes]]
+) -> Iterator[tuple[str, memoryview | bytes]]:
+    try:
+        yield from members
+    except FormatError as error:
+        name_file(error, path)
+        raise
 
 
 def _is_bytes(src: Any) -> bool:

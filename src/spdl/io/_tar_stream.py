@@ -21,7 +21,7 @@ def iter_stream(read: Callable[[int], Any]) -> Iterator[tuple[str, bytes]]:
     if not is_compressed(first):
         yield from native.TarStream(read, first)
         return
-    content = decompressed(first, read)
+    content = decompressed(first, lambda size: _read_piece(read, size))
     yield from native.TarStream(content, _read_up_to(content, _BLOCK))
     # The checksum of what was compressed stands at its end.
     while content(_CHUNK):
@@ -32,17 +32,28 @@ def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
     """Read until there are so many bytes or no more."""
     whole = b""
     while len(whole) < size:
-        piece = read(size - len(whole))
-        if piece is None:
-            msg = "the stream has nothing to read yet: it is non-blocking, and has to block"
-            raise BlockingIOError(msg)
-        if isinstance(piece, str):
-            msg = "`src` must be a file opened in binary mode: its read() returned str"
-            raise TypeError(msg)
+        piece = _read_piece(read, size - len(whole))
         if not piece:
             break
         whole += piece
     return whole
+
+
+def _read_piece(read: Callable[[int], Any], size: int) -> bytes:
+    """Read up to so many bytes, and check that it is bytes what is read."""
+    piece = read(size)
+    if piece is None:
+        msg = "the stream has nothing to read yet: it is non-blocking, and has to block"
+        raise BlockingIOError(msg)
+    try:
+        view = memoryview(piece)
+    except TypeError:
+        msg = f"`src` must be a file opened in binary mode: its read() returned {type(piece).__name__}"
+        raise TypeError(msg) from None
+    if view.nbytes > size:
+        msg = f"the stream gave more bytes than it was asked for: {view.nbytes}, not {size}"
+        raise ValueError(msg)
+    return piece if isinstance(piece, bytes) else bytes(view)
 
 
 class BytesReader:
