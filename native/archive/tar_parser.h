@@ -58,7 +58,6 @@ class TarParser {
     };
 
     [[noreturn]] void fail(const std::string& what) const;
-    std::string_view shown() const;
     std::size_t number(const std::uint8_t* field, std::size_t width, const char* what) const;
     void check_sum(const std::uint8_t* block) const;
     void set_name(const std::uint8_t* block);

@@ -257,6 +257,11 @@ nb::tuple index_tar(nb::handle data) {
             offsets.push_back(static_cast<std::uint64_t>(content.data() - held.data));
             sizes.push_back(content.size());
             names += walk.name();
+            // An attribute of all members may name each of them by a million letters, in an archive of little more.
+            if (names.size() > held.size) {
+                throw FormatError("the tar archive has names that together are longer than the archive, " +
+                                  std::to_string(held.size) + " bytes");
+            }
             ends.push_back(names.size());
         }
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from spdl.io import FormatError, TarFile, iter_tarfile, load_npz, save_npz
+from spdl.io import FormatError, TarFile, TarIndex, iter_tarfile, load_npz, save_npz, tar_index
 from tests.io.tars import make_tar
 
 if TYPE_CHECKING:
@@ -70,10 +70,26 @@ def test_many_take_no_descriptors(tmp_path: Path) -> None:
 def test_an_index_that_lies(tmp_path: Path) -> None:
     path = tmp_path / "archive.tar"
     path.write_bytes(make_tar(MEMBERS))
+    os.utime(path, (1, 1))
     TarFile(path)
     beside = path.with_name("archive.tar.index")
     arrays = dict(load_npz(beside.read_bytes()))
     arrays["sizes"] = np.full(120, (1 << 64) - 1, np.uint64)
     save_npz(beside, arrays)
-    with pytest.raises(FormatError, match="but its member '003/nnn' goes up to byte 1844"):
+    with pytest.raises(FormatError, match=r"archive\.tar' has \d+ bytes, but .*'003/nnn' goes up to byte 1844"):
         TarFile(path).read(3)
+
+
+def test_an_archive_that_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = tmp_path / "archive.tar", tmp_path / "other.tar"
+    path.write_bytes(make_tar(MEMBERS))
+    other.write_bytes(make_tar(MEMBERS[::-1]))
+
+    def index_and_replace(archive: Path) -> TarIndex:
+        index = tar_index(archive)
+        if other.exists():
+            other.replace(path)
+        return index
+
+    monkeypatch.setattr("spdl.io._tar_file.tar_index", index_and_replace)
+    assert [(name, bytes(view)) for name, view in TarFile(path)] == MEMBERS[::-1]

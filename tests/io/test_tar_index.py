@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spdl.io import FormatError, TarMember, load_npz, save_npz, tar_index
+from spdl.io import FormatError, TarMember, iter_tarfile, load_npz, save_npz, tar_index
 from tests.io.tars import COMPRESSIONS, CONTENTS, NAMES, make_tar
 
 MEMBERS = [("a.txt", b"one"), ("ü/b.bin", bytes(700)), ("a.txt", b"two")]
@@ -21,9 +22,13 @@ MEMBERS = [("a.txt", b"one"), ("ü/b.bin", bytes(700)), ("a.txt", b"two")]
 def archive(tmp_path: Path) -> Path:
     path = tmp_path / "archive.tar"
     path.write_bytes(make_tar(MEMBERS))
+    # Older than its index will be, however coarse the clock.
+    os.utime(path, (1, 1))
     return path
 
 
+# However busy the disk is.
+@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, CONTENTS), max_size=6))
 def test_says_where_the_members_lie(members: list[tuple[str, bytes]]) -> None:
     # hypothesis allows no folder per example.
@@ -66,6 +71,25 @@ def test_is_kept_beside_the_archive(archive: Path) -> None:
     os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert list(tar_index(archive)) == first
     assert sorted(path.name for path in archive.parent.iterdir()) == ["archive.tar", "archive.tar.index"]
+
+
+def test_an_index_of_the_same_tick_is_made_anew(archive: Path) -> None:
+    """The archive may have been written again since, and have the size and the time that it had."""
+    tar_index(archive)
+    status = archive.stat()
+    archive.write_bytes(make_tar([("o.txt", b"one"), *MEMBERS[1:]]))
+    os.utime(archive, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(archive.with_name("archive.tar.index"), ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert archive.stat().st_size == status.st_size
+    assert tar_index(archive)[0].name == "o.txt"
+    assert tar_index(archive)[0].name == "o.txt"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_is_for_whom_the_archive_is_for(archive: Path, mode: int) -> None:
+    archive.chmod(mode)
+    tar_index(archive)
+    assert archive.with_name("archive.tar.index").stat().st_mode & 0o777 == mode & 0o666
 
 
 def test_is_made_anew_for_another_archive(archive: Path) -> None:
@@ -121,11 +145,23 @@ def test_compressed_archives_are_refused(archive: Path, compression: str) -> Non
 
 def test_truncated_archives_are_refused(archive: Path) -> None:
     archive.write_bytes(archive.read_bytes()[:1000])
-    with pytest.raises(FormatError, match="truncated"):
+    with pytest.raises(FormatError, match=r"^'.*/archive\.tar': .* truncated"):
         tar_index(archive)
     assert not archive.with_name("archive.tar.index").exists()
+
+
+def test_names_beyond_all_measure_are_refused(archive: Path) -> None:
+    """One attribute names all members: each takes half a KiB in the archive, and would take much more in the index."""
+    with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, pax_headers={"path": "n" * 100_000}) as made:
+        for _ in range(100):
+            made.addfile(tarfile.TarInfo("a"))
+    assert len(list(iter_tarfile(archive))) == 100
+    with pytest.raises(FormatError, match=r"^'.*/archive\.tar': .* names that together are longer than the archive"):
+        tar_index(archive)
 
 
 def test_no_archive(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         tar_index(tmp_path / "none.tar")
+    with pytest.raises(TypeError, match="PathLike"):
+        tar_index(0)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -10,7 +11,6 @@ from spdl.io._format_error import FormatError
 from spdl.io._tar_index import TarIndex, tar_index
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
 
@@ -39,8 +39,14 @@ class TarFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.index: TarIndex = tar_index(path)
-        self._view = memoryview(map_file(path))
+        self._path = os.fsdecode(path)
+        while True:
+            archive = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
+            self.index: TarIndex = tar_index(path)
+            self._view = memoryview(map_file(path))
+            # Another archive may have taken its place between the two.
+            if os.path.samestat(archive, os.stat(path)):  # noqa: PTH116
+                break
 
     def __len__(self) -> int:
         return len(self.index)
@@ -78,6 +84,9 @@ class TarFile:
     def _content(self, position: int) -> tuple[str, memoryview]:
         name, offset, size = self.index[position]
         if offset + size > len(self._view):
-            msg = f"the archive has {len(self._view)} bytes, but its member {name!r} goes up to byte {offset + size}"
+            msg = (
+                f"{self._path!r} has {len(self._view)} bytes, but by its index the member {name!r} goes up to byte "
+                f"{offset + size}"
+            )
             raise FormatError(msg)
         return name, self._view[offset : offset + size]

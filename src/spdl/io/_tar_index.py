@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._array_source import map_file
+from spdl.io._array_source import map_file, name_file
+from spdl.io._array_target import replaced
 from spdl.io._decompress import is_compressed
 from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
@@ -99,8 +99,9 @@ class TarIndex(Sequence[TarMember]):
 def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     """Find out where the members of a tar archive lie, once.
 
-    The index is kept beside the archive, as ``PATH.index``, and read from there as long as the archive has the size and
-    the time of modification that it had. Where that file cannot be written, the archive is gone through every time.
+    The index is kept beside the archive, as ``PATH.index``, for whoever may read the archive. It is read from there as
+    long as the archive has the size and the time of modification that it had, and was modified before the index was.
+    Where that file cannot be written, the archive is gone through every time.
 
     Args:
         path: The archive, which is not to be compressed: nothing in it could be found without all that lies before.
@@ -111,15 +112,15 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     Raises:
         FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
         OSError: If it cannot be mapped.
+        TypeError: If `path` is no path.
 
     Example:
         >>> index = tar_index(archive)
         >>> len(index), index[1].name, index.find("b.txt")
         (3, 'a.cls', 2)
     """
-    status = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
-    archive = (status.st_size, status.st_mtime_ns)
     beside = os.fsdecode(path) + SUFFIX
+    archive = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
     known = _load(beside, archive)
     if known is not None:
         return known
@@ -129,7 +130,11 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
             f"{os.fsdecode(path)!r} is compressed, so that nothing in it can be found without all before it: unpack it"
         )
         raise FormatError(msg)
-    offsets, sizes, ends, names = native.index_tar(data)
+    try:
+        offsets, sizes, ends, names = native.index_tar(data)
+    except FormatError as error:
+        name_file(error, path)
+        raise
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     columns = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
@@ -139,36 +144,38 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     return TarIndex(columns[0], columns[1], columns[2], names)
 
 
-def _save(beside: str, archive: tuple[int, int], columns: list[Integers], names: bytes) -> None:
+def _save(beside: str, archive: os.stat_result, columns: list[Integers], names: bytes) -> None:
     import numpy as np  # noqa: PLC0415
 
     offsets, sizes, ends = columns
     arrays = {
         "version": np.array(_VERSION),
-        "archive": np.array(archive),
+        "archive": np.array(_state(archive)),
         "offsets": offsets,
         "sizes": sizes,
         "ends": ends,
         "names": np.frombuffer(names, np.uint8),
     }
     # Whole or not at all, whoever else writes or reads it now.
-    folder, name = os.path.split(beside)
-    descriptor, temporary = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}.")
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor.
-            save_npz(file, arrays)
-        os.chmod(temporary, 0o644)  # noqa: PTH101
-        os.replace(temporary, beside)  # noqa: PTH105
-    except BaseException:
-        os.unlink(temporary)  # noqa: PTH108
-        raise
+    with replaced(beside) as file:
+        # The names of members are as secret as the members.
+        os.fchmod(file.fileno(), archive.st_mode & 0o666)
+        save_npz(file, arrays)
 
 
-def _load(beside: str, archive: tuple[int, int]) -> TarIndex | None:
+def _state(archive: os.stat_result) -> tuple[int, int]:
+    return archive.st_size, archive.st_mtime_ns
+
+
+def _load(beside: str, archive: os.stat_result) -> TarIndex | None:
     """Return what is kept beside the archive, if it is that archive's; None too where it is damaged."""
     try:
+        # The clock of most file systems ticks some hundred times a second: within a tick of the index, the archive can
+        # have been written anew, and have the time that it had.
+        if os.stat(beside).st_mtime_ns <= archive.st_mtime_ns:  # noqa: PTH116
+            return None
         arrays = load_npz(beside, verify=True)
-        if int(arrays["version"]) != _VERSION or tuple(arrays["archive"].tolist()) != archive:
+        if int(arrays["version"]) != _VERSION or tuple(arrays["archive"].tolist()) != _state(archive):
             return None
         offsets, sizes, ends = (arrays[key] for key in ("offsets", "sizes", "ends"))
         names = arrays["names"].tobytes()
