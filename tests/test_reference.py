@@ -11,11 +11,14 @@ import re
 import textwrap
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import spdl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SOURCE = Path(__file__).parent.parent / "src"
 PUBLIC = sorted(
@@ -144,32 +147,28 @@ def test_modules_are_found() -> None:
     assert {"spdl.io.load_npy", "spdl.io.load_image_batch", "spdl.io.to_torch"} <= {name.path for name in LOADERS}
 
 
-@pytest.mark.parametrize("name", NAMES, ids=str)
-def test_it_says_what_it_is(name: Named) -> None:
+def check_it_says_what_it_is(name: Named) -> None:
     first, _, _ = name.doc.partition("\n")
     assert first.endswith((".", ":")), "the first line is a sentence"
     inherited = [getattr(base, "__doc__", None) for base in name.value.__mro__[1:]] if name.is_class else []
     assert name.doc not in [inspect.cleandoc(text) for text in inherited if text], "the text is another class's"
 
 
-@pytest.mark.parametrize("name", NAMES, ids=str)
-def test_an_example_shows_it(name: Named) -> None:
+def check_an_example_shows_it(name: Named) -> None:
     assert ">>>" in name.everything
     if not (name.is_class or inspect.isroutine(name.value)):  # doctest does not find what is written below an alias.
         test = doctest.DocTestParser().get_doctest(name.doc, {}, name.path, None, None)
         assert doctest.DocTestRunner().run(test).failed == 0
 
 
-@pytest.mark.parametrize("name", FUNCTIONS, ids=str)
-def test_arguments_and_errors_of_a_function(name: Named) -> None:
+def check_arguments_and_errors_of_a_function(name: Named) -> None:
     taken = parameters(name.value)
     assert set(taken) <= set(described(name)), "the Args of the docstring lack some"
     if taken:
         assert section(name.doc, "Raises") or "ever raises" in name.doc, "what it raises is not said"
 
 
-@pytest.mark.parametrize("name", CLASSES, ids=str)
-def test_fields_and_arguments_of_a_class(name: Named) -> None:
+def check_fields_and_arguments_of_a_class(name: Named) -> None:
     lacking = set(_fields(name.value)) - set(described(name))
     assert not lacking, "fields without a description"
     if users_make(name):
@@ -177,8 +176,7 @@ def test_fields_and_arguments_of_a_class(name: Named) -> None:
         assert section(name.doc, "Raises") or "ever raises" in name.doc, "what it raises is not said"
 
 
-@pytest.mark.parametrize("name", CLASSES, ids=str)
-def test_methods_of_a_class(name: Named) -> None:
+def check_methods_of_a_class(name: Named) -> None:
     for key, member in name.methods.items():
         doc = inspect.getdoc(_function(member)) or ""
         assert doc, f"{key} is not described"
@@ -193,8 +191,7 @@ DURATIONS = re.compile(r"timeout|delay|(^|stats_)interval|seconds|elapsed|(^|_)t
 SIZES = {"width": "pixels", "height": "pixels", "scale_width": "pixels", "scale_height": "pixels"}
 
 
-@pytest.mark.parametrize("name", NAMES, ids=str)
-def test_units_are_named(name: Named) -> None:
+def check_units_are_named(name: Named) -> None:
     for key, said in described(name).items():
         if DURATIONS.search(key) and key != "on_timeout":
             assert re.search(r"[Ss]econds|`stop`|As for|Accepted for compatibility|[Tt]ime ", said), (
@@ -217,8 +214,7 @@ SHAPES = re.compile(r"\(\s*\w+(, ?\w+)+,?\)|shape|dimension|by key")
 LOADERS = [name for name in FUNCTIONS if ARRAYS.search(str(inspect.signature(name.value).return_annotation))]
 
 
-@pytest.mark.parametrize("name", LOADERS, ids=str)
-def test_arrays_have_shapes_types_and_owners(name: Named) -> None:
+def check_arrays_have_shapes_types_and_owners(name: Named) -> None:
     said = section(name.doc, "Returns")
     assert said, "what it returns is not said"
     assert OWNERSHIP.search(said), "whose memory is it?"
@@ -226,14 +222,37 @@ def test_arrays_have_shapes_types_and_owners(name: Named) -> None:
     assert ELEMENTS.search(name.doc), "what are its elements?"
 
 
+CHECKS: dict[Callable[[Named], None], list[Named]] = {
+    check_it_says_what_it_is: NAMES,
+    check_an_example_shows_it: NAMES,
+    check_arguments_and_errors_of_a_function: FUNCTIONS,
+    check_fields_and_arguments_of_a_class: CLASSES,
+    check_methods_of_a_class: CLASSES,
+    check_units_are_named: NAMES,
+    check_arrays_have_shapes_types_and_owners: LOADERS,
+}
+
+
+# One test for all names: each test looks for leaks, which takes longer than to read a docstring.
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__.removeprefix("check_")))
+def test_every_public_name(check: Callable[[Named], None]) -> None:
+    faults = {}
+    for name in CHECKS[check]:
+        try:
+            check(name)
+        except AssertionError as fault:
+            faults[name.path] = str(fault).partition("\n")[0]
+    assert faults == {}
+
+
 @pytest.mark.parametrize(
     ("doc", "wrong"),
     [
-        ("Waits.\n\nArgs:\n    timeout: How long.\n\nRaises:\n    OSError: If so.\n", test_units_are_named),
-        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nExample:\n    >>> 1\n", test_arguments_and_errors_of_a_function),
-        ("Waits.\n\nRaises:\n    OSError: If so.\n\nExample:\n    >>> 1\n", test_arguments_and_errors_of_a_function),
-        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nRaises:\n    OSError: If so.\n", test_an_example_shows_it),
-        ("no sentence", test_it_says_what_it_is),
+        ("Waits.\n\nArgs:\n    timeout: How long.\n\nRaises:\n    OSError: If so.\n", check_units_are_named),
+        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nExample:\n    >>> 1\n", check_arguments_and_errors_of_a_function),
+        ("Waits.\n\nRaises:\n    OSError: If so.\n\nExample:\n    >>> 1\n", check_arguments_and_errors_of_a_function),
+        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nRaises:\n    OSError: If so.\n", check_an_example_shows_it),
+        ("no sentence", check_it_says_what_it_is),
     ],
 )
 def test_what_is_lacking_is_found(doc: str, wrong: Any) -> None:
