@@ -21,13 +21,16 @@ import os
 import sys
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from _alternating import Figures, run
 from _data_formats_plots import draw
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
 from spdl.cli._provenance import provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WORK = Path(__file__).with_name("_arrays_work")
 WORKERS = (1, 2, 4, 8, 16, 32)
@@ -50,30 +53,23 @@ LINES = {
 }
 
 
-def measure(rounds: int, seconds: float, reference: tuple[str, ...] | None) -> dict[str, Any]:
-    """Return every figure's lines: by their name and by "threads" or "processes", the median for each of WORKERS."""
+def measure(
+    rounds: int, seconds: float, counts: Sequence[int], reference: tuple[str, ...] | None, console: Console
+) -> dict[str, Any]:
+    """Return every figure's lines: by their name and by "threads" or "processes", the median for each of the counts."""
     own = (sys.executable,)
     names = [name for name, (_, theirs) in LINES.items() if not theirs or reference is not None]
     found: dict[tuple[str, str, int], list[Figures]] = {}
-    for _ in range(rounds):
-        for mode in MODES:
-            for workers in WORKERS:
-                for name in names:
-                    load, theirs = LINES[name]
-                    work = {
-                        "work": "pipelines.scale",
-                        "load": load,
-                        "mode": mode,
-                        "workers": workers,
-                        "seconds": seconds,
-                    }
-                    command = (reference if theirs else own) or own
-                    found.setdefault((name, mode, workers), []).append(run(command, WORK, work))
-                print(f"{mode}, {workers} workers: done", flush=True)
+    turns = [(mode, workers, name) for _ in range(rounds) for mode in MODES for workers in counts for name in names]
+    for mode, workers, name in console.track(turns, "data formats"):
+        load, theirs = LINES[name]
+        work = {"work": "pipelines.scale", "load": load, "mode": mode, "workers": workers, "seconds": seconds}
+        command = (reference if theirs else own) or own
+        found.setdefault((name, mode, workers), []).append(run(command, WORK, work))
     return {
         field: {
             name: {
-                mode: [median(each[figure] for each in found[name, mode, workers]) for workers in WORKERS]
+                mode: [median(each[figure] for each in found[name, mode, workers]) for workers in counts]
                 for mode in MODES
             }
             for name in names
@@ -82,7 +78,7 @@ def measure(rounds: int, seconds: float, reference: tuple[str, ...] | None) -> d
     }
 
 
-def judge(lines: dict[str, Any]) -> list[dict[str, Any]]:
+def judge(lines: dict[str, Any], counts: Sequence[int]) -> list[dict[str, Any]]:
     """Compare our threads with those of numpy and of the reference."""
     return [
         {"kind": kind, "workers": workers, "beside": by, "value": ours / theirs, "met": ours > theirs}
@@ -90,7 +86,7 @@ def judge(lines: dict[str, Any]) -> list[dict[str, Any]]:
         for by in ("numpy", "spdl 0.8.0")
         if f"{kind}, {by}" in lines
         for workers, ours, theirs in zip(
-            WORKERS, lines[f"{kind}, spdl-turbo"]["threads"], lines[f"{kind}, {by}"]["threads"], strict=True
+            counts, lines[f"{kind}, spdl-turbo"]["threads"], lines[f"{kind}, {by}"]["threads"], strict=True
         )
     ]
 
@@ -112,6 +108,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure how formats of arrays scale with workers.")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=0.4, help="how long a turn lasts (default: %(default)s)")
+    parser.add_argument("--workers", type=int, nargs="+", default=list(WORKERS), metavar="N")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     parser.add_argument("--plots", type=Path, help="draw data_formats.png and data_formats.html into this folder")
     parser.add_argument("--draw", type=Path, metavar="FILE", help="measure nothing: draw what this file holds")
@@ -120,21 +117,22 @@ def main() -> int:
         result = json.loads(options.draw.read_text())
     else:
         reference = absent = None
+        console = Console()
         try:
-            reference = reference_environment(Console()).command
+            reference = reference_environment(console).command
         except PeerUnavailable as reason:
             absent = str(reason)
             print(f"spdl 0.8.0 is left out: {absent}")
-        measured = measure(options.rounds, options.seconds, reference)
+        measured = measure(options.rounds, options.seconds, options.workers, reference, console)
         result = {
             "provenance": provenance(),
             "rounds": options.rounds,
             "seconds": options.seconds,
             "absent": absent,
             "load_average": os.getloadavg(),
-            "workers": list(WORKERS),
+            "workers": options.workers,
             **measured,
-            "claims": judge(measured["lines"]),
+            "claims": judge(measured["lines"], options.workers),
         }
     print(table(result))
     if options.json:
