@@ -240,6 +240,10 @@ void TarParser::read_pax(std::string_view records, Extension& extension) const {
             extension.size = size;
         } else if (key.starts_with("GNU.sparse.")) {
             extension.sparse = true;
+            // The path of the newer formats is one for programs that do not know them.
+            if (key == "GNU.sparse.name") {
+                extension.path = value;
+            }
         }
         records.remove_prefix(length);
     }

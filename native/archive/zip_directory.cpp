@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <span>
 
 #include "core/format_error.h"
@@ -72,29 +73,38 @@ std::size_t find_end(Bytes archive) {
                       " bytes do not end with a zip directory");
 }
 
+// Where the directory's end in 64 bits begins, if the locator at `locator` is one.
+std::optional<std::size_t> find_end64(Bytes archive, std::size_t locator) {
+    if (locator < kEnd64Bytes) {
+        return std::nullopt;
+    }
+    const std::size_t before = locator - kEnd64Bytes;
+    const std::uint64_t said = u64(archive.data() + locator + 8);
+    // Directly before its locator, whatever offset that gives: in front of the archive there may be a program.
+    for (const std::uint64_t place : {said, std::uint64_t{before}}) {
+        if (place <= before && u32(archive.data() + place) == kEnd64Magic) {
+            return static_cast<std::size_t>(place);
+        }
+    }
+    return std::nullopt;
+}
+
 End read_end(Bytes archive) {
     const std::size_t offset = find_end(archive);
     const std::uint8_t* const record = archive.data() + offset;
     End end{u16(record + 10), u32(record + 12), u32(record + 16), offset};
     bool several = u16(record + 4) != u16(record + 6) || u16(record + 8) != u16(record + 10);
-    const bool in64 = end.count == kCountIn64 || end.size == kIn64 || end.offset == kIn64;
-    if (in64 && offset >= kLocator64Bytes && u32(record - kLocator64Bytes) == kLocator64Magic) {
-        // Directly before its locator, whatever offset that gives: in front of the archive there may be a program.
-        const std::uint64_t said = u64(record - kLocator64Bytes + 8);
-        if (offset < kLocator64Bytes + kEnd64Bytes) {
-            throw FormatError("the zip64 archive is truncated: there is no room for the end of its directory before" +
-                              at(offset));
+    if (offset >= kLocator64Bytes && u32(record - kLocator64Bytes) == kLocator64Magic) {
+        // Who writes to a pipe may put the larger record there before it is known whether it is needed.
+        const bool needed = end.count == kCountIn64 || end.size == kIn64 || end.offset == kIn64;
+        if (const std::optional<std::size_t> place = find_end64(archive, offset - kLocator64Bytes)) {
+            const std::uint8_t* const record64 = archive.data() + *place;
+            several = u32(record64 + 16) != u32(record64 + 20) || u64(record64 + 24) != u64(record64 + 32);
+            end = {u64(record64 + 32), u64(record64 + 40), u64(record64 + 48), *place};
+        } else if (needed) {
+            throw FormatError("the zip64 archive is damaged or truncated: the end of its directory is missing before" +
+                              at(offset - kLocator64Bytes));
         }
-        std::size_t place = offset - kLocator64Bytes - kEnd64Bytes;
-        if (said <= place && u32(archive.data() + said) == kEnd64Magic) {
-            place = static_cast<std::size_t>(said);
-        }
-        const std::uint8_t* const record64 = archive.data() + place;
-        if (u32(record64) != kEnd64Magic) {
-            throw FormatError("the zip64 archive is damaged: the end of its directory is missing" + at(place));
-        }
-        several = u32(record64 + 16) != u32(record64 + 20) || u64(record64 + 24) != u64(record64 + 32);
-        end = {u64(record64 + 32), u64(record64 + 40), u64(record64 + 48), place};
     }
     if (several) {
         throw FormatError("the zip archive is one of several parts, which cannot be read");

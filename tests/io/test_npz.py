@@ -294,19 +294,30 @@ def test_zip64_in_the_directory() -> None:
     assert same(load_npz(data, verify=True)["a"], IMAGE)
 
 
-def with_zip64_end(data: bytes) -> bytes:
+def with_zip64_end(data: bytes, *, needed: bool = True) -> bytes:
     signature, disk, first, here, count, size, offset, comment = struct.unpack("<4sHHHHIIH", data[-22:])
     end64 = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, disk, first, here, count, size, offset)
     locator = struct.pack("<4sIQI", b"PK\6\7", 0, len(data) - 22, 1)
     end = struct.pack("<4sHHHHIIH", signature, disk, first, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, comment)
-    return data[:-22] + end64 + locator + end
+    return data[:-22] + end64 + locator + (end if needed else data[-22:])
 
 
-def test_zip64_at_the_end() -> None:
-    data = with_zip64_end(STORED)
+@pytest.mark.parametrize("needed", [True, False])
+def test_zip64_at_the_end(needed: bool) -> None:  # noqa: FBT001
+    """The zip program writes it whether it is needed or not, if it writes to a pipe."""
+    data = with_zip64_end(STORED, needed=needed)
     assert same(np.load(io.BytesIO(data))["image"], IMAGE)
     assert same(load_npz(data)["image"], IMAGE)
     assert same(load_npz(b"prefix" + data)["image"], IMAGE)
+
+
+def test_what_only_looks_like_zip64() -> None:
+    entry = stored(extra=b"PK\6\7" + bytes(16))
+    assert same(load_npz(handmade(entry))["a"], IMAGE)
+    data = bytearray(with_zip64_end(STORED))
+    data[data.index(b"PK\6\6")] = 0
+    with pytest.raises(FormatError, match="zip64 archive is damaged or truncated: the end of its directory is missing"):
+        load_npz(data)
 
 
 @pytest.mark.parametrize("data", [STORED, DEFLATED, with_zip64_end(STORED)])

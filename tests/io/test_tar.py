@@ -289,6 +289,8 @@ class TestDamage:
     def test_sparse_files_of_pax(self, make: Callable[[bytes], Any]) -> None:
         with pytest.raises(FormatError, match=r'the sparse file "a\.txt"'):
             contents(make(with_attributes(b"22 GNU.sparse.major=1\n")))
+        with pytest.raises(FormatError, match=r'the sparse file "big"'):
+            contents(make(with_attributes(b"14 path=x/big\n23 GNU.sparse.name=big\n")))
 
     def test_a_long_name_takes_no_more_memory_than_names_need(self, make: Callable[[bytes], Any]) -> None:
         header = bytearray(TAR[:512])
