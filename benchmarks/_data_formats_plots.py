@@ -24,7 +24,7 @@ STROKES = {"spdl-turbo": "-", "spdl 0.8.0": "--", "numpy": ":", "torch": ":"}
 
 def figure(result: dict[str, Any]) -> Figure:
     """Draw both plots beside each other."""
-    whole, both = plt.subplots(1, 2, figsize=(12, 5.5), sharey=True, layout="constrained")
+    whole, both = plt.subplots(1, 2, figsize=(9, 4.6), sharey=True, layout="constrained")
     for axes, mode in zip(both, ("threads", "processes"), strict=True):
         for name, line in result["lines"].items():
             kind, _, by = name.rpartition(", ")
@@ -34,7 +34,7 @@ def figure(result: dict[str, Any]) -> Figure:
         axes.minorticks_off()
         axes.grid(visible=True, alpha=0.3)
     both[0].set_ylabel("items per second")
-    whole.legend(*both[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    whole.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     return whole
 
 
@@ -42,7 +42,7 @@ def draw(result: dict[str, Any], table: str, folder: Path) -> None:
     """Write data_formats.png and data_formats.html, a page that needs no other file."""
     folder.mkdir(parents=True, exist_ok=True)
     whole = figure(result)
-    whole.savefig(folder / "data_formats.png", dpi=120)
+    whole.savefig(folder / "data_formats.png", dpi=160)
     drawing = io.StringIO()
     # Neither the date nor random names: the same result is the same file.
     with mpl.rc_context({"svg.hashsalt": "spdl"}):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SOURCE = Path(__file__).parent.parent / "src"
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 PUBLIC = sorted(
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     for path in Path(spdl.__file__).parent.glob("**/*.py")
@@ -33,6 +34,7 @@ class Named:
     """A public name, and what is written about it."""
 
     def __init__(self, module: str, name: str, value: Any) -> None:
+        self.module = module
         self.path = f"{module}.{name}"
         self.value = value
         self.is_class = inspect.isclass(value)
@@ -220,6 +222,13 @@ def check_arrays_have_shapes_types_and_owners(name: Named) -> None:
     assert OWNERSHIP.search(said), "whose memory is it?"
     assert SHAPES.search(name.doc), "of which shape is it?"
     assert ELEMENTS.search(name.doc), "what are its elements?"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md"))
+    whole = set(re.findall(r"automodule:: (\S+)\n(?! +:no-members:)", pages))
+    single = set(re.findall(r"(?:auto(?:function|class|exception)|py:data):: (\S+)$", pages, re.MULTILINE))
+    assert [name.path for name in NAMES if name.module not in whole and name.path not in single] == []
 
 
 CHECKS: dict[Callable[[Named], None], list[Named]] = {

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 OURS = ("#0b7a5c", "#3fb98f", "#8fd6bd")
 OTHERS = ("#b4532a", "#6b7684", "#d59a2b", "#4a6fa5", "#8a5a9e")
-COLUMNS = 4
+COLUMNS = 2
+"""A page is 46 em wide; more beside each other could not be read there."""
 MARKED = 12
 """How many points of a line are marked at most."""
 
@@ -53,7 +54,7 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
-    """Draw panels beside each other, in rows of four at most, below them one legend, and write them to a file."""
+    """Draw panels beside each other, in rows of two at most, below them one legend, and write them to a file."""
     # No pyplot: it would choose a window system and keep the figure alive.
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only drawing needs it.
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -64,7 +65,7 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
     legend_columns = max(1, min(len(names), int(3.9 * columns * 10 / (12 + max(map(len, names), default=1)))))
     legend_rows = -(-len(names) // legend_columns)
     width = max(6.4, 3.9 * columns)
-    figure = Figure(figsize=(width, 0.7 + 3.3 * rows + 0.25 * legend_rows), dpi=110, layout="constrained")
+    figure = Figure(figsize=(width, 0.7 + 3.3 * rows + 0.25 * legend_rows), dpi=160, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12, fontweight="bold")
     grid = figure.subplots(rows, columns, squeeze=False)

@@ -76,23 +76,44 @@ def _run(options: argparse.Namespace) -> int:
     return bench_images(options.folder, options)
 
 
+_EXAMPLES = """\
+examples:
+  spdl demo                              512 real photos, beside other loaders
+  spdl bench images photos --no-peers    your own folder, without the others
+  spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
+
+`spdl COMMAND --help` says what a command takes.
+"""
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="spdl", description="Load data for machine learning, and see how fast.")
+    parser = argparse.ArgumentParser(
+        prog="spdl",
+        description="Load data for machine learning, and see how fast.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
 
     commands.add_parser(
         "demo",
         help="load 512 real photos with a live view, and compare with other loaders",
-        description="Fetch real photos once, load them with a live view, and compare with other loaders.",
+        description="Fetch 512 real photos once, load them with a live view (the stages, what limits them, images per"
+        " second, CPU time, memory), then load them by other loaders, each in a process of its own and in turns, and"
+        " write the comparison to report.html and report.png.",
         parents=[_job_options()],
     )
-    bench = commands.add_parser("bench", help="measure loading of your own data", description="Measure loading.")
-    subjects = bench.add_subparsers(dest="subject", required=True, metavar="WHAT")
+    bench = commands.add_parser(
+        "bench", help="measure loading of your own data", description="Measure how fast your own data can be loaded."
+    )
+    subjects = bench.add_subparsers(dest="subject", required=True, metavar="WHAT", title="what to load")
     images = subjects.add_parser(
         "images",
         help="a folder of images: decoded, resized, batched",
-        description="Load a folder of images into batches with a live view, and compare with other loaders.",
+        description="Load a folder of images into batches with a live view (the stages, what limits them, images per"
+        " second, CPU time, memory), then by other loaders, each in a process of its own and in turns, and write the"
+        " comparison to report.html and report.png.",
         parents=[_job_options()],
     )
     images.add_argument("folder", type=Path, metavar="DIR", help="the folder, searched with its sub-folders")
@@ -100,8 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     profile = commands.add_parser(
         "profile",
         help="measure each stage of your own pipeline alone",
-        description="Measure each stage of a pipeline alone at several concurrencies, say which stages hold the GIL,"
-        " and recommend a concurrency for each.",
+        description="Measure each stage of a pipeline alone at several concurrencies, some 5 seconds each, say which"
+        " stages hold the GIL and which one is the limit, and recommend a concurrency for each.",
+        epilog="For a function `pipeline` in loading.py that returns a PipelineBuilder: spdl profile loading:pipeline",
     )
     profile.add_argument(
         "subject",
