@@ -14,6 +14,7 @@
 #include "bindings/arguments.h"
 #include "bindings/buffer.h"
 #include "bindings/consumable.h"
+#include "bindings/frames.h"
 #include "bindings/gil.h"
 #include "bindings/python_bytes.h"
 #include "core/aligned_buffer.h"
@@ -39,38 +40,11 @@ struct Packets {
     void free() { image.reset(); }
 };
 
-struct Frames {
-    static constexpr const char* kConsumed =
-        "these ImageFrames were consumed by convert_frames: call clone() before converting to use them again";
-
-    std::string name;
-    DecodedImage image;
-
-    [[nodiscard]] std::size_t bytes() const { return image.bytes(); }
-    void free() { image.frame.reset(); }
-};
-
 using PacketsObject = Consumable<Packets>;
-using FramesObject = Consumable<Frames>;
-
-// Runs `work` without the GIL; its errors say which image they are about.
-template <typename Work>
-auto run(const std::string& name, Work&& work) {
-    const ReleasedGil released;
-    try {
-        return work();
-    } catch (const MediaError& error) {
-        throw MediaError(name + ": " + error.what());
-    }
-}
 
 PacketsObject wrap_packets(std::string name, std::shared_ptr<const EncodedImage> image,
                            std::shared_ptr<PythonBytes> source) {
     return PacketsObject(std::make_shared<Packets>(std::move(name), std::move(image), std::move(source)));
-}
-
-FramesObject wrap_frames(std::string name, DecodedImage image) {
-    return FramesObject(std::make_shared<Frames>(std::move(name), std::move(image)));
 }
 
 PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& options) {

@@ -14,6 +14,7 @@
 #include "bindings/cuda.h"
 #include "bindings/encode.h"
 #include "bindings/ffmpeg.h"
+#include "bindings/filter_graph.h"
 #include "bindings/format_error.h"
 #include "bindings/images.h"
 #include "bindings/mapped_file.h"
@@ -86,6 +87,7 @@ NB_MODULE(_native, module) {
     bind_cuda(module);
     bind_encode(module);
     bind_ffmpeg(module);
+    bind_filter_graph(module);
     module.def("kernel_names", &kernel_names);
     module.def("select_kernels", &select_kernels, nb::arg("name"));
     module.def("entropy_decoder_names", &entropy_decoder_names);

@@ -51,7 +51,9 @@ FilterInOutPtr endpoint(AVFilterContext* filter, const char* label) {
     return point;
 }
 
-// The first filter in a description that the FFmpeg in use does not have. Its own words tell only if the options can be
+}  // namespace
+
+// FFmpeg's own words tell only if the options can be
 // read without it: from FFmpeg 7 on, those without names cannot.
 std::string missing_filter(const std::string& description) {
     std::size_t at = 0;
@@ -82,8 +84,6 @@ std::string missing_filter(const std::string& description) {
     }
     return "";
 }
-
-}  // namespace
 
 FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::string& description) {
     const LastWords words(LastWords::Kept::kFirst);

@@ -28,7 +28,8 @@ FramePtr make_picture(Size size, const ArrayFormat& format) {
     frame->pts = 0;
     frame->linesize[0] = channel_count(format.channels()) * size.width;
     // Without av_frame_get_buffer's gaps between rows, the frame can become an array as it is.
-    frame->buf[0] = av_buffer_alloc(format.image_bytes(size));
+    // Filters may read a little beyond the last row.
+    frame->buf[0] = av_buffer_alloc(format.image_bytes(size) + AV_INPUT_BUFFER_PADDING_SIZE);
     if (frame->buf[0] == nullptr) {
         throw std::bad_alloc();
     }

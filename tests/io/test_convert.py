@@ -83,7 +83,7 @@ def test_frames_are_consumed() -> None:
         lambda used: used.width,
         lambda used: used.clone(),
     ):
-        with pytest.raises(TypeError, match=r"consumed by convert_frames: call clone\(\)"):
+        with pytest.raises(TypeError, match=r"consumed by convert_frames or a FilterGraph: call clone\(\)"):
             use(frames)
     assert repr(frames) == "ImageFrames(consumed)"
     np.testing.assert_array_equal(to_numpy(convert_frames(clone)), first)

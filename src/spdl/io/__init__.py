@@ -17,6 +17,7 @@ from spdl.io._encode import encode_image, save_image
 from spdl.io._encode_config import EncodeConfig, encode_config
 from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import get_filter_desc, get_video_filter_desc
+from spdl.io._filter_graph import FilterGraph, get_buffer_desc
 from spdl.io._format_error import FormatError
 from spdl.io._image import load_image
 from spdl.io._npy import load_npy, save_npy
@@ -46,6 +47,7 @@ __all__ = [
     "DecodeConfig",
     "DemuxConfig",
     "EncodeConfig",
+    "FilterGraph",
     "FormatError",
     "ImageCodec",
     "ImageFrames",
@@ -66,6 +68,7 @@ __all__ = [
     "demux_image",
     "encode_config",
     "encode_image",
+    "get_buffer_desc",
     "get_filter_desc",
     "get_video_filter_desc",
     "group_samples",

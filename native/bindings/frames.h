@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings/consumable.h"
+#include "bindings/gil.h"
+#include "core/media_error.h"
+#include "image/encoded_image.h"
+
+namespace spdl {
+
+struct Frames {
+    static constexpr const char* kConsumed =
+        "these ImageFrames were consumed by convert_frames or a FilterGraph: call clone() first to use them again";
+
+    std::string name;
+    DecodedImage image;
+
+    [[nodiscard]] std::size_t bytes() const { return image.bytes(); }
+    void free() { image.frame.reset(); }
+};
+
+using FramesObject = Consumable<Frames>;
+
+inline FramesObject wrap_frames(std::string name, DecodedImage image) {
+    return FramesObject(std::make_shared<Frames>(std::move(name), std::move(image)));
+}
+
+// Runs `work` without the GIL; its errors say which image they are about.
+template <typename Work>
+auto run(const std::string& name, Work&& work) {
+    const ReleasedGil released;
+    try {
+        return work();
+    } catch (const MediaError& error) {
+        throw MediaError(name + ": " + error.what());
+    }
+}
+
+}  // namespace spdl

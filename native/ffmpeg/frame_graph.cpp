@@ -1,0 +1,157 @@
+#include "ffmpeg/frame_graph.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "core/media_error.h"
+#include "ffmpeg/build_info.h"
+#include "ffmpeg/filter_graph.h"
+#include "ffmpeg/last_words.h"
+
+namespace spdl {
+namespace {
+
+constexpr const char* kRun = "cannot run";
+
+// What is left open in a description.
+struct OpenEnds {
+    AVFilterInOut* inputs = nullptr;
+    AVFilterInOut* outputs = nullptr;
+
+    OpenEnds() = default;
+    OpenEnds(const OpenEnds&) = delete;
+    OpenEnds& operator=(const OpenEnds&) = delete;
+    ~OpenEnds() {
+        avfilter_inout_free(&inputs);
+        avfilter_inout_free(&outputs);
+    }
+};
+
+std::string describe(int width, int height, int format) {
+    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
+    return std::to_string(width) + "x" + std::to_string(height) + " " + (name == nullptr ? "unknown" : name);
+}
+
+std::string name_of(const AVFilterInOut& end) {
+    return end.name != nullptr ? "[" + std::string(end.name) + "]" : "'" + std::string(end.filter_ctx->name) + "'";
+}
+
+}  // namespace
+
+std::string FrameGraph::what(const char* tried) const {
+    return std::string(tried) + " the filter graph \"" + description_ + "\"";
+}
+
+FrameGraph::FrameGraph(const std::string& description) : description_(description), graph_(avfilter_graph_alloc()) {
+    if (!graph_) {
+        throw std::bad_alloc();
+    }
+    const LastWords words(LastWords::Kept::kFirst);
+    const std::string tried = what("cannot make");
+    // Images are filtered in parallel by the caller, one thread each.
+    graph_->nb_threads = 1;
+    OpenEnds open;
+    const int parsed = avfilter_graph_parse2(graph_.get(), description.c_str(), &open.inputs, &open.outputs);
+    if (parsed < 0) {
+        if (const std::string name = missing_filter(description); !name.empty()) {
+            throw MediaError(tried + ": there is no filter '" + name + "'. " + remedy_for_missing_part());
+        }
+        words.raise(tried, parsed);
+    }
+    if (open.inputs != nullptr) {
+        throw MediaError(tried + ": nothing leads into " + name_of(*open.inputs) +
+                         ": put a source there, as get_buffer_desc writes it");
+    }
+    if (open.outputs != nullptr) {
+        throw MediaError(tried + ": nothing leads out of " + name_of(*open.outputs) + ": put a \"buffersink\" there");
+    }
+    find_ends();
+    words.check(avfilter_graph_config(graph_.get(), nullptr), tried.c_str());
+}
+
+void FrameGraph::find_ends() {
+    for (unsigned i = 0; i < graph_->nb_filters; ++i) {
+        AVFilterContext* const filter = graph_->filters[i];
+        const std::string_view kind = filter->filter->name;
+        if (kind == "buffer") {
+            inputs_.push_back({filter});
+            input_names_.emplace_back(filter->name);
+        } else if (kind == "buffersink") {
+            outputs_.push_back(filter);
+            output_names_.emplace_back(filter->name);
+        } else if (kind == "abuffer" || kind == "abuffersink") {
+            throw MediaError(what("cannot make") + ": '" + filter->name + "' is for sound, and this for images: use " +
+                             (kind == "abuffer" ? "buffer" : "buffersink"));
+        }
+    }
+    if (outputs_.empty()) {
+        throw MediaError(what("cannot make") + ": nothing leads out of it: end it with \"buffersink\"");
+    }
+}
+
+void FrameGraph::add(std::size_t input, const AVFrame& frame, AVRational time_base) {
+    FramePtr shared = reference(frame);
+    const std::scoped_lock lock(mutex_);
+    const LastWords words(LastWords::Kept::kFirst);
+    if (flushed_) {
+        throw MediaError(what(kRun) + ": it was flushed and takes no more frames; make another one");
+    }
+    Input& to = inputs_[input];
+    const AVFilterLink& link = *to.filter->outputs[0];
+    if (frame.width != link.w || frame.height != link.h || frame.format != link.format) {
+        throw MediaError(
+            what(kRun) + ": its input '" + to.filter->name + "' takes " + describe(link.w, link.h, link.format) +
+            ", but the frames are " + describe(frame.width, frame.height, frame.format) +
+            ": describe the input with get_buffer_desc(frames), or bring them into that form when they are "
+            "decoded");
+    }
+    if (shared->pts == AV_NOPTS_VALUE || time_base.num <= 0 || time_base.den <= 0) {
+        shared->pts = to.next;
+    } else {
+        shared->pts = std::max(av_rescale_q(shared->pts, time_base, link.time_base), to.next);
+    }
+    to.next = shared->pts + 1;
+    words.check(av_buffersrc_add_frame(to.filter, shared.get()), what(kRun).c_str());
+}
+
+std::optional<FrameGraph::Output> FrameGraph::get(std::size_t output) {
+    FramePtr frame = make_frame();
+    const std::scoped_lock lock(mutex_);
+    const LastWords words(LastWords::Kept::kFirst);
+    AVFilterContext* const sink = outputs_[output];
+    const int code = av_buffersink_get_frame(sink, frame.get());
+    if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
+        return std::nullopt;
+    }
+    words.check(code, what(kRun).c_str());
+    return Output{std::move(frame), av_buffersink_get_time_base(sink)};
+}
+
+void FrameGraph::flush() {
+    const std::scoped_lock lock(mutex_);
+    const LastWords words(LastWords::Kept::kFirst);
+    if (flushed_) {
+        return;
+    }
+    flushed_ = true;
+    for (const Input& input : inputs_) {
+        words.check(av_buffersrc_add_frame(input.filter, nullptr), what(kRun).c_str());
+    }
+}
+
+std::string FrameGraph::dump() {
+    struct FreeText {
+        void operator()(char* text) const noexcept { av_free(text); }
+    };
+    const std::scoped_lock lock(mutex_);
+    const std::unique_ptr<char, FreeText> text(avfilter_graph_dump(graph_.get(), nullptr));
+    if (!text) {
+        throw std::bad_alloc();
+    }
+    return text.get();
+}
+
+}  // namespace spdl
