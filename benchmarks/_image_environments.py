@@ -77,7 +77,8 @@ def _install_pillow_simd(python: Path, requirements: Sequence[str]) -> None:
     """Compile it as its authors advise; without the option it uses SSE4 alone."""
     with _environment(CC=f"{os.environ.get('CC', 'cc')} -mavx2"):
         # From the cache pip would take what somebody compiled without it.
-        pip("--python", str(python), "install", "--no-cache-dir", "--no-binary", "pillow-simd", *requirements)
+        options = ("--no-cache-dir", "--no-binary=pillow-simd")
+        pip("--python", str(python), "install", *options, *requirements, timeout=3600)
 
 
 def _install_ffcv(python: Path, requirements: Sequence[str]) -> None:
