@@ -159,8 +159,8 @@ void read_shape(Literal& literal, NpyHeader& header) {
             header.elements > static_cast<std::size_t>(PTRDIFF_MAX)) {
             literal.fail("gives sides of which the product is more than any memory could hold");
         }
-        if (!literal.take(',') && literal.peek() != ')') {
-            literal.fail("lacks ',' or ')'");
+        if (!literal.take(',') && (header.dims == 1 || literal.peek() != ')')) {
+            literal.fail(header.dims == 1 ? "lacks ','" : "lacks ',' or ')'");
         }
     }
     literal.require(')');

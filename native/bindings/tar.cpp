@@ -34,7 +34,9 @@ nb::object decoded(std::string_view name) {
 // The iterator over what an archive in memory holds.
 class TarViews {
   public:
-    explicit TarViews(nb::handle data) : held_(hold_bytes(data)), walk_(held_.get()) {
+    // `where` goes in front of messages.
+    TarViews(nb::handle data, std::string where)
+        : held_(hold_bytes(data)), walk_(held_.get()), where_(std::move(where)) {
         view_ = nb::steal(PyMemoryView_FromObject(held_.owner.ptr()));
         if (!view_.is_valid()) {
             throw nb::python_error();
@@ -51,7 +53,7 @@ class TarViews {
             return {};
         }
         ended_ = true;
-        if (!walk_.next(content)) {
+        if (!find(content)) {
             return {};
         }
         ended_ = false;
@@ -65,8 +67,17 @@ class TarViews {
     }
 
   private:
+    bool find(Bytes& content) {
+        try {
+            return walk_.next(content);
+        } catch (const FormatError& error) {
+            throw FormatError(where_ + error.what());
+        }
+    }
+
     HeldBytes held_;
     TarWalk walk_;
+    std::string where_;
     nb::object view_;
     // Once it has failed, there is no saying where the next member begins.
     bool ended_ = false;
@@ -286,7 +297,8 @@ void bind_tar(nb::module_& module) {
         {Py_tp_clear, reinterpret_cast<void*>(clear_stream)},
         {0, nullptr},
     };
-    nb::class_<TarViews>(module, "TarViews", nb::type_slots(view_slots)).def(nb::init<nb::handle>(), nb::arg("data"));
+    nb::class_<TarViews>(module, "TarViews", nb::type_slots(view_slots))
+        .def(nb::init<nb::handle, std::string>(), nb::arg("data"), nb::arg("where"));
     nb::class_<TarStream>(module, "TarStream", nb::type_slots(stream_slots))
         .def(nb::init<nb::object, nb::bytes>(), nb::arg("read"), nb::arg("first"));
     module.def("index_tar", &index_tar, nb::arg("data"));

@@ -193,6 +193,7 @@ def test_the_header_of_the_cases_below_is_sound() -> None:
         (header("{'descr': '<f4'}"), "lacks one of 'descr', 'fortran_order' and 'shape'"),
         (described(shape="(2, -3)"), "lacks a side, a whole number that is not negative, at byte"),
         (described(shape="(2, 3.0)"), r"lacks ',' or '\)'"),
+        (described(shape="(2)"), "lacks ',' at byte"),
         (described(shape="[2, 3]"), r"lacks '\('"),
         (described(shape="(2, 3"), r"lacks"),
         (described(shape="(4294967296, 4294967296, 4294967296)"), "product is more than any memory"),

@@ -438,6 +438,22 @@ def test_errors_name_the_file(tmp_path: Path, compression: str | None) -> None:
         next(members)
 
 
+@pytest.mark.parametrize("kind", ["memory", "path"])
+def test_threads_share_an_iterator(kind: str, tmp_path: Path) -> None:
+    members = [(str(number), b"") for number in range(20_000)]
+    data = make_tar(members)
+    path = tmp_path / "archive.tar"
+    path.write_bytes(data)
+    shared = iter_tarfile(data if kind == "memory" else path)
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.extend(name for name, _ in shared)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(name for name, _ in members)
+
+
 def test_a_large_member_of_a_stream() -> None:
     content = os.urandom((1 << 24) + 12_345)
     assert contents(io.BytesIO(make_tar([("large", content)]))) == [("large", content)]

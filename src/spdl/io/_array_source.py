@@ -72,7 +72,11 @@ def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
         return file.read()
 
 
+def file_prefix(source: ArraySource) -> str:
+    """Return what errors begin with where the source is a path, and else nothing."""
+    return f"{os.fsdecode(source)!r}: " if isinstance(source, (str, os.PathLike)) else ""
+
+
 def name_file(error: FormatError, source: ArraySource) -> None:
-    """Put the file in front of what an error says of its content, if `source` is a path."""
-    if isinstance(source, (str, os.PathLike)):
-        error.args = (f"{os.fsdecode(source)!r}: {error}",)
+    """Put the file in front of what an error says of its content, if the source is a path."""
+    error.args = (f"{file_prefix(source)}{error}",)

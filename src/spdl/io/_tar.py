@@ -6,9 +6,8 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from spdl.io._array_source import ArraySource, map_file, name_file, resolve
+from spdl.io._array_source import ArraySource, file_prefix, map_file, resolve
 from spdl.io._decompress import is_compressed
-from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
 from spdl.io._tar_stream import BytesReader, iter_stream
 
@@ -56,31 +55,19 @@ def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
         a.cls b'7'
         b.txt b'2'
     """
+    where = ""
     if type(src) is not bytes:
         if isinstance(src, (str, os.PathLike)):
-            return _iter_file(src, _iter_bytes(map_file(src)))
-        if isinstance(src, socket.socket):
+            where, src = file_prefix(src), map_file(src)
+        elif isinstance(src, socket.socket):
             return iter_stream(src.recv)
-        if not _is_bytes(src) and isinstance(src, Readable):
+        elif not _is_bytes(src) and isinstance(src, Readable):
             return iter_stream(src.read)
-        src = resolve(src, "src")
-    return _iter_bytes(src)
-
-
-def _iter_bytes(data: Any) -> Iterator[tuple[str, memoryview | bytes]]:
-    if is_compressed(bytes(memoryview(data)[:8])):
-        return iter_stream(BytesReader(data).read)
-    return native.TarViews(data)
-
-
-def _iter_file(
-    path: str | os.PathLike[str], members: Iterator[tuple[str, memoryview | bytes]]
-) -> Iterator[tuple[str, memoryview | bytes]]:
-    try:
-        yield from members
-    except FormatError as error:
-        name_file(error, path)
-        raise
+        else:
+            src = resolve(src, "src")
+    if is_compressed(bytes(memoryview(src)[:8])):
+        return iter_stream(BytesReader(src).read, where)
+    return native.TarViews(src, where)
 
 
 def _is_bytes(src: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._decompress import decompressed, is_compressed
+from spdl.io._format_error import FormatError
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -15,17 +16,24 @@ _BLOCK = 512
 _CHUNK = 1 << 16
 
 
-def iter_stream(read: Callable[[int], Any]) -> Iterator[tuple[str, bytes]]:
-    """Iterate over the regular files of the archive that `read` gives, at most so many bytes at a time."""
-    first = _read_up_to(read, _BLOCK)
-    if not is_compressed(first):
-        yield from native.TarStream(read, first)
-        return
-    content = decompressed(first, lambda size: _read_piece(read, size))
-    yield from native.TarStream(content, _read_up_to(content, _BLOCK))
-    # The checksum of what was compressed stands at its end.
-    while content(_CHUNK):
-        pass
+def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[str, bytes]]:
+    """Iterate over the regular files of the archive that `read` gives, at most so many bytes at a time.
+
+    What errors say of it begins with `where`.
+    """
+    try:
+        first = _read_up_to(read, _BLOCK)
+        if not is_compressed(first):
+            yield from native.TarStream(read, first)
+            return
+        content = decompressed(first, lambda size: _read_piece(read, size))
+        yield from native.TarStream(content, _read_up_to(content, _BLOCK))
+        # The checksum of what was compressed stands at its end.
+        while content(_CHUNK):
+            pass
+    except FormatError as error:
+        error.args = (f"{where}{error}",)
+        raise
 
 
 def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
