@@ -46,13 +46,13 @@ OTHERS = (
     r"|pathlib|random|socket|typing|numpy|np|torch|nn|jax|numba|_program"
     r"|spdl(\.\w+)*\._\w+"
 )
-TYPE_VARIABLES = r"K|V|P|T|T_co|U|Source|Output|Item"
+TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
-    r"Array|ArrayLike|ArraySource|ArrayTarget|BackgroundTaskFactory|BaseContext|Batch"
-    r"|Box|Compression|Crop|Dtype|Executor|Flip|ImageSource|ImageTarget|Interpolation"
-    r"|Layout|MaxFailures|MergeOp|Mode|OnError|OnFailure|OnTimeout|Op|OutputOrder"
-    r"|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage|Subsampling"
-    r"|SubprocessIterable|TarSource|TaskHookFactory|Training|_Dataset"
+    r"Array|ArrayLike|ArraySource|ArrayTarget|Backend|BackgroundTaskFactory|BaseContext"
+    r"|Batch|Box|Compression|Crop|Dtype|Executor|Flip|ImageSource|ImageTarget"
+    r"|Interpolation|Layout|MaxFailures|MergeOp|Mode|OnError|OnFailure|OnTimeout|Op"
+    r"|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage"
+    r"|Subsampling|SubprocessIterable|TarSource|TaskHookFactory|Training|_Dataset"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings set them in the same quotes as names.
 nitpicky = True
