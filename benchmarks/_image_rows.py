@@ -11,8 +11,8 @@ from _image_environments import FREE_THREADED, OWN, WHEEL
 # One thread works: what others do on the machine costs time but no CPU time.
 ALONE, TOGETHER = "images_per_cpu_second", "images_per_second"
 
-BARE = "libjpeg-turbo, bare decode"
-OUR_WHEEL = f"{OURS}, self-contained wheel"
+BARE = "libjpeg-turbo alone"
+OUR_WHEEL = f"{OURS}, wheel"
 AVX512, AVX2 = "avx512", "avx2"
 
 STRETCH, PAD = "stretch-bilinear", "pad-bicubic"

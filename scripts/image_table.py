@@ -25,7 +25,7 @@ UNITS = {
     "images_per_second": "{:,.0f}/s",
     "microseconds": "{:,.0f} microseconds",
     "peak_mib": "{:,.0f} MiB",
-    "growth": "second half {:.3f} of the first",
+    "growth": "grows {:.3f}x",
     "excess_ms": "{:+.1f} ms",
     "scaling": "{:.2f}x one",
 }
@@ -40,13 +40,22 @@ def summary(results: dict[str, Any]) -> str:
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Return what stands in a row of the README's table."""
     contenders, figure = row["contenders"], row["figure"]
-    closest = closest_claims(row)
-    beside = [claim["beside"] for claim in closest if claim["beside"]]
-    beside += [name for name in contenders if name.startswith(REFERENCE)]
-    others = [f"{name}: {amount(contenders[name], figure)}" for name in dict.fromkeys(beside) if not is_ours(name)]
+    shown = closest_claims(row)
+    named = {name for claim in shown for name in (claim["of"], claim["beside"])}
+    # Where nothing is claimed, everybody is worth knowing.
+    everybody = all(claim["mark"] is None for claim in shown)
+    others = [
+        f"{name}: {amount(it, figure)}"
+        for name, it in contenders.items()
+        if not is_ours(name) and (everybody or name in named or name == REFERENCE)
+    ]
     others += [f"{name}: not run" for name in row["absent"]]
-    mine = [f"{own_name(name)}{amount(it, figure)}" for name, it in contenders.items() if is_ours(name)]
-    return row["title"], "; ".join(others), "; ".join(mine), "; ".join(outcome(claim) for claim in closest)
+    mine = [
+        f"{own_name(name)}{amount(it, figure)}"
+        for name, it in contenders.items()
+        if is_ours(name) and (everybody or name in named)
+    ]
+    return row["title"], "; ".join(others), "; ".join(mine), "; ".join(outcome(claim) for claim in shown)
 
 
 def is_ours(name: str) -> bool:
@@ -67,9 +76,13 @@ def amount(figures: dict[str, float], figure: str) -> str:
 
 
 def closest_claims(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of all that is claimed of the same figure of the same contender by the same mark, what has the least margin."""
+    """Return, of all claims with a mark about one figure of one contender, that with the least margin.
+
+    Where no claim has a mark, all of them count.
+    """
+    marked = [claim for claim in row["claims"] if claim["mark"] is not None]
     groups: dict[tuple[str, str, float | None], dict[str, Any]] = {}
-    for claim in row["claims"]:
+    for claim in marked or row["claims"]:
         key = claim["of"], claim["figure"], claim["mark"]
         groups[key] = min(groups.get(key, claim), claim, key=margin)
     return list(groups.values())
