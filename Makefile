@@ -1,6 +1,6 @@
 # Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda mutation fuzz lint typecheck bench docs wheel sources clean
+.PHONY: help demo test test-all test-cuda mutation fuzz lint typecheck bench bench-full docs wheel sources clean
 
 export PYTHON WHEEL
 ARGS ?=
@@ -45,9 +45,13 @@ typecheck: ## Check the types of src and tests
 	$(setup) typecheck
 	@$(bin)/mypy
 
-bench: ## Run the benchmarks (ARGS="engine images" to choose); results go to build/bench
+bench: ## Compare with other loaders in under ten minutes (ARGS="loaders engine" to choose); results go to build/bench
 	$(setup) bench
-	@scripts/bench.sh $(ARGS)
+	@scripts/bench.sh quick $(ARGS)
+
+bench-full: ## The same with all numbers of workers and more rounds, and every other benchmark; it takes hours
+	$(setup) bench
+	@scripts/bench.sh full $(ARGS)
 
 docs: ## Build the pages and the API reference into docs/_build/html
 	$(setup) docs

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from _image_environments import OWN, find_environments
-from _image_rows import AREA, BARE, NO_RESIZE, STRETCH, WORDS
 from _loader_environments import MAKERS
 
 if TYPE_CHECKING:
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
 BATCH, FLOW = "spdl-turbo, load_image_batch", "spdl-turbo, seed flow"
 REFERENCE = "spdl 0.8.0, seed flow"
-TORCH = "PyTorch DataLoader, Pillow"
-ANTIALIASED = WORDS[STRETCH]
+BARE = "libjpeg-turbo, bare decode"
+ANTIALIASED, AREA, NO_RESIZE = "stretch, bilinear, antialiased", "stretch, area average", "full size"
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,14 @@ class Contender:
 
 OURS = (BATCH, FLOW)
 
-# In the order of the tables; what has no antialiasing by another filter than the average of the area uses that.
+# In the order of the tables. Who has no antialiased bilinear filter, or a slow one, takes the average of the area.
 CONTENDERS = {
     BATCH: Contender(OWN, "load_spdl", "threads", "spdl-turbo", keywords={"flow": "batch"}),
     FLOW: Contender(OWN, "load_spdl", "threads", "spdl-turbo", keywords={"flow": "seed"}),
     REFERENCE: Contender("reference", "load_spdl", "threads", "spdl", keywords={"flow": "seed"}),
-    TORCH: Contender("torchdata", "load_torch", "processes", "torch", keywords={"library": "pillow"}),
+    "PyTorch DataLoader, Pillow": Contender(
+        "torchdata", "load_torch", "processes", "torch", keywords={"library": "pillow"}
+    ),
     "PyTorch DataLoader, OpenCV": Contender(
         "torchdata", "load_torch", "processes", "torch", AREA, {"library": "opencv"}
     ),

@@ -1,32 +1,69 @@
 #!/usr/bin/env bash
-# Runs every benchmark, one after the other, and says at the end which missed its mark.
-# Usage: scripts/bench.sh [NAME...]   (engine, first_batch, ...; demo is the main job; default: all)
+# Measures this package beside others, and puts the outcome into build/bench: JSON, tables, plots, a summary.
+# Usage: scripts/bench.sh quick|full [NAME...]
+# quick: short rows, few workers, three rounds; under ten minutes on two cores, without what is installed first.
+# NAME is a section or any other script of benchmarks/ (arrays, images, ...; demo is that of `make demo`). By default
+# quick runs the sections, full everything.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly results=build/bench
-mkdir -p $results
+readonly effort=${1:?usage: scripts/bench.sh quick|full [NAME...]}
+shift
+readonly python=.venv/bin/python results=build/bench
+readonly sections=(loaders data_formats engine noisy_neighbour)
+declare -A short=(
+  [loaders]="--rounds 3 --seconds 0.5 --workers 1 2 4 --other-steps best"
+  [data_formats]="--rounds 3 --seconds 0.2 --workers 1 2 4"
+  [engine]="--rounds 3 --rows no-op ordered aggregate async executor round-trip sleep-1ms sleep-10ms sleep-mixed-8"
+  [noisy_neighbour]="--rounds 3 --steps 200"
+)
 
 names=("$@")
 if [[ $# -eq 0 ]]; then
-  names=(demo)
-  for script in benchmarks/[a-z]*.py; do
-    names+=("$(basename "$script" .py)")
-  done
+  names=("${sections[@]}")
+  if [[ $effort == full ]]; then
+    names+=(demo)
+    for script in benchmarks/[a-z]*.py; do
+      name=$(basename "$script" .py)
+      [[ $name == report || " ${sections[*]} " == *" $name "* ]] || names+=("$name")
+    done
+  fi
 fi
+for name in "${names[@]}"; do
+  if [[ $name != demo && ! -f benchmarks/$name.py ]]; then
+    printf 'spdl bench: there is no %q; known are %s, demo and what else is in benchmarks/\n' "$name" "${sections[*]}" >&2
+    exit 2
+  fi
+done
 
-missed=()
+mkdir -p $results
+if [[ " ${names[*]} " =~ " loaders "|" noisy_neighbour " ]]; then
+  $python benchmarks/loaders.py --prepare
+fi
+SECONDS=0
+missed=() failed=()
 for name in "${names[@]}"; do
   printf '\n== %s\n' "$name"
+  # What an earlier run left there is not to pass for this one's.
+  rm -f "$results/$name.json"
+  options=()
+  [[ $effort == quick ]] && read -ra options <<<"${short[$name]:-}"
   if [[ $name == demo ]]; then
     .venv/bin/spdl demo --report $results --json $results/demo.json
   else
-    .venv/bin/python "benchmarks/$name.py" --json "$results/$name.json"
-  fi || missed+=("$name")
+    $python "benchmarks/$name.py" --json "$results/$name.json" "${options[@]}"
+  fi
+  status=$?
+  if [[ ! -f $results/$name.json ]]; then
+    failed+=("$name")
+  elif [[ $status -ne 0 ]]; then
+    missed+=("$name")
+  fi
 done
 
-printf '\nresults: %s\n' $results
-if [[ ${#missed[@]} -gt 0 ]]; then
-  printf 'missed or failed: %s\n' "${missed[*]}"
-  exit 1
-fi
+printf '\n== summary (measured in %d min %d s)\n' $((SECONDS / 60)) $((SECONDS % 60))
+$python benchmarks/report.py $results || failed+=(report)
+[[ ${#missed[@]} -eq 0 ]] || printf 'not all that is claimed holds: %s\n' "${missed[*]}"
+[[ ${#failed[@]} -eq 0 ]] || printf 'failed, with the reason above: %s\n' "${failed[*]}"
+printf 'results: %s\n' $results/report.html $results/report.md
+[[ ${#failed[@]} -eq 0 ]]

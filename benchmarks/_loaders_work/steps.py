@@ -154,5 +154,5 @@ def cuda_copy() -> Callable[[Any], Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return what is installed beside the contender."""
-    return {it.metadata["Name"]: it.version for it in distributions()}
+    """Return what is installed beside the contender, by the names that are asked for."""
+    return {it.metadata["Name"].replace("_", "-"): it.version for it in distributions()}

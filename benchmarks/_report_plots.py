@@ -1,0 +1,148 @@
+"""The plots of a report: throughput against workers, what a loader costs at its best, steps beside each loader."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from _data_formats_plots import figure as formats_figure
+from _loader_contenders import BARE, OURS
+from _loader_turns import MAIN_STEP, STEPS
+from _report_tables import best
+from noisy_neighbour import NO_LOADER, PERCENTILES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Result = dict[str, Any]
+
+OUR_COLOURS = dict(zip(OURS, ("#0b7a5c", "#4cb392"), strict=True))
+OTHERS = "#8c96a3"
+COSTS = {
+    "images_per_second": "images per second",
+    "cpu_ms_per_image": "CPU milliseconds per image",
+    "peak_mib": "peak memory, MiB",
+    "first_seconds": "seconds to the first batch",
+}
+
+
+def loaders(result: Result) -> Figure:
+    """Draw images per second against workers, for each step that was tried with several numbers of them."""
+    tried: dict[str, dict[str, list[int]]] = {}
+    for row in result["rows"]:
+        tried.setdefault(row["step"], {}).setdefault(row["contender"], []).append(row["workers"])
+    steps = [step for step in STEPS if any(len(it) > 1 for it in tried.get(step, {}).values())] or [MAIN_STEP]
+    size = (4 + 4 * len(steps), 5)
+    whole, panels = plt.subplots(1, len(steps), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    for axes, step in zip(panels[0], steps, strict=True):
+        for index, name in enumerate(result["contenders"]):
+            points = sorted(
+                (row["workers"], row["images_per_second"])
+                for row in result["rows"]
+                if row["contender"] == name and row["step"] == ("bare" if name == BARE else step)
+            )
+            axes.plot(*zip(*points, strict=True), **stroke(name, index), label=name) if points else None
+        axes.set(xscale="log", xlabel="workers", title=step)
+        counts = sorted(set().union(*tried.get(step, {}).values()))
+        axes.set_xticks(counts, map(str, counts))
+        axes.minorticks_off()
+        axes.grid(visible=True, alpha=0.3)
+    panels[0][0].set(
+        ylabel="images per second", ylim=(0, 1.05 * max(row["images_per_second"] for row in result["rows"]))
+    )
+    whole.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return whole
+
+
+def stroke(name: str, index: int) -> dict[str, Any]:
+    """Return how a contender's line looks: ours stand out, the limit is dashed."""
+    if name == BARE:
+        return {"color": "black", "linestyle": "--"}
+    if name in OUR_COLOURS:
+        return {"color": OUR_COLOURS[name], "linewidth": 3, "marker": "o"}
+    return {"color": mpl.colormaps["tab10"](index % 10), "marker": "o", "markersize": 4, "alpha": 0.8}
+
+
+def costs(result: Result) -> Figure:
+    """Draw what each loader's main step yields and costs at its best number of workers."""
+    rows = {name: row for name in result["contenders"] if (row := best(result, name, MAIN_STEP))}
+    whole, panels = plt.subplots(2, 2, figsize=(13, 1.6 + 0.55 * len(rows)), sharey=True, layout="constrained")
+    for axes, (figure, label) in zip(panels.flat, COSTS.items(), strict=True):
+        bars(axes, {name: row[figure] for name, row in rows.items()}, label)
+    return whole
+
+
+def noisy_neighbour(result: Result) -> Figure:
+    """Draw the percentiles of a training loop's steps."""
+    contenders = result["contenders"]
+    whole, panels = plt.subplots(
+        1, len(PERCENTILES), figsize=(13, 1.2 + 0.3 * len(contenders)), sharey=True, layout="constrained"
+    )
+    for axes, figure in zip(panels, PERCENTILES, strict=True):
+        label = f"{figure.partition('_')[0]} of a step, milliseconds"
+        bars(axes, {name: it[figure] for name, it in contenders.items()}, label)
+    return whole
+
+
+def bars(axes: Axes, values: dict[str, float], label: str, others: str = OTHERS) -> None:
+    """Draw one bar for each, the first on top; whoever has no colour of its own gets that of the others."""
+    colours = [OUR_COLOURS.get(name, "black" if name == NO_LOADER else others) for name in values]
+    drawn = axes.barh(list(values), list(values.values()), color=colours)
+    axes.bar_label(drawn, [number(value) for value in values.values()], padding=3)
+    axes.set(xlabel=label, xlim=(0, 1.15 * max(values.values())))
+    axes.spines[["top", "right"]].set_visible(False)
+    if not axes.yaxis_inverted():
+        axes.invert_yaxis()
+
+
+def number(value: float) -> str:
+    """Return a number as three digits, or as many as it has."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
+
+
+def engine(result: Result) -> Figure:
+    """Draw how many times the released reference's items the engine passes on."""
+    ratios = {
+        row["title"]: claim["value"]
+        for row in result["rows"].values()
+        for claim in row["claims"]
+        if claim["beside"] == "spdl 0.8.0" and claim["figure"] == "items_per_second"
+    }
+    bound = {
+        row["title"]: claim["value"]
+        for row in result["rows"].values()
+        for claim in row["claims"]
+        if claim["figure"] == "share_of_bound"
+    }
+    drawn = [(it, label) for it, label in ((ratios, "times spdl 0.8.0"), (bound, "share of what is possible")) if it]
+    whole, panels = plt.subplots(1, max(1, len(drawn)), figsize=(13, 3), squeeze=False, layout="constrained")
+    for axes, (values, label) in zip(panels[0], drawn, strict=False):
+        bars(axes, values, label, OUR_COLOURS[OURS[0]])
+    return whole
+
+
+FIGURES = {
+    "loaders": {"loaders": loaders, "loaders_costs": costs},
+    "data_formats": {"data_formats": formats_figure},
+    "engine": {"engine": engine},
+    "noisy_neighbour": {"noisy_neighbour": noisy_neighbour},
+}
+
+
+def png_and_svg(figure: Figure) -> tuple[bytes, str]:
+    """Return both pictures of a figure, and close it."""
+    png, svg = io.BytesIO(), io.StringIO()
+    figure.savefig(png, format="png", dpi=110)
+    # Neither the date nor random names: the same result is the same file.
+    with mpl.rc_context({"svg.hashsalt": "spdl"}):
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    drawing = svg.getvalue()
+    return png.getvalue(), drawing[drawing.index("<svg") :]

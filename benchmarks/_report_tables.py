@@ -1,0 +1,142 @@
+"""What the benchmarks found, as tables in Markdown, and the rows that we lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import data_formats
+from _loader_contenders import BARE, OURS
+from _loader_turns import MAIN_STEP, STEPS
+from noisy_neighbour import NO_LOADER, PERCENTILES
+
+Result = dict[str, Any]
+
+
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table whose columns are numbers, but for the first."""
+    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def best(result: Result, name: str, step: str) -> Result | None:
+    """Return a contender's figures of that step at its best number of workers."""
+    rows = [row for row in result["rows"] if (row["contender"], row["step"]) == (name, step)]
+    return max(rows, key=lambda row: row["images_per_second"], default=None)
+
+
+def versioned(result: Result, name: str) -> str:
+    """Return the name of a contender with the version that ran, where the name does not say it."""
+    version = result["contenders"][name]["version"]
+    return name if name in (*OURS, BARE) or version in name else f"{name} ({version})"
+
+
+def loaders(result: Result) -> str:
+    """Return images per second of every step, and what the main step costs, each at its best number of workers."""
+    steps = [step for step in STEPS if any(row["step"] == step for row in result["rows"])]
+    ours = max((row["images_per_second"] for name in OURS if (row := best(result, name, MAIN_STEP))), default=None)
+    header = (
+        "loader", "resize", *[f"{step}, images/s (workers)" for step in steps],
+        "ours / it", "CPU ms per image", "peak MiB", "first batch, s",
+    )  # fmt: skip
+    rows = []
+    for name, about in result["contenders"].items():
+        main = best(result, name, "bare" if name == BARE else MAIN_STEP)
+        if main is None:
+            continue
+        each = [best(result, name, "bare" if name == BARE and step == STEPS[0] else step) for step in steps]
+        rows.append(
+            (
+                versioned(result, name),
+                about["resize"],
+                *["" if it is None else f"{it['images_per_second']:,.0f} ({it['workers']})" for it in each],
+                f"{ours / main['images_per_second']:.2f}" if ours else "",
+                f"{main['cpu_ms_per_image']:.2f}",
+                f"{main['peak_mib']:,.0f}",
+                f"{main['first_seconds']:.2f}",
+            )
+        )
+    rows += [(name, reason, *[""] * (len(header) - 2)) for name, reason in result["absent"].items()]
+    return table(header, rows)
+
+
+def noisy_neighbour(result: Result) -> str:
+    """Return what a training loop's steps take beside each loader."""
+    header = ("beside", "p50 ms", "p95 ms", "p99 ms", "images/s", "CPU seconds per second", "MiB")
+    rows = []
+    for name, it in result["contenders"].items():
+        late = "" if it.get("keeps_up", True) else " (did not keep up)"
+        rows.append(
+            (
+                name,
+                *[f"{it[figure]:.2f}" for figure in PERCENTILES],
+                "" if name == NO_LOADER else f"{it['images_per_second']:.0f}{late}",
+                f"{it['cpu_seconds_per_second']:.2f}",
+                f"{it['memory_mib']:,.0f}",
+            )
+        )
+    rows += [(f"{name}: {reason}", *[""] * (len(header) - 1)) for name, reason in result["absent"].items()]
+    claims = [
+        f"{it['of']}, {it['figure']}: {it['value']:.2f} of the lowest ({it['beside']}), mark at most {it['mark']:g}:"
+        f" {'met' if it['met'] else '**missed**'}"
+        for it in result["claims"]
+    ]
+    return table(header, rows) + "".join(f"\n* {it}" for it in claims) + "\n"
+
+
+def formats(result: Result) -> str:
+    """Return items per second of every format, by threads and by processes."""
+    return data_formats.table(result) + "\n" + "".join(f"\nspdl 0.8.0: {it}\n" for it in [result["absent"]] if it)
+
+
+def engine(result: Result) -> str:
+    """Return what the engine costs, beside the released one and what else there is."""
+    rows = []
+    for row in result["rows"].values():
+        figures = ", ".join(row["shown"]).replace("_", " ")
+        each = [
+            f"{name}: " + ", ".join(f"{it[key]:,.0f}" for key in row["shown"]) for name, it in row["contenders"].items()
+        ]
+        claims = "; ".join(outcome(it) for it in row["claims"])
+        rows.append((row["title"], figures, "; ".join(each), claims))
+    if result["absent"]:
+        rows.append((f"spdl 0.8.0: {result['absent']}", "", "", ""))
+    return table(("work", "figures", "each", "outcome (mark)"), rows)
+
+
+def outcome(claim: Result) -> str:
+    """Return a claim of the engine's in words."""
+    beside = f" of {claim['beside']}" if claim["beside"] else ""
+    words = f"{claim['figure'].replace('_', ' ')} {claim['value']:,.3g}{beside}"
+    if claim["mark"] is not None:
+        words += f" ({claim['relation']} {claim['mark']:.3g})"
+    return words + (" **missed**" if claim["met"] is False else "")
+
+
+def judged(section: str, result: Result) -> dict[str, bool]:
+    """Return each claim that was judged, in words, and whether it holds."""
+    if section == "engine":
+        return {
+            f"{row['title']}: {outcome(it).removesuffix(' **missed**')}": it["met"]
+            for row in result["rows"].values()
+            for it in row["claims"]
+            if it["met"] is not None
+        }
+    return {sentence(section, it): it["met"] for it in result["claims"]}
+
+
+def sentence(section: str, claim: Result) -> str:
+    """Return a claim of the other sections in words."""
+    value = f"{claim['value']:.2f}"
+    if section == "loaders":
+        return f"{claim['step']}: {claim['of']} loads {value} times what {claim['beside']} does"
+    if section == "data_formats":
+        return f"{claim['kind']}, {claim['workers']} threads: {value} times {claim['beside']}"
+    return f"{claim['figure']} beside {claim['of']}: {value} of the lowest, beside {claim['beside']}"
+
+
+SECTIONS = {
+    "loaders": ("Whole loaders", loaders),
+    "data_formats": ("Formats of arrays", formats),
+    "engine": ("The engine", engine),
+    "noisy_neighbour": ("A training loop beside each loader", noisy_neighbour),
+}
