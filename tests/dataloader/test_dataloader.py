@@ -4,6 +4,8 @@ import asyncio
 import gc
 import itertools
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from tests.pipeline.support import wait_until
 
 import spdl.pipeline
-from spdl.dataloader import DataLoader, Pipeline, PipelineBuilder
+from spdl.dataloader import DataLoader, MapIterator, Pipeline, PipelineBuilder
 from spdl.pipeline import PipelineFailure
 from spdl.source.utils import repeat_source
 
@@ -45,6 +47,20 @@ async def twice_async(x: int) -> AsyncIterator[int]:
 class Squares:
     def __call__(self, x: int) -> int:
         return x * x
+
+
+FORK = """
+import os
+from spdl.dataloader import DataLoader
+
+loader = DataLoader(range(4), transfer_fn=abs, output_order="input")
+print(list(loader), flush=True)
+if os.fork() == 0:
+    print(list(loader), flush=True)
+    os._exit(0)
+assert os.wait()[1] == 0
+print(list(loader))
+"""
 
 
 def threads_of_engines() -> list[str]:
@@ -198,6 +214,10 @@ class TestTransfer:
         copy = pickle.loads(pickle.dumps(loader))  # noqa: S301 - our own bytes.
         assert list(copy) == [0, 2, 4, 6]
 
+    def test_a_forked_child_has_a_thread_of_its_own(self) -> None:
+        done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=30, check=True)
+        assert done.stdout.splitlines() == ["[0, 1, 2, 3]"] * 3
+
 
 class TestEnds:
     def test_a_loop_that_is_left(self) -> None:
@@ -309,6 +329,13 @@ class TestSourcesOfOnePass:
         loader: DataLoader[int] = DataLoader(iter([1, 2]))
         iter(loader)
         assert list(loader) == [1, 2]
+
+
+def test_a_source_that_is_only_looked_up() -> None:
+    dataset: Any = type("Dataset", (), {"__getitem__": lambda _, index: index, "__len__": lambda _: 3})()
+    with pytest.raises(TypeError, match=r"`src` must be an iterable or an async iterable.*Wrap .* in a MapIterator\.$"):
+        DataLoader(dataset)
+    assert list(DataLoader(MapIterator(dataset), output_order="input")) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("preprocessor", [twice, twice_async, type("Op", (), {"__call__": lambda _, x: (yield x)})()])

@@ -40,6 +40,8 @@ def test_a_sampler_of_unknown_length() -> None:
     with pytest.raises(TypeError, match="has no len"):
         len(items)
     assert list(items) == ["a", "b"]
+    with pytest.raises(RuntimeError, match=r"This MapIterator's `sampler`, of type generator, is its own iterator"):
+        list(items)
 
 
 def test_a_key_that_is_not_there() -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import os
 from concurrent.futures import ThreadPoolExecutor
 from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_flag, check_timeout, positive, refuse
+from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._op import bodies_of, is_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 
     from spdl.pipeline._defs import OutputOrder
 
@@ -98,10 +99,12 @@ class DataLoader(Generic[Output]):
         self._num_threads = positive("num_threads", num_threads)
         self._timeout = check_timeout("timeout", timeout)
         self._output_order: OutputOrder = output_order
-        self._transfer_thread: ThreadPoolExecutor | None = None
+        # By process: a forked child inherits the executor without its thread, and would wait for it for ever.
+        self._transfer_threads: dict[int, ThreadPoolExecutor] = {}
         self._used = False
-        if not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__", "__getitem__")):
-            refuse(TypeError, "src", "an iterable or an async iterable", src)
+        if not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
+            remedy = "Wrap what is looked up by keys in a MapIterator." if hasattr(type(src), "__getitem__") else ""
+            refuse(TypeError, "src", "an iterable or an async iterable", src, remedy)
         for name in ("preprocessor", "aggregator", "transfer_fn"):
             function = getattr(self, f"_{name}")
             if not (function is None or callable(function) or hasattr(type(function), "__getitem__")):
@@ -119,12 +122,8 @@ class DataLoader(Generic[Output]):
             TimeoutError: If an item takes longer than the loader's ``timeout``.
             PipelineFailure: If the source raises, or everything failed.
         """
-        if self._used and isinstance(self._src, Iterator | AsyncIterator):
-            raise RuntimeError(
-                f"This DataLoader's `src`, of type {type(self._src).__name__}, is its own iterator and was iterated "
-                "before: what is left of it would be a silently shortened or empty epoch. Pass a source that starts "
-                "anew, such as a list or an object whose `__iter__` is a generator function, or make a new loader."
-            )
+        if self._used and is_own_iterator(self._src):
+            refuse_second_pass("DataLoader", "src", self._src)
         self._used = True
         pipeline = self._declare().build(num_threads=self._num_threads)
         with pipeline.auto_stop():
@@ -147,7 +146,7 @@ class DataLoader(Generic[Output]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Wherever the loader is sent, it has a thread of its own.
-        return {**self.__dict__, "_transfer_thread": None}
+        return {**self.__dict__, "_transfer_threads": {}}
 
     def _declare(self) -> PipelineBuilder[Any, Output]:
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
@@ -166,6 +165,5 @@ class DataLoader(Generic[Output]):
         if is_async(self._transfer_fn):
             # The event loop is one thread already.
             return None
-        if self._transfer_thread is None:
-            self._transfer_thread = ThreadPoolExecutor(1, thread_name_prefix="spdl_transfer")
-        return self._transfer_thread
+        thread = ThreadPoolExecutor(1, thread_name_prefix="spdl_transfer")
+        return self._transfer_threads.setdefault(os.getpid(), thread)

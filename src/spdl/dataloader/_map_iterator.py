@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import refuse
+from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +33,8 @@ class MapIterator(Generic[K, V]):
     Args:
         mapping: A `collections.abc.Mapping`, or any object with ``__getitem__``, such as a list or a torch ``Dataset``.
         sampler: Yields the keys. None takes those of a mapping, and of anything else, which must then have a length,
-            ``range(len(mapping))``.
+            ``range(len(mapping))``. What is its own iterator, as generators are, gives one pass: the second raises
+            RuntimeError.
 
     Raises:
         TypeError: If the one has no ``__getitem__`` or the other cannot be iterated.
@@ -53,6 +55,7 @@ class MapIterator(Generic[K, V]):
             refuse(TypeError, "sampler", "an iterable of keys or None", sampler)
         self._mapping = mapping
         self._sampler = sampler
+        self._used = False
 
     def _keys(self) -> Iterable[K]:
         if self._sampler is not None:
@@ -62,7 +65,10 @@ class MapIterator(Generic[K, V]):
         return range(len(self._mapping))  # type: ignore[arg-type, return-value] # It is a sequence.
 
     def __iter__(self) -> Iterator[V]:
-        return map(self._mapping.__getitem__, self._keys())
+        if self._used and is_own_iterator(self._sampler):
+            refuse_second_pass("MapIterator", "sampler", self._sampler)
+        self._used = True
+        yield from map(self._mapping.__getitem__, self._keys())
 
     def __len__(self) -> int:
         """Return how many items there are: as many as the sampler has, or else the mapping.
