@@ -67,6 +67,13 @@ def test_only_proportions_count(weights: list[float]) -> None:
     assert 50 < sum(item < 10**6 for item in first) < 150
 
 
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=4).filter(any), st.integers(1, 99), st.integers(-60, 60))
+def test_the_unit_of_weights_changes_nothing(weights: list[int], factor: int, exponent: int) -> None:
+    sources = tagged([5] * len(weights))
+    scaled = [weight * factor * 2.0**exponent for weight in weights]
+    assert list(MergeIterator(sources, weights=scaled)) == list(MergeIterator(sources, weights=weights))
+
+
 def test_the_seed_decides() -> None:
     orders = {tuple(MergeIterator(["abcd", "efgh"], weights=[1, 1], seed=seed)) for seed in range(20)}
     assert len(orders) > 10

@@ -57,9 +57,12 @@ def test_in_order_ranks_take_turns(n: int, world_size: int) -> None:
 @given(n=sizes, world_size=st.integers(1, 5), seed=st.integers(0, 2**40), data=st.data())
 def test_random_order_is_numpys(n: int, world_size: int, seed: int, data: st.DataObject) -> None:
     draws = data.draw(st.integers(1, n))
-    drawn = np.random.default_rng(seed).choice(n, size=draws, replace=False)
+    drop_last = draws >= world_size and data.draw(st.booleans())
+    # What is dropped is not drawn.
+    size = draws - draws % world_size if drop_last else draws
+    drawn = np.random.default_rng(seed).choice(n, size=size, replace=False)
     passes = ranks_of(
-        DistributedRandomSampler, n, world_size, num_draws=draws, seed=seed, ddp_drop_last_distributed_round=False
+        DistributedRandomSampler, n, world_size, num_draws=draws, seed=seed, ddp_drop_last_distributed_round=drop_last
     )
     assert passes == [drawn[rank::world_size].tolist() for rank in range(world_size)]
 

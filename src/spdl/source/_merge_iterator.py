@@ -6,7 +6,7 @@ import random
 from bisect import bisect_right
 from fractions import Fraction
 from itertools import accumulate, islice
-from math import isfinite, lcm
+from math import gcd, isfinite, lcm
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -108,7 +108,7 @@ def _draw(weighted: list[tuple[Iterator[T], int]], generator: random.Random, *, 
 
 
 def _to_integers(weights: Sequence[float], size: int) -> list[int]:
-    """The same proportions as integers, exactly: sums of floats would favour some, and differ with their order."""
+    """The same proportions as the smallest integers: sums of floats would favour some, and differ with their order."""
     values = list(weights)
     if len(values) != size:
         raise ValueError(f"`weights` must be as many numbers as there are `iterables`, {size}, got {len(values)}.")
@@ -120,4 +120,6 @@ def _to_integers(weights: Sequence[float], size: int) -> list[int]:
     if not any(fractions):
         raise ValueError("`weights` must not all be 0: no item would be drawn.")
     common = lcm(*(fraction.denominator for fraction in fractions))
-    return [int(fraction * common) for fraction in fractions]
+    integers = [int(fraction * common) for fraction in fractions]
+    divisor = gcd(*integers)
+    return [integer // divisor for integer in integers]

@@ -37,8 +37,8 @@ class DistributedRandomSampler:
             one may come several times in a pass, another not at all. None draws each item at most once.
         seed: Decides the order; see `shuffle`.
         ddp_drop_last_distributed_round: Whether all ranks yield equally many indices, which collective operations of
-            distributed training need: the last ``num_draws % world_size`` are then left out, which are other ones for
-            every seed. Otherwise some ranks yield one more than others.
+            distributed training need: ``num_draws % world_size`` fewer are then drawn, so that other ones are left out
+            for every seed. Otherwise some ranks yield one more than others.
 
     Raises:
         TypeError: If an argument is of another type.
@@ -65,15 +65,15 @@ class DistributedRandomSampler:
         ddp_drop_last_distributed_round: bool = True,
     ) -> None:
         self._size = positive("n", n)
-        self._num_draws = self._size if num_draws is None else positive("num_draws", num_draws)
+        num_draws = self._size if num_draws is None else positive("num_draws", num_draws)
         self._probabilities = None if weights is None else _to_probabilities(weights, self._size)
-        if weights is None and self._num_draws > self._size:
+        if weights is None and num_draws > self._size:
             raise ValueError(
-                f"`num_draws` must be at most the {self._size} items of the dataset, got {self._num_draws}: each is "
+                f"`num_draws` must be at most the {self._size} items of the dataset, got {num_draws}: each is "
                 "drawn once. Pass `weights`, such as `[1.0] * n`, to draw items several times."
             )
         drop_last = check_flag("ddp_drop_last_distributed_round", ddp_drop_last_distributed_round)
-        self._shard = make_shard(self._num_draws, rank, world_size, drop_last=drop_last, unit="draws")
+        self._shard = make_shard(num_draws, rank, world_size, drop_last=drop_last, unit="draws")
         self.shuffle(seed)
 
     def shuffle(self, seed: int) -> None:
@@ -85,12 +85,12 @@ class DistributedRandomSampler:
         self._seed = check_int("seed", seed, least=0)
 
     def __iter__(self) -> Iterator[int]:
-        drawn = np.random.default_rng(self._seed).choice(
-            self._size, size=self._num_draws, replace=self._probabilities is not None, p=self._probabilities
-        )
         rank, total, world_size = self._shard
+        drawn = np.random.default_rng(self._seed).choice(
+            self._size, size=total, replace=self._probabilities is not None, p=self._probabilities
+        )
         # A list of Python's ints is read several times as quickly as an array, and its items can be looked up anywhere.
-        return iter(drawn[rank:total:world_size].tolist())
+        return iter(drawn[rank::world_size].tolist())
 
     def __len__(self) -> int:
         return len(self._shard.positions)
