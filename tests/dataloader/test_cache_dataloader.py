@@ -42,14 +42,28 @@ def test_length_and_attributes_are_the_loaders() -> None:
         len(CacheDataLoader(iter([1]), 1, 1))
 
 
+def has_workers() -> bool:
+    return any(thread.name.startswith("spdl_worker") for thread in threading.enumerate())
+
+
 def test_the_loaders_threads_end_when_it_is_no_longer_needed() -> None:
     loader: DataLoader[int] = DataLoader(range(10**9), num_threads=2)
     cached = CacheDataLoader(loader, num_caches=2, return_caches_after=4)
     items = iter(cached)
     taken = [next(items) for _ in range(4)]
-    assert any(thread.name.startswith("spdl_worker") for thread in threading.enumerate())
+    assert has_workers()
     assert [next(items) for _ in range(3)] == [*taken[:2], taken[0]]
-    assert wait_until(lambda: not any(thread.name.startswith("spdl_worker") for thread in threading.enumerate()))
+    assert wait_until(lambda: not has_workers())
+
+
+def test_or_they_go_on_until_the_iteration_is_over() -> None:
+    loader: DataLoader[int] = DataLoader(range(10**9), num_threads=2)
+    items = iter(CacheDataLoader(loader, 2, 4, stop_after=9, delete_src=False))
+    assert len([next(items) for _ in range(8)]) == 8
+    assert has_workers()
+    assert len(list(items)) == 1
+    del items
+    assert wait_until(lambda: not has_workers())
 
 
 def test_copies() -> None:

@@ -29,7 +29,7 @@ class CacheDataLoader(Generic[T]):
             ``num_caches``.
         stop_after: How many batches an iteration gives; None goes on for ever.
         delete_src: Whether to drop the loader's iterator once it is no longer needed, so that its threads and buffers
-            are freed and do not disturb what is measured.
+            are freed and do not disturb what is measured. False keeps it until the iteration is over.
 
     Yields:
         The batches themselves, not copies.
@@ -64,7 +64,8 @@ class CacheDataLoader(Generic[T]):
         cache_iterator((), **self._arguments)
 
     def __iter__(self) -> Iterator[T]:
-        return cache_iterator(self.dl, **self._arguments)
+        # Its iterator, not the loader: that is what `delete_src` is about, and this object holds the loader anyway.
+        return cache_iterator(iter(self.dl), **self._arguments)
 
     def __len__(self) -> int:
         """Return the loader's own length, so that a schedule of learning rates, say, is what it is without caches."""
