@@ -74,7 +74,7 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
     std::optional<CpuBuffer> buffer;
     if (batch.images.data != nullptr) {
         buffer.emplace(std::move(batch.images));
-        buffer->backends = std::move(batch.backends);
+        buffer->report.backends = std::move(batch.backends);
     }
     return {std::move(buffer), std::move(failures)};
 }

@@ -114,23 +114,10 @@ nb::object reduce_ex(nb::handle_t<CpuBuffer> self, int protocol) {
 
 std::string represent(const CpuBuffer& self) {
     std::string text = "CPUBuffer(shape=" + std::string(nb::repr(shape(self)).c_str()) + ", dtype=" + dtype(self);
-    if (const std::size_t failed = nb::len(self.failures); failed != 0) {
+    if (const std::size_t failed = nb::len(self.report.failures); failed != 0) {
         text += ", failures=" + std::to_string(failed);
     }
     return text + ")";
-}
-
-int traverse(PyObject* self, visitproc visit, void* arg) {
-    Py_VISIT(Py_TYPE(self));
-    if (nb::inst_ready(self)) {
-        Py_VISIT(nb::inst_ptr<CpuBuffer>(self)->failures.ptr());
-    }
-    return 0;
-}
-
-int clear(PyObject* self) {
-    nb::inst_ptr<CpuBuffer>(self)->failures = nb::tuple();
-    return 0;
 }
 
 }  // namespace
@@ -195,13 +182,8 @@ void bind_buffer(nb::module_& module) {
             "nbytes", [](const CpuStorage& self) { return self.storage->size(); },
             "The size in bytes of the largest array that fits.")
         .def("__repr__", &represent_storage);
-    static PyType_Slot slots[] = {
-        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-        {Py_tp_clear, reinterpret_cast<void*>(clear)},
-        {0, nullptr},
-    };
-    nb::class_<CpuBuffer>(
-        module, "CPUBuffer", nb::type_slots(slots),
+    nb::class_<CpuBuffer> buffer(
+        module, "CPUBuffer", nb::type_slots(report_slots<CpuBuffer>()),
         "A C-contiguous array in main memory, made by convert_frames, load_image or load_image_batch.\n"
         "\n"
         "``to_numpy`` and ``to_torch`` (or anything that reads ``__array_interface__`` or DLPack) view\n"
@@ -213,8 +195,8 @@ void bind_buffer(nb::module_& module) {
         "    >>> buffer\n"
         "    CPUBuffer(shape=(375, 500, 3), dtype=uint8)\n"
         "    >>> to_numpy(buffer)[0, 0, 0] == np.asarray(buffer)[0, 0, 0]\n"
-        "    np.True_")
-        .def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
+        "    np.True_");
+    buffer.def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
         .def_prop_ro("shape", &shape, "The sides, outermost first.")
         .def_prop_ro("dtype", &dtype,
                      "The element type by NumPy's name, \"uint8\", \"uint16\", \"float16\" or\n\"float32\".")
@@ -222,22 +204,8 @@ void bind_buffer(nb::module_& module) {
             "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
         .def_prop_ro(
             "nbytes", [](const CpuBuffer& self) { return self.buffer.bytes(); }, "The size in bytes.")
-        .def_prop_ro(
-            "failures", [](const CpuBuffer& self) { return self.failures; },
-            "What load_image_batch(..., strict=False) left out, as a tuple of LoadFailure.")
-        .def_prop_ro(
-            "backends",
-            [](const CpuBuffer& self) {
-                nb::list names;
-                for (const Backend backend : self.backends) {
-                    names.append(backend_name(backend));
-                }
-                return nb::tuple(names);
-            },
-            "What decoded each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for one that failed and was kept. Empty\n"
-            "for a buffer that was pickled.")
         .def(
-            "_set_failures", [](CpuBuffer& self, nb::tuple failures) { self.failures = std::move(failures); },
+            "_set_failures", [](CpuBuffer& self, nb::tuple failures) { self.report.failures = std::move(failures); },
             nb::arg("failures"))
         .def("__dlpack__", &dlpack, nb::arg("options"), "The array as a DLPack capsule.")
         .def(
@@ -253,6 +221,7 @@ void bind_buffer(nb::module_& module) {
              })
         .def("__reduce_ex__", &reduce_ex, nb::arg("protocol"), "For pickle, which by protocol 5 need not copy it.")
         .def("__repr__", &represent);
+    bind_report(buffer);
     module.def("adopt", &adopt, nb::arg("content"), nb::arg("shape"), nb::arg("dtype"));
 }
 

@@ -5,9 +5,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "ffmpeg/decode.h"
+#include "bindings/load_report.h"
 #include "image/buffer.h"
 
 namespace spdl {
@@ -23,8 +22,7 @@ class CpuBuffer {
     ~CpuBuffer();
 
     Buffer buffer;
-    nanobind::object failures = nanobind::tuple();
-    std::vector<Backend> backends;  // Who decoded each image; empty where that is not known.
+    LoadReport report;
 };
 
 // The Python object over a storage.

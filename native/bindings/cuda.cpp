@@ -12,6 +12,7 @@
 #include "bindings/array_info.h"
 #include "bindings/buffer.h"
 #include "bindings/gil.h"
+#include "bindings/load_report.h"
 #include "cuda/device.h"
 #include "cuda/transfer.h"
 
@@ -28,6 +29,7 @@ struct CudaBuffer {
     ElementType type = ElementType::kUint8;
     cuda::Device device = 0;
     std::uintptr_t stream = 0;
+    LoadReport report;
 
     [[nodiscard]] std::size_t bytes() const {
         std::size_t size = element_bytes(type);
@@ -72,7 +74,7 @@ cuda::DeviceMemory allocate_by(const nb::tuple& allocator, cuda::Device device, 
 CudaBuffer transfer_to_device(const CpuBuffer& from, cuda::Device device, std::uintptr_t stream,
                               const nb::object& allocator) {
     const Buffer& source = from.buffer;
-    CudaBuffer result{nullptr, 0, source.shape, source.type, device, stream};
+    CudaBuffer result{nullptr, 0, source.shape, source.type, device, stream, from.report};
     cuda::DeviceMemory memory;
     if (!allocator.is_none()) {
         memory = allocate_by(nb::cast<nb::tuple>(allocator), device, source.bytes(), stream);
@@ -87,11 +89,17 @@ CudaBuffer transfer_to_device(const CpuBuffer& from, cuda::Device device, std::u
     return result;
 }
 
-CpuBuffer transfer_to_host(const CudaBuffer& from) {
+Buffer copy_to_host(const CudaBuffer& from) {
     const ReleasedGil released;
     Buffer buffer = allocate(from.shape, from.type);
     cuda::copy_to_host(from.data, buffer, from.device, stream_of(from.stream));
-    return CpuBuffer(std::move(buffer));
+    return buffer;
+}
+
+CpuBuffer transfer_to_host(const CudaBuffer& from) {
+    CpuBuffer result(copy_to_host(from));
+    result.report = from.report;
+    return result;
 }
 
 int device_count() {
@@ -134,8 +142,8 @@ std::string represent(const CudaBuffer& self) {
 }  // namespace
 
 void bind_cuda(nb::module_& module) {
-    nb::class_<CudaBuffer>(
-        module, "CUDABuffer",
+    nb::class_<CudaBuffer> buffer(
+        module, "CUDABuffer", nb::type_slots(report_slots<CudaBuffer>()),
         "A C-contiguous array on a GPU, made by transfer_buffer.\n"
         "\n"
         "``to_torch``, ``to_numba`` and ``to_jax`` (or anything that reads ``__cuda_array_interface__``\n"
@@ -146,8 +154,8 @@ void bind_cuda(nb::module_& module) {
         "Example:\n"
         "    >>> config = cuda_config(device_index=0)  # doctest: +SKIP\n"
         "    >>> transfer_buffer(load_image(photo), cuda_config=config).device_index  # doctest: +SKIP\n"
-        "    0")
-        .def_prop_ro("__cuda_array_interface__", &array_interface, "CUDA's array interface, version 3.")
+        "    0");
+    buffer.def_prop_ro("__cuda_array_interface__", &array_interface, "CUDA's array interface, version 3.")
         .def_prop_ro(
             "shape", [](const CudaBuffer& self) { return shape_tuple(self.shape); }, "The sides, outermost first.")
         .def_prop_ro(
@@ -171,6 +179,7 @@ void bind_cuda(nb::module_& module) {
                  return self.shape.front();
              })
         .def("__repr__", &represent);
+    bind_report(buffer);
     module.def("cuda_device_count", &device_count);
     module.def("transfer_to_device", &transfer_to_device, nb::arg("buffer"), nb::arg("device"), nb::arg("stream"),
                nb::arg("allocator").none());

@@ -85,7 +85,7 @@ CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
     const Backend backend = frames->image.backend;
     CpuBuffer buffer(
         run(frames->name, [&] { return convert_image(std::move(frames->image), memory ? &*memory : nullptr); }));
-    buffer.backends = {backend};
+    buffer.report.backends = {backend};
     return buffer;
 }
 
@@ -113,7 +113,7 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
         }
         return convert_images(images, memory ? &*memory : nullptr);
     }));
-    buffer.backends = std::move(backends);
+    buffer.report.backends = std::move(backends);
     return buffer;
 }
 

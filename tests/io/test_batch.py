@@ -289,6 +289,7 @@ def test_configurations_reach_ffmpeg() -> None:
         np.testing.assert_array_equal(to_numpy(load_image_batch([data], width=20, height=20, **keywords)), expected)
 
 
-def test_a_device_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="decodes on the CPU only"):
-        load_image_batch([make_jpeg()], width=8, height=8, device_config=object())  # type: ignore[arg-type]
+def test_what_is_no_device_is_named_before_anything_is_read() -> None:
+    device: Any = "cuda:0"
+    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as `.*cuda_config` returns, got str$"):
+        load_image_batch([b"no image"], width=8, height=8, device_config=device)

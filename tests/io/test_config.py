@@ -100,7 +100,7 @@ def test_only_configurations_are_configurations() -> None:
     with pytest.raises(
         TypeError, match=r"^`decode_config` must be a DecodeConfig, as `decode_config` returns, or None,"
     ):
-        load_image(make_jpeg(), decode_config="png")  # type: ignore[arg-type]
+        load_image(make_jpeg(), decode_config="png")  # type: ignore[call-overload]
 
 
 def test_they_cannot_be_changed() -> None:

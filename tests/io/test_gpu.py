@@ -15,6 +15,8 @@ from spdl.io import (
     cuda_config,
     decode_packets,
     demux_image,
+    load_image,
+    load_image_batch,
     to_jax,
     to_numba,
     to_numpy,
@@ -168,6 +170,16 @@ def test_numba_jax_and_cupy_see_the_same_memory() -> None:
         seen += 1
     if not seen:
         pytest.skip("needs Numba, JAX or CuPy, built for CUDA")
+
+
+def test_images_are_loaded_to_the_gpu() -> None:
+    config = cuda_config(0, own_stream().cuda_stream)
+    data = encode(make_image(40, 30), "JPEG")
+    there = to_torch(load_image(data, device_config=config))
+    np.testing.assert_array_equal(there.cpu().numpy(), to_numpy(load_image(data)))
+    batch = load_image_batch([data] * 3, width=20, height=10, device_config=config, storage=cpu_storage(1800))
+    expected = to_numpy(load_image_batch([data] * 3, width=20, height=10))
+    np.testing.assert_array_equal(to_torch(batch).cpu().numpy(), expected)
 
 
 def test_a_gpu_that_is_not_there_is_named() -> None:

@@ -1,6 +1,7 @@
 """load_image: one source to one array."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ def test_the_description_and_the_configurations_are_passed_on() -> None:
         load_image(data, decode_config=decode_config("mjpeg"), name="logo")
 
 
-def test_a_device_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="`device_config` must be None, got str: this build decodes on the CPU only"):
-        load_image(make_jpeg(), device_config="cuda:0")  # type: ignore[arg-type]
+def test_what_is_no_device_is_named_before_anything_is_read() -> None:
+    device: Any = "cuda:0"
+    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as `.*cuda_config` returns, got str$"):
+        load_image(b"no image", device_config=device)

@@ -86,7 +86,7 @@ def test_strict_and_on_error_say_the_same() -> None:
     with pytest.raises(ValueError, match="`strict` and `on_error` say the same: give one of them"):
         load_image_batch(GOOD, strict=False, on_error="skip", **SIZE)
     with pytest.raises(ValueError, match="`on_error` must be one of 'raise', 'skip', 'zero', 'partial', got 'drop'"):
-        load_image_batch(GOOD, on_error="drop", **SIZE)  # type: ignore[arg-type]
+        load_image_batch(GOOD, on_error="drop", **SIZE)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("num_threads", [2, 5, 64])

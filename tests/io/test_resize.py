@@ -152,5 +152,5 @@ def test_a_size_must_be_an_integer(width: Any) -> None:
 
 
 def test_numpy_integers_are_sizes() -> None:
-    batch = load_image_batch([make_jpeg()], width=np.int32(9), height=np.uint8(7))  # type: ignore[arg-type]
+    batch = load_image_batch([make_jpeg()], width=np.int32(9), height=np.uint8(7))  # type: ignore[call-overload]
     assert batch.shape == (1, 7, 9, 3)

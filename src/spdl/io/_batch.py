@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._arguments import check_integer
 from spdl.io._config import decode_options, demux_options
-from spdl.io._device import refuse_device
 from spdl.io._failure import LoadFailure
 from spdl.io._filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._filtered_batch import load_filtered_batch
@@ -31,11 +30,13 @@ from spdl.io._request import (
 )
 from spdl.io._source import ImageSource, describe, is_single, resolve
 from spdl.io._storage import Storage, resolve_storage
+from spdl.io._transfer import check_device_config, transfer_buffer
 from spdl.io._views import Crop, Flip, resolve_crop, resolve_flip
 
 if TYPE_CHECKING:
     from spdl.io._config import DecodeConfig, DemuxConfig
-    from spdl.io._native import CPUBuffer
+    from spdl.io._cuda_config import CUDAConfig
+    from spdl.io._native import CPUBuffer, CUDABuffer
 
 OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
 
@@ -43,6 +44,47 @@ _SHOWN_FAILURES = 5
 _MAX_THREADS = 1024
 
 
+class _Options(TypedDict, total=False):
+    """What the type of the result does not depend on."""
+
+    pix_fmt: str | None
+    demux_config: DemuxConfig | None
+    decode_config: DecodeConfig | None
+    filter_desc: str | None
+    storage: Storage | None
+    strict: bool | None
+    mode: Mode | None
+    crop: Crop | None
+    flip: Flip
+    interpolation: Interpolation
+    layout: Layout
+    dtype: Dtype
+    mean: Sequence[float] | None
+    std: Sequence[float] | None
+    exact: bool
+    num_threads: int
+    on_error: OnError | None
+    exif: bool | None
+
+
+@overload
+def load_image_batch(
+    srcs: Iterable[ImageSource],
+    *,
+    width: int | None,
+    height: int | None,
+    device_config: None = None,
+    **options: Unpack[_Options],
+) -> CPUBuffer: ...
+@overload
+def load_image_batch(
+    srcs: Iterable[ImageSource],
+    *,
+    width: int | None,
+    height: int | None,
+    device_config: CUDAConfig,
+    **options: Unpack[_Options],
+) -> CUDABuffer: ...
 def load_image_batch(
     srcs: Iterable[ImageSource],
     *,
@@ -52,7 +94,7 @@ def load_image_batch(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT_FILTER_DESC,
-    device_config: None = None,
+    device_config: CUDAConfig | None = None,
     storage: Storage | None = None,
     strict: bool | None = None,
     mode: Mode | None = None,
@@ -67,7 +109,7 @@ def load_image_batch(
     num_threads: int = 1,
     on_error: OnError | None = None,
     exif: bool | None = None,
-) -> CPUBuffer:
+) -> CPUBuffer | CUDABuffer:
     """Load images into one array, resized to one size.
 
     This is one native call: it reads, decodes, crops, resizes, flips and normalises each image straight into its place
@@ -93,7 +135,9 @@ def load_image_batch(
             `interpolation` and `pix_fmt` then have no effect. What `get_video_filter_desc` writes for scaling, cropping
             and converting is served without FFmpeg; anything else runs in FFmpeg's filter graph, image by image, and
             cannot be combined with the arguments from `crop` on.
-        device_config: Must be None: this build decodes on the CPU.
+        device_config: To which GPU the batch is copied when it is complete, from `cuda_config`; decoding is the CPU's
+            work all the same. A pinned `storage` saves a copy on the way; see `transfer_buffer`, which does the same
+            in a thread of its own. None leaves the batch in main memory.
         storage: Where to make the array. A storage from `cpu_storage` is never written over while an array in it, or a
             view of one, is alive: the batch then goes to another block. The caller's own array (NumPy, shared memory,
             pinned memory, a PyTorch tensor) is always written to: of the batch's shape and dtype, or longer, or flat;
@@ -121,12 +165,14 @@ def load_image_batch(
             else. None does so in calls that name `mode`.
 
     Returns:
-        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`. ``failures`` is a tuple of
-        `LoadFailure`: index, source, reason. ``backends`` says what decoded each image.
+        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; in a `CUDABuffer` where there
+        is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source, reason. ``backends`` says what
+        decoded each image.
 
     Raises:
         RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit
-            into the machine's memory or into `storage`: where both sides are given, before any image is read.
+            into the machine's memory or into `storage`: where both sides are given, before any image is read; if CUDA
+            reports an error.
         MemoryError: If the system has no memory left for it.
         TypeError: If an argument is of another type, or one of `srcs` is no source: the message has its index.
         ValueError: If `srcs` is empty, or another argument is out of range or does not go with the others.
@@ -136,7 +182,7 @@ def load_image_batch(
         >>> batch.shape
         (2, 224, 224, 3)
     """
-    refuse_device(device_config)
+    check_device_config(device_config)
     errors = _on_error(strict, on_error)
     upright = mode is not None if exif is None else exif
     resize = resize_to(width, height, mode or "pad", interpolation)
@@ -187,7 +233,7 @@ def load_image_batch(
         raise AssertionError
     if reasons:
         buffer._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
-    return buffer
+    return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)
 
 
 def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - it is the argument itself.

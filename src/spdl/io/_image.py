@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.io._convert import convert_frames
 from spdl.io._decode import decode_packets
 from spdl.io._demux import demux_image
-from spdl.io._device import refuse_device
 from spdl.io._filter_desc import DEFAULT_FILTER_DESC
+from spdl.io._transfer import check_device_config, transfer_buffer
 
 if TYPE_CHECKING:
     from spdl.io._config import DecodeConfig, DemuxConfig
-    from spdl.io._native import CPUBuffer
+    from spdl.io._cuda_config import CUDAConfig
+    from spdl.io._native import CPUBuffer, CUDABuffer
     from spdl.io._source import ImageSource
 
 
+@overload
 def load_image(
     src: ImageSource,
     *,
@@ -25,7 +27,26 @@ def load_image(
     filter_desc: str | None = DEFAULT_FILTER_DESC,
     device_config: None = None,
     name: str | None = None,
-) -> CPUBuffer:
+) -> CPUBuffer: ...
+@overload
+def load_image(
+    src: ImageSource,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: CUDAConfig,
+    name: str | None = None,
+) -> CUDABuffer: ...
+def load_image(
+    src: ImageSource,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: CUDAConfig | None = None,
+    name: str | None = None,
+) -> CPUBuffer | CUDABuffer:
     """Load one image: `demux_image`, `decode_packets` and `convert_frames` in one.
 
     Args:
@@ -34,14 +55,16 @@ def load_image(
         decode_config: How it is to be decoded; see `decode_config`.
         filter_desc: The filters in FFmpeg's syntax; see `decode_packets`. The default gives 8-bit RGB in the image's
             own size.
-        device_config: Must be None: this build decodes on the CPU.
+        device_config: To which GPU the image is copied when it is decoded, which the CPU does; see `cuda_config` and
+            `transfer_buffer`. None leaves it in main memory.
         name: What to call the image in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The image, by default uint8 (H, W, 3), with memory of its own. `convert_frames` says what other formats give.
+        The image, by default uint8 (H, W, 3), with memory of its own; in a `CUDABuffer` where there is a `device_config`.
+        `convert_frames` says what other formats give.
 
     Raises:
-        RuntimeError: If the image cannot be read or decoded.
+        RuntimeError: If the image cannot be read or decoded, or CUDA reports an error.
         TypeError: If `src` is no source, or another argument is of another type.
         ValueError: If `filter_desc` holds a null character.
 
@@ -49,6 +72,7 @@ def load_image(
         >>> load_image(photo).shape
         (375, 500, 3)
     """
-    refuse_device(device_config)
+    check_device_config(device_config)
     packets = demux_image(src, demux_config=demux_config, name=name)
-    return convert_frames(decode_packets(packets, filter_desc, decode_config))
+    buffer = convert_frames(decode_packets(packets, filter_desc, decode_config))
+    return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)

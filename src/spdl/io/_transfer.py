@@ -11,6 +11,8 @@ from spdl.io._lazy import native
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer, CUDABuffer
 
+_CONFIG = "a CUDAConfig, as `spdl.io.cuda_config` returns"
+
 
 def transfer_buffer(
     buffer: CPUBuffer, *, device_config: CUDAConfig | None = None, cuda_config: CUDAConfig | None = None
@@ -31,7 +33,8 @@ def transfer_buffer(
         cuda_config: The same by its older name. One of the two must be given.
 
     Returns:
-        The array on the GPU, with the buffer's shape and dtype. `to_torch`, `to_numba` and `to_jax` view it.
+        The array on the GPU, with the buffer's shape and dtype, and its ``failures`` and ``backends``. `to_torch`,
+        `to_numba` and `to_jax` view it.
 
     Raises:
         RuntimeError: If CUDA reports an error: the message has its name and what was being done.
@@ -49,7 +52,7 @@ def transfer_buffer(
         msg = f"transfer_buffer takes one of `cuda_config` and `device_config`, which mean the same; {got} was given"
         raise TypeError(msg)
     name, config = ("cuda_config", cuda_config) if device_config is None else ("device_config", device_config)
-    check_type(name, config, CUDAConfig, "a CUDAConfig, as `spdl.io.cuda_config` returns")
+    check_type(name, config, CUDAConfig, _CONFIG)
     assert config is not None
     return native.transfer_to_device(buffer, config.device_index, config.stream, config.allocator)
 
@@ -64,7 +67,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
         buffer: What `transfer_buffer` returned.
 
     Returns:
-        A copy with the same shape and dtype.
+        A copy with the same shape and dtype, ``failures`` and ``backends``.
 
     Raises:
         RuntimeError: If CUDA reports an error: the message has its name and what was being done.
@@ -77,3 +80,9 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
     """
     check_type("buffer", buffer, native.CUDABuffer, "a CUDABuffer, as `transfer_buffer` returns")
     return native.transfer_to_host(buffer)
+
+
+def check_device_config(device_config: object) -> None:
+    """Raise TypeError unless it is None or of `cuda_config`: before anything is loaded that is to go there."""
+    if device_config is not None:
+        check_type("device_config", device_config, CUDAConfig, _CONFIG)
