@@ -156,6 +156,15 @@ static Status enter(const char* name, int needs_context) {
         return entered;                                           \
     }
 
+// A device's primary context is the address of its flag; any other is somebody's own, on the last device.
+static int device_of(const void* context) {
+    int device = 0;
+    while (device < device_count - 1 && context != &active[device]) {
+        ++device;
+    }
+    return device;
+}
+
 static Status leave(Status status) {
     pthread_mutex_unlock(&mutex);
     return status;
@@ -284,9 +293,9 @@ Status cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* is_active) {
     return leave(SUCCESS);
 }
 
-Status cuCtxGetCurrent(void** context) {
-    ENTER(0)
-    *context = depth == 0 ? NULL : contexts[depth - 1];
+Status cuCtxGetDevice(int* device) {
+    ENTER(1)
+    *device = device_of(contexts[depth - 1]);
     return leave(SUCCESS);
 }
 
@@ -304,6 +313,8 @@ Status cuCtxPopCurrent_v2(void** context) {
 
 Status cuMemHostAlloc(void** memory, size_t size, unsigned flags) {
     ENTER(1)
+    // It goes with its context, so that has to be one that stays.
+    mistakes += contexts[depth - 1] != &active[device_of(contexts[depth - 1])];
     return leave(flags == 1 ? allocate(memory, size, 1) : INVALID_VALUE);
 }
 

@@ -1,5 +1,7 @@
 #include "core/storage.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <utility>
 
@@ -12,11 +14,16 @@ constexpr std::size_t kKeptBlocks = 16;
 
 }  // namespace
 
-Storage::Storage(std::size_t size, Allocate allocate) : size_(size), allocate_(allocate), blocks_{allocate(size)} {
+Storage::Storage(std::size_t size, Allocate allocate)
+    : size_(size), allocate_(allocate), process_(getpid()), blocks_{allocate(size)} {
     pinned_ = blocks_.front().pinned;
 }
 
 Memory Storage::take() {
+    if (getpid() != process_) {
+        // In a forked child pinned memory is still the parent's, and the lock may be one that nobody ever unlocks.
+        return allocate_(size_);
+    }
     // Dropped, as blocks are made, without the lock: returning memory to the system takes long.
     std::vector<Memory> surplus;
     Memory unused = take_unused(surplus);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,7 +30,8 @@ class Storage {
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] bool pinned() const { return pinned_; }
 
-    // The block is in use as long as any copy of its owner lives. Its content is what was there.
+    // The block is in use as long as any copy of its owner lives. Its content is what was there. A process that was
+    // forked since gets a new one each time.
     Memory take();
 
   private:
@@ -36,6 +39,7 @@ class Storage {
 
     std::size_t size_;
     Allocate allocate_;
+    pid_t process_;
     bool pinned_;
     std::mutex mutex_;
     std::vector<Memory> blocks_;

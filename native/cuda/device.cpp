@@ -88,9 +88,11 @@ ContextScope::~ContextScope() {
 
 Context any_context() {
     const Driver& api = driver();
-    Context context = nullptr;
-    if (api.current_context(&context) == Status::kSuccess && context != nullptr) {
-        return context;
+    Device current = 0;
+    if (api.current_device(&current) == Status::kSuccess) {
+        // The device's own context, whatever another library has made current: that one may be destroyed, and the
+        // memory with it.
+        return device_state(current).context;
     }
     const int count = device_count();
     for (Device device = 0; device < count; ++device) {

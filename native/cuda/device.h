@@ -21,8 +21,8 @@ class ContextScope {
     ~ContextScope();
 };
 
-// A context for what belongs to no device. It prefers one that is in use already: a context takes hundreds of megabytes
-// on its device, and in a process of a job on several GPUs the first GPU is another's.
+// A primary context, for what belongs to no device. It prefers that of a device in use: a context takes hundreds of
+// megabytes on its device, and in a process of a job on several GPUs the first GPU is another's.
 Context any_context();
 
 struct DeviceMemory {

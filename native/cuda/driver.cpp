@@ -45,7 +45,7 @@ Driver load() {
     find(library, path, "cuDeviceGetAttribute", driver.device_attribute);
     find(library, path, "cuDevicePrimaryCtxRetain", driver.retain_primary_context);
     find(library, path, "cuDevicePrimaryCtxGetState", driver.primary_context_state);
-    find(library, path, "cuCtxGetCurrent", driver.current_context);
+    find(library, path, "cuCtxGetDevice", driver.current_device);
     find(library, path, "cuCtxPushCurrent_v2", driver.push_context);
     find(library, path, "cuCtxPopCurrent_v2", driver.pop_context);
     find(library, path, "cuMemHostAlloc", driver.allocate_pinned);

@@ -50,7 +50,7 @@ struct Driver {
     Status (*device_attribute)(int* value, int attribute, Device device);
     Status (*retain_primary_context)(Context* context, Device device);
     Status (*primary_context_state)(Device device, unsigned* flags, int* active);
-    Status (*current_context)(Context* context);
+    Status (*current_device)(Device* device);
     Status (*push_context)(Context context);
     Status (*pop_context)(Context* context);
     Status (*allocate_pinned)(void** memory, std::size_t bytes, unsigned flags);

@@ -5,6 +5,7 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,6 +24,7 @@ from spdl.io import (
     decode_packets,
     demux_image,
     load_image,
+    load_image_batch,
     to_numpy,
     transfer_buffer,
     transfer_buffer_cpu,
@@ -119,6 +121,45 @@ def test_threads_transfer_at_once_each_on_its_stream(fake_cuda: FakeDriver) -> N
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
+
+
+def test_images_are_loaded_to_the_gpu(fake_cuda: FakeDriver) -> None:
+    config = cuda_config(0, 7)
+    jpeg = make_jpeg(40, 30)
+    there = load_image(jpeg, device_config=config)
+    assert device_bytes(there) == bytes_of(load_image(jpeg))
+    sources = [jpeg, b"broken", encode(make_image(9, 9), "PNG")]
+    form: Any = {"width": 20, "height": 10, "layout": "NCHW", "dtype": "float16", "strict": False}
+    storage = cpu_storage(3 * 3 * 10 * 20 * 2)
+    before, expected = fake_cuda.pinned_blocks, load_image_batch(sources, **form)
+    for _ in range(3):
+        batch = load_image_batch(sources, device_config=config, storage=storage, **form)
+        assert isinstance(batch, CUDABuffer)
+        assert (batch.shape, batch.dtype) == ((2, 3, 10, 20), "float16")
+        assert device_bytes(batch) == bytes_of(expected)
+    assert fake_cuda.pinned_blocks == before
+
+
+def test_what_failed_is_told_on_the_gpu_and_after(fake_cuda: FakeDriver) -> None:
+    class Image(bytes):
+        batch: CUDABuffer
+        life: object
+
+    class Life:
+        pass
+
+    broken = Image(b"broken")
+    here = load_image_batch([make_jpeg(), broken], width=20, height=10, on_error="zero")
+    there = transfer_buffer(here, cuda_config=cuda_config(0))
+    for buffer in (here, there, transfer_buffer_cpu(there)):
+        assert [failure.index for failure in buffer.failures] == [1]
+        assert buffer.backends == ("libjpeg-turbo", "")
+    # The source of a failure may lead back to the array.
+    broken.batch, broken.life = there, Life()
+    gone = weakref.ref(broken.life)
+    del broken, here, there, buffer
+    gc.collect()
+    assert gone() is None
 
 
 # ---- whose memory ----------------------------------------------------------------------------------------------
@@ -371,6 +412,34 @@ print([fake.fake_active(device) for device in range(4)])
 """
 
 
+OTHERS_CONTEXT = """
+import ctypes, os
+fake = ctypes.CDLL(os.environ["SPDL_TEST_CUDA_DRIVER"])
+fake.fake_set_devices(3)
+theirs = ctypes.c_void_p(4096)
+assert fake.cuCtxPushCurrent_v2(theirs) == 0
+from spdl.io import cpu_storage
+cpu_storage(100)
+print([fake.fake_active(device) for device in range(3)], fake.fake_mistakes())
+"""
+
+FORKED_STORAGE = """
+import os
+from spdl.io import convert_frames, cpu_storage, decode_packets, demux_image, to_numpy
+frames = decode_packets(demux_image({image!r}), None)
+storage = cpu_storage(20000, pin_memory={pinned})
+convert_frames(frames.clone(), storage)
+if os.fork() == 0:
+    try:
+        array = to_numpy(convert_frames(frames.clone(), storage))
+        print(array.shape, flush=True)
+    except RuntimeError as error:
+        print(error, flush=True)
+    os._exit(0)
+print(os.wait()[1], convert_frames(frames, storage).shape)
+"""
+
+
 def run(program: str, driver: object, **environment: str) -> str:
     environment = {**os.environ, VARIABLE: str(driver), **environment}
     done = subprocess.run(
@@ -395,3 +464,16 @@ def test_a_forked_child_says_why_it_has_no_gpu(fake_cuda: FakeDriver) -> None:
 @pytest.mark.parametrize(("rank", "active"), [("2", [0, 0, 1, 0]), ("7", [1, 0, 0, 0]), ("x", [1, 0, 0, 0])])
 def test_pinned_memory_opens_the_gpu_of_this_rank(fake_cuda: FakeDriver, rank: str, active: list[int]) -> None:
     assert run(RANK, fake_cuda.path, LOCAL_RANK=rank) == f"{active}\n"
+
+
+def test_pinned_memory_belongs_to_no_context_of_another_librarys(fake_cuda: FakeDriver) -> None:
+    assert run(OTHERS_CONTEXT, fake_cuda.path) == "[0, 0, 1] 0\n"
+
+
+def test_a_forked_child_is_given_no_memory_of_its_parents(fake_cuda: FakeDriver) -> None:
+    image = encode(make_image(40, 30), "PNG")
+    child, parent = run(FORKED_STORAGE.format(image=image, pinned=True), fake_cuda.path).splitlines()
+    assert "CUDA was used in this process's parent before the fork" in child
+    assert parent == "0 (30, 40, 3)"
+    printed = run(FORKED_STORAGE.format(image=image, pinned=False), fake_cuda.path)
+    assert printed == "(30, 40, 3)\n0 (30, 40, 3)\n"
