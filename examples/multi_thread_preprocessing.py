@@ -12,7 +12,9 @@ Each reads photos, resizes them to 224 x 224, and, in four steps that are measur
   come to the main process through shared memory.
 * ``exp_spdl``: a Pipeline in this process. Threads decode and resize (`spdl.io.demux_image`, `spdl.io.decode_packets`)
   and the batch is made by one copy (`spdl.io.convert_frames`).
-* ``exp_spdl_batch``: a Pipeline of which each call makes a whole batch (`spdl.io.load_image_batch`).
+* ``exp_spdl_batch``: a Pipeline of which each call makes a whole batch (`spdl.io.load_image_batch`) and normalises it
+  as it writes it. Batches go to the GPU from pinned memory, which is used again and again (`spdl.io.cpu_storage`), on a
+  stream of their own (`spdl.io.transfer_buffer`).
 
 All stretch the photos by bilinear interpolation. Each row runs in a process of its own.
 """
@@ -37,7 +39,7 @@ from spdl.pipeline import PipelineBuilder
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from spdl.io import ImageFrames
+    from spdl.io import CPUBuffer, ImageFrames
     from spdl.pipeline import Pipeline
 
 __all__ = ["entrypoint", "exp_spdl", "exp_spdl_batch", "exp_torch", "measure_row", "run_dataloader"]
@@ -129,17 +131,7 @@ def exp_spdl(
 ) -> tuple[int, float]:
     """Load with a Pipeline whose threads decode single images.
 
-    Args:
-        root_dir: The folder with the photos; see `_program.photos.list_photos`.
-        split: Which part of ImageNet: ``"train"`` or ``"val"``.
-        num_workers: How many threads.
-        max_items: How many images, or batches, to load.
-        batch_size: Images per batch. None makes batches of one image.
-        normalize: Whether to normalise the batches.
-        transfer: Whether to copy them to the GPU.
-
-    Returns:
-        The number of images, and the seconds.
+    It takes and returns what `exp_torch` does; workers are threads, and without a batch size come batches of one image.
     """
     filter_desc = spdl.io.get_video_filter_desc(
         scale_width=SIZE, scale_height=SIZE, scale_mode=None, scale_algo="bilinear"
@@ -163,7 +155,12 @@ def exp_spdl(
         .aggregate(batch_size or 1)
         .pipe(convert)
     )
-    return _run(builder, num_workers, max_items, normalize=normalize, transfer=transfer)
+    if normalize:
+        transform = Normalize(mean=MEAN, std=STD)
+        builder.pipe(lambda item: (transform(item[0].float() / 255), item[1]))
+    if transfer:
+        builder.pipe(lambda item: (item[0].cuda(), item[1]))
+    return _run(builder, num_workers, max_items)
 
 
 def exp_spdl_batch(
@@ -176,45 +173,43 @@ def exp_spdl_batch(
     normalize: bool = False,
     transfer: bool = False,
 ) -> tuple[int, float]:
-    """Load with a Pipeline whose threads make whole batches, one native call each.
+    """Load with a Pipeline whose threads make whole batches, one native call each, which normalises as well.
 
-    Args:
-        root_dir: The folder with the photos; see `_program.photos.list_photos`.
-        split: Which part of ImageNet: ``"train"`` or ``"val"``.
-        num_workers: How many threads.
-        max_items: How many images, or batches, to load.
-        batch_size: Images per batch. None makes batches of one image.
-        normalize: Whether to normalise the batches.
-        transfer: Whether to copy them to the GPU.
-
-    Returns:
-        The number of images, and the seconds.
+    Batches go to the GPU from pinned memory that is used again and again, on a stream of their own. It takes and returns
+    what `exp_torch` does; workers are threads, and without a batch size come batches of one image.
     """
     photos = list_photos(root_dir, split)
     num_photos = max_items * (batch_size or 1)
+    form: dict[str, Any] = {"dtype": "float32", "mean": MEAN, "std": STD} if normalize else {}
+    if transfer:
+        bytes_per_value = 4 if normalize else 1
+        form["storage"] = spdl.io.cpu_storage((batch_size or 1) * SIZE * SIZE * len(MEAN) * bytes_per_value)
+        stream = torch.cuda.Stream()
+        cuda_config = spdl.io.cuda_config(stream.device_index, stream.cuda_stream)
 
-    def load_batch(items: list[tuple[str, int]]) -> tuple[torch.Tensor, Sequence[int]]:
+    def load_batch(items: list[tuple[str, int]]) -> tuple[CPUBuffer, Sequence[int]]:
         paths, classes = zip(*items, strict=True)
-        buffer = spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, mode="stretch", interpolation="bilinear")
-        return spdl.io.to_torch(buffer).permute(0, 3, 1, 2), classes
+        buffer = spdl.io.load_image_batch(
+            paths, width=SIZE, height=SIZE, mode="stretch", interpolation="bilinear", **form
+        )
+        return buffer, classes
+
+    def deliver(batch: tuple[CPUBuffer, Sequence[int]]) -> tuple[torch.Tensor, Sequence[int]]:
+        buffer, classes = batch
+        arrived = spdl.io.transfer_buffer(buffer, cuda_config=cuda_config) if transfer else buffer
+        return spdl.io.to_torch(arrived).permute(0, 3, 1, 2), classes
 
     builder: PipelineBuilder[Any, Any] = (
         PipelineBuilder()
         .add_source(photos[index % len(photos)] for index in range(num_photos))
         .aggregate(batch_size or 1)
         .pipe(load_batch, concurrency=num_workers)
+        .pipe(deliver)
     )
-    return _run(builder, num_workers, max_items, normalize=normalize, transfer=transfer)
+    return _run(builder, num_workers, max_items)
 
 
-def _run(
-    builder: PipelineBuilder[Any, Any], num_workers: int, max_items: int, *, normalize: bool, transfer: bool
-) -> tuple[int, float]:
-    if normalize:
-        transform = Normalize(mean=MEAN, std=STD)
-        builder.pipe(lambda item: (transform(item[0].float() / 255), item[1]))
-    if transfer:
-        builder.pipe(lambda item: (item[0].cuda(), item[1]))
+def _run(builder: PipelineBuilder[Any, Any], num_workers: int, max_items: int) -> tuple[int, float]:
     pipeline = builder.add_sink(num_workers).build(num_threads=num_workers)
     with torch.no_grad():
         return run_dataloader(_started(pipeline), max_items)

@@ -46,13 +46,21 @@ Flow = tuple[str, tuple[Step, ...]]
 
 
 FOLDER_OF_PHOTOS = Step("data", "paths", "of JPEG files")
+ONE_SAMPLE = Step("data", "bytes", "one sample, again and again")
+INDICES = Step("data", "indices", "of the data set")
+LOAD_ARRAYS = "numpy.load, torch.load or spdl.io"
+PILLOWS_ITEM = "Pillow: RGB image, resized copy, tensor"
+COLLATE = Step("thread", "collate", "arrays copied into the batch")
+TO_THE_GPU = "to the GPU, if there is one"
+TAKES_THE_BATCH = Step("main", "loop", "takes the batch, no copy")
+COUNTS = Step("main", "loop", "counts")
 TRAIN = Step("main", "training step", "forward, backward, optimiser")
 
 MIGRATION_DATALOADER: Flow = (
     "Where it begins: PyTorch DataLoader",
     (
-        Step("data", "indices", "of the data set"),
-        Step("process", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
+        INDICES,
+        Step("process", "__getitem__", PILLOWS_ITEM),
         Step("process", "default_collate", "tensors copied into the batch"),
         Step("copy", "shared memory", "the batch, to the main process"),
         Step("main", "loop", "takes the batch"),
@@ -61,19 +69,19 @@ MIGRATION_DATALOADER: Flow = (
 MIGRATION_THREADS: Flow = (
     "Steps 1 and 2: the same data set in threads",
     (
-        Step("data", "indices", "of the data set"),
-        Step("thread", "__getitem__", "Pillow: RGB image, resized copy, tensor"),
+        INDICES,
+        Step("thread", "__getitem__", PILLOWS_ITEM),
         Step("thread", "default_collate", "tensors copied into the batch"),
-        Step("main", "loop", "takes the batch, no copy"),
+        TAKES_THE_BATCH,
     ),
 )
 MIGRATION_SPDL_IO: Flow = (
     "Step 3: spdl.io",
     (
-        Step("data", "indices", "of the data set"),
+        INDICES,
         Step("thread", "decode_packets", "frames at their final size"),
         Step("thread", "convert_frames", "frames copied into the batch"),
-        Step("main", "loop", "takes the batch, no copy"),
+        TAKES_THE_BATCH,
     ),
 )
 MIGRATION_ONE_CALL: Flow = (
@@ -81,7 +89,7 @@ MIGRATION_ONE_CALL: Flow = (
     (
         Step("data", "paths", "a list for each batch"),
         Step("thread", "load_image_batch", "reads, decodes and resizes into the batch: no copy"),
-        Step("main", "loop", "takes the batch, no copy"),
+        TAKES_THE_BATCH,
     ),
 )
 
@@ -90,19 +98,19 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
         (
             "mp: a pool of processes",
             (
-                Step("data", "bytes", "one sample, again and again"),
+                ONE_SAMPLE,
                 Step("copy", "pickle", "1.2 MB to a worker"),
-                Step("process", "load", "numpy.load, torch.load or spdl.io"),
+                Step("process", "load", LOAD_ARRAYS),
                 Step("copy", "pickle", "1.2 MB back"),
-                Step("main", "loop", "counts"),
+                COUNTS,
             ),
         ),
         (
             "mt: a pool of threads",
             (
-                Step("data", "bytes", "one sample, again and again"),
-                Step("thread", "load", "numpy.load, torch.load or spdl.io"),
-                Step("main", "loop", "counts"),
+                ONE_SAMPLE,
+                Step("thread", "load", LOAD_ARRAYS),
+                COUNTS,
             ),
         ),
     ),
@@ -114,8 +122,8 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
                 Step("process", "decode, resize", "Pillow: an RGB image, its copy, a tensor"),
                 Step("process", "collate, normalise", "a batch, then its float copy"),
                 Step("copy", "shared memory", "batch to the main process"),
-                Step("main", "transfer", "to the GPU, if there is one"),
-                Step("main", "loop", "counts"),
+                Step("main", "transfer", TO_THE_GPU),
+                COUNTS,
             ),
         ),
         (
@@ -125,18 +133,17 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
                 Step("thread", "decode, resize", "demux_image, decode_packets"),
                 Step("thread", "batch", "convert_frames: one copy"),
                 Step("thread", "normalise", "to float"),
-                Step("thread", "transfer", "to the GPU, if there is one"),
-                Step("main", "loop", "counts"),
+                Step("thread", "transfer", TO_THE_GPU),
+                COUNTS,
             ),
         ),
         (
             "exp_spdl_batch: Pipeline, a batch in one call",
             (
                 FOLDER_OF_PHOTOS,
-                Step("thread", "load_image_batch", "reads, decodes and resizes into the batch: no copy"),
-                Step("thread", "normalise", "to float"),
-                Step("thread", "transfer", "to the GPU, if there is one"),
-                Step("main", "loop", "counts"),
+                Step("thread", "load_image_batch", "reads, decodes, resizes, normalises into the batch: no copy"),
+                Step("thread", "transfer", "from pinned memory to the GPU, if there is one"),
+                COUNTS,
             ),
         ),
     ),
@@ -157,7 +164,7 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             (
                 Step("data", "NPZ files"),
                 Step("thread", "numpy.load", "holds the GIL between its copies"),
-                Step("thread", "collate", "arrays copied into the batch"),
+                COLLATE,
                 TRAIN,
             ),
         ),
@@ -166,7 +173,7 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             (
                 Step("data", "NPY files", "the same arrays"),
                 Step("thread", "load_npy", "a view, no copy"),
-                Step("thread", "collate", "arrays copied into the batch"),
+                COLLATE,
                 TRAIN,
             ),
         ),
