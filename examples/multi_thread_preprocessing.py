@@ -175,8 +175,8 @@ def exp_spdl_batch(
 ) -> tuple[int, float]:
     """Load with a Pipeline whose threads make whole batches, one native call each, which normalises as well.
 
-    Batches go to the GPU from pinned memory that is used again and again, on a stream of their own. It takes and returns
-    what `exp_torch` does; workers are threads, and without a batch size come batches of one image.
+    Batches go to the GPU from pinned memory that is used again and again, on a stream of their own. It takes and
+    returns what `exp_torch` does; workers are threads, and without a batch size come batches of one image.
     """
     photos = list_photos(root_dir, split)
     num_photos = max_items * (batch_size or 1)

@@ -27,6 +27,10 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
     its own, of the same size and kind, which the storage keeps for later: so any number of threads can share one, none
     ever waits, and no array is written over. A loader needs as many such parts as it has batches under way.
 
+    `transfer_buffer` returns when its copy has finished. A copy that another library leaves under way, as PyTorch's
+    ``tensor.to(device, non_blocking=True)`` does, the storage knows nothing of: keep the array until that has finished,
+    or the next one may be made in its place while it is read.
+
     Args:
         size: The size in bytes.
         pin_memory: Whether to lock the pages, so that a GPU copies from them by itself: `transfer_buffer` then needs
