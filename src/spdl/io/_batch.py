@@ -165,9 +165,9 @@ def load_image_batch(
             else. None does so in calls that name `mode`.
 
     Returns:
-        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; in a `CUDABuffer` where there
-        is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source, reason. ``backends`` says what
-        decoded each image.
+        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; on the GPU, in a
+        `CUDABuffer`, where there is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source, reason.
+        ``backends`` says what decoded each image.
 
     Raises:
         RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit

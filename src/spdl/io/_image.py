@@ -60,8 +60,8 @@ def load_image(
         name: What to call the image in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The image, by default uint8 (H, W, 3), with memory of its own; in a `CUDABuffer` where there is a `device_config`.
-        `convert_frames` says what other formats give.
+        The image, by default uint8 (H, W, 3), with memory of its own; on the GPU, in a `CUDABuffer`, where there is a
+        `device_config`. `convert_frames` says what other formats give.
 
     Raises:
         RuntimeError: If the image cannot be read or decoded, or CUDA reports an error.
