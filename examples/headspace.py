@@ -18,6 +18,7 @@ from _program.options import folder, make_parser, positive
 from _program.photos import list_photos
 from _program.plots import Line, Panel
 from _program.record import Record, finish
+from _program.table import print_table
 from image_classification import make_loader, make_model, train
 from spdl.dataloader import CacheDataLoader
 
@@ -104,12 +105,20 @@ def main() -> None:
         }
         for number, loading, cached in zip(options.workers, figures[::2], figures[1::2], strict=True)
     ]
-    print("threads\timages/s\tdata ms\tstep ms\tcached images/s\theadspace")
-    for row in rows:
-        print(
-            f"{row['num_threads']}\t{row['images_per_second']:.1f}\t{row['data_ms']:.2f}\t{row['step_ms']:.2f}"
-            f"\t{row['cached_images_per_second']:.1f}\t{row['headspace']:.2f} x"
-        )
+    print_table(
+        ("threads", "images/s", "data ms", "step ms", "cached images/s", "headspace"),
+        (
+            (
+                row["num_threads"],
+                f"{row['images_per_second']:.1f}",
+                f"{row['data_ms']:.2f}",
+                f"{row['step_ms']:.2f}",
+                f"{row['cached_images_per_second']:.1f}",
+                f"{row['headspace']:.2f} x",
+            )
+            for row in rows
+        ),
+    )
     finish(options, {"rows": rows, "batch_size": options.batch_size}, "Headspace of training on photos", panels)
 
 

@@ -22,6 +22,7 @@ from _program.options import folder, make_parser, positive
 from _program.photos import list_photos
 from _program.plots import Line, Panel
 from _program.record import Record, finish
+from _program.table import print_table
 from spdl.dataloader import DataLoader
 from spdl.source import DistributedRandomSampler, embed_shuffle
 
@@ -215,12 +216,21 @@ def main() -> None:
         epochs=options.epochs,
     )
     rows = [{"epoch": epoch, **figures} for epoch, figures in enumerate(outcome.result, start=1)]
-    print("epoch\timages/s\tdata ms\tstep ms\tdata share\tloss\taccuracy")
-    for row in rows:
-        print(
-            f"{row['epoch']}\t{row['images_per_second']:.1f}\t{row['data_ms']:.2f}\t{row['step_ms']:.2f}"
-            f"\t{row['data_share']:.1%}\t{row['loss']:.3f}\t{row['accuracy']:.1%}"
-        )
+    print_table(
+        ("epoch", "images/s", "data ms", "step ms", "data share", "loss", "accuracy"),
+        (
+            (
+                row["epoch"],
+                f"{row['images_per_second']:.1f}",
+                f"{row['data_ms']:.2f}",
+                f"{row['step_ms']:.2f}",
+                f"{row['data_share']:.1%}",
+                f"{row['loss']:.3f}",
+                f"{row['accuracy']:.1%}",
+            )
+            for row in rows
+        ),
+    )
     measured = {
         "rows": rows,
         "batch_size": options.batch_size,

@@ -26,9 +26,10 @@ import torch
 from torch import nn
 
 from _program.isolated import measure_in_turns
-from _program.options import make_parser, positive
+from _program.options import make_parser, natural, positive
 from _program.plots import Line, Panel
 from _program.record import Record, finish
+from _program.table import print_table
 from image_classification import SIZE, make_model
 from spdl._cores import available_cores
 
@@ -171,9 +172,8 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument(
         "--neighbours",
-        type=int,
+        type=natural,
         nargs="+",
-        choices=range(10_000),
         default=sorted({0, 1, cores // 2, cores, 2 * cores}),
         metavar="N",
         help="how many neighbours to try (default: from none to twice as many as there are cores)",
@@ -191,12 +191,19 @@ def main() -> None:
         {"neighbours": case["neighbours"], "number": case["number"], **figures}
         for case, figures in zip(cases, measure_in_turns(measure_steps, cases, options.rounds), strict=True)
     ]
-    print("neighbours\tsteps/s\tmedian ms\tp99 ms")
-    for row in rows:
-        print(
-            f"{row['number']} {row['neighbours']}"
-            f"\t{row['steps_per_second']:.1f}\t{row['median_ms']:.2f}\t{row['p99_ms']:.2f}"
-        )
+    print_table(
+        ("neighbours", "steps/s", "median ms", "p99 ms", "what they are"),
+        (
+            (
+                row["number"],
+                f"{row['steps_per_second']:.1f}",
+                f"{row['median_ms']:.2f}",
+                f"{row['p99_ms']:.2f}",
+                row["neighbours"],
+            )
+            for row in rows
+        ),
+    )
     finish(options, {"rows": rows, "batch_size": BATCH_SIZE}, "Training beside busy neighbours", panels)
 
 

@@ -28,6 +28,7 @@ from _program.isolated import run_in_process
 from _program.options import make_parser, positive
 from _program.plots import Line, Panel
 from _program.record import Record, finish
+from _program.table import print_table
 from spdl.dataloader import CacheDataLoader, DataLoader
 
 try:
@@ -262,12 +263,19 @@ def main() -> None:
                 found.append({"way": way, **outcome.result, **costs})
     # A curve has no median: it is that of the round whose rate is the median.
     rows = [sorted(found, key=lambda it: it["batches_per_second"])[len(found) // 2] for found in turns.values()]
-    print("way\tbatches/s\tCPU ms per batch\tpeak MiB\tloss")
-    for row in rows:
-        print(
-            f"{row['way']}\t{row['batches_per_second']:.2f}\t{1000 * row['cpu_seconds'] / options.batches:.1f}"
-            f"\t{row['peak_mib'] or float('nan'):.0f}\t{row['loss']:.3f}"
-        )
+    print_table(
+        ("way", "batches/s", "CPU ms per batch", "peak MiB", "loss"),
+        (
+            (
+                row["way"],
+                f"{row['batches_per_second']:.2f}",
+                f"{1000 * row['cpu_seconds'] / options.batches:.1f}",
+                f"{row['peak_mib'] or float('nan'):.0f}",
+                f"{row['loss']:.3f}",
+            )
+            for row in rows
+        ),
+    )
     finish(options, {"rows": rows, "baseline": baseline}, "Training from NPZ and NPY files", panels)
 
 

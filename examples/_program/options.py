@@ -32,9 +32,18 @@ def make_parser(doc: str | None, *, rounds: int = 3) -> argparse.ArgumentParser:
 
 def positive(text: str) -> int:
     """Parse a number of at least 1."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return _at_least(1, text)
+
+
+def natural(text: str) -> int:
+    """Parse a number of at least 0."""
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")
     return number
 
 

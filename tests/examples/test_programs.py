@@ -65,10 +65,10 @@ PROGRAMS = {
     "data_formats": Expected(
         "npz,True,spdl,mt,2,", 14, "items_per_second", holds=lambda rows: all(row["items"] == 8 for row in rows)
     ),
-    "headspace": Expected("threads\timages/s\tdata ms", 1, "images_per_second", "--photos", _headspace_is_the_quotient),
-    "image_classification": Expected("epoch\timages/s\tdata ms", 2, "images_per_second", "--photos", _training_adds_up),
+    "headspace": Expected("threads  images/s  data ms", 1, "images_per_second", "--photos", _headspace_is_the_quotient),
+    "image_classification": Expected("epoch  images/s  data ms", 2, "images_per_second", "--photos", _training_adds_up),
     "migration": Expected(
-        "batch\tworkers\timages/s",
+        "batch  workers  images/s",
         5,
         "images_per_second",
         "--root-dir",
@@ -82,10 +82,13 @@ PROGRAMS = {
         _eight_images,
     ),
     "noisy_neighbour": Expected(
-        "neighbours\tsteps/s", 6, "steps_per_second", holds=lambda rows: all(row["p99_ms"] > 0 for row in rows)
+        "neighbours  steps/s", 6, "steps_per_second", holds=lambda rows: all(row["p99_ms"] > 0 for row in rows)
     ),
     "npz_training": Expected(
-        "way\tbatches/s", 4, "batches_per_second", holds=lambda rows: all(len(row["seconds"]) == 6 for row in rows)
+        "way             batches/s",
+        4,
+        "batches_per_second",
+        holds=lambda rows: all(len(row["seconds"]) == 6 for row in rows),
     ),
 }
 
@@ -167,6 +170,8 @@ def test_help_tells_what_the_program_is_for(name: str, capsys: pytest.CaptureFix
         (["--json", "no/such/folder/record.json"], "must name a file in a folder that is there"),
         (["--rounds", "0"], "must be a whole number of at least 1, got '0'"),
         (["--rounds", "two"], "must be a whole number of at least 1, got 'two'"),
+        (["--workers", "2", "0"], "must be a whole number of at least 1, got '0'"),
+        (["--repeat", "-1"], "must be a whole number of at least 1, got '-1'"),
     ],
 )
 def test_mistakes_on_the_command_line_are_told_at_once(
@@ -175,3 +180,10 @@ def test_mistakes_on_the_command_line_are_told_at_once(
     with pytest.raises(SystemExit, match="2"):
         call("data_formats", *arguments)
     assert complaint in capsys.readouterr().err
+
+
+def test_a_number_of_neighbours_that_is_none_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        call("noisy_neighbour", "--neighbours", "1", "x")
+    complaint = capsys.readouterr().err.splitlines()[-1]
+    assert complaint.endswith("must be a whole number of at least 0, got 'x'")
