@@ -112,6 +112,15 @@ def test_the_calls_come_in_this_order(gpu: Gpu, monkeypatch: pytest.MonkeyPatch)
     ]
 
 
+def test_a_rank_that_is_no_number_is_named(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in ("", "-1", "cuda:0", "٣"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        for transfer in (transfer_tensor_h2d, transfer_tensor_d2h):
+            with pytest.raises(ValueError, match=f"LOCAL_RANK must be the number of this process's GPU.*got {rank!r}$"):
+                transfer(torch.ones(2))
+    assert gpu.log == []
+
+
 def test_structures_are_kept(gpu: Gpu) -> None:
     one, sent = torch.tensor([1]), torch.tensor([101])
     lists = defaultdict(list, {"a": [one]})

@@ -54,7 +54,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
     Raises:
         ImportError: If PyTorch is not installed.
         RuntimeError: If PyTorch finds no GPU.
-        TypeError, ValueError: If `num_caches` is no int of at least 0.
+        TypeError, ValueError: If `num_caches` is no int of at least 0, or ``LOCAL_RANK`` no number of a GPU.
 
     Example:
         >>> import torch
@@ -138,7 +138,7 @@ def transfer_tensor_d2h(
 
     Raises:
         ImportError: If PyTorch is not installed.
-        ValueError: If a `stream` is given without a `device`.
+        ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is no number of a GPU.
 
     Example:
         >>> import torch
@@ -183,7 +183,11 @@ def _import_torch(function: str) -> Any:
 
 
 def _local_device(torch: Any) -> torch.device:
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    rank = os.environ.get("LOCAL_RANK", "0")
+    if not (rank.isascii() and rank.isdigit()):
+        msg = f"the environment variable LOCAL_RANK must be the number of this process's GPU, from 0, got {rank!r}"
+        raise ValueError(msg)
+    return torch.device("cuda", int(rank))
 
 
 def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:
