@@ -1,3 +1,8 @@
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
 import pytest
 
 from spdl.cli import _pip
@@ -29,3 +34,28 @@ def test_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_slow() -> None:
     with pytest.raises(PipError, match=r"^pip took longer than 0 s$"):
         pip("--version", timeout=0.01)
+
+
+def has_ended(process: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        # Whoever is to collect it may take its time.
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+def test_what_is_too_slow_ends_with_all_its_processes(tmp_path: Path) -> None:
+    # `pip --python` runs itself once more, by the interpreter that is named.
+    interpreter, number = tmp_path / "python", tmp_path / "number"
+    interpreter.write_text(f"#!/bin/sh\necho $$ >{number}\nexec sleep 50\n")
+    interpreter.chmod(0o700)
+    for timeout in (2, 5, 10, 20):
+        with pytest.raises(PipError, match="pip took longer than"):
+            pip("--python", str(interpreter), "install", "numpy", timeout=timeout)
+        if number.exists():
+            break
+    process = int(number.read_text())
+    for _ in range(100):
+        if has_ended(process):
+            break
+        time.sleep(0.1)
+    assert has_ended(process)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 
 
@@ -23,22 +25,28 @@ def pip(*arguments: str, timeout: float = 900) -> str:
     # One retry: without a network pip would otherwise spend half a minute per package on being patient.
     options = ("--disable-pip-version-check", "--no-input", "--quiet", "--retries=1", "--timeout=20")
     command = (sys.executable, "-m", "pip", *options, *arguments)
-    try:
-        done = subprocess.run(
-            command,
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            env=os.environ | {"NO_COLOR": "1"},
-        )
-    except subprocess.TimeoutExpired:
-        raise PipError(f"pip took longer than {timeout:.0f} s") from None
-    if done.returncode:
-        raise PipError(_complaint(done.stderr) or f"pip exited with status {done.returncode}")
-    return done.stdout
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"NO_COLOR": "1"},
+        start_new_session=True,
+    ) as running:
+        try:
+            stdout, stderr = running.communicate(timeout=timeout)
+        except BaseException as error:
+            # With --python it works in a process of its own, which would go on in a folder that others then take.
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise PipError(f"pip took longer than {timeout:.0f} s") from None
+            raise
+    if running.returncode:
+        raise PipError(_complaint(stderr) or f"pip exited with status {running.returncode}")
+    return stdout
 
 
 def _complaint(stderr: str) -> str:
