@@ -69,8 +69,8 @@ def describe(contender: Contender, version: str, difference: float | None) -> di
     }
 
 
-def parse_options() -> argparse.Namespace:
-    """Return what the command line says."""
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return what the command line says; None takes the program's."""
     parser = argparse.ArgumentParser(description="Measure whole loaders of JPEG photos.")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each contender (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=1.5, help="how long a case lasts (default: %(default)s)")
@@ -86,7 +86,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME", help="default: all")
     parser.add_argument("--prepare", action="store_true", help="make the environments and measure nothing")
     parser.add_argument("--json", type=Path, help="write the result to this file")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def take_round(
