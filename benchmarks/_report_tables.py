@@ -85,7 +85,8 @@ def noisy_neighbour(result: Result) -> str:
 
 def formats(result: Result) -> str:
     """Return items per second of every format, by threads and by processes."""
-    return data_formats.table(result) + "\n" + "".join(f"\nspdl 0.8.0: {it}\n" for it in [result["absent"]] if it)
+    absent = [f"\n{name}: {reason}\n" for name, reason in (result["absent"] or {}).items()]
+    return data_formats.table(result) + "\n" + "".join(absent)
 
 
 def engine(result: Result) -> str:

@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return every figure's lines: by their name and by "threads" or "processes", the median for each of the counts."""
     own = (sys.executable,)
-    names = [name for name, (_, theirs) in LINES.items() if not theirs or reference is not None]
+    names = [name for name, (load, theirs) in LINES.items() if not (reference is None if theirs else lacks(load))]
     found: dict[tuple[str, str, int], list[Figures]] = {}
     turns = [(mode, workers, name) for _ in range(rounds) for mode in MODES for workers in counts for name in names]
     for mode, workers, name in console.track(turns, "data formats"):
@@ -76,6 +77,11 @@ def measure(
         }
         for field, figure in FIELDS.items()
     }
+
+
+def lacks(load: str) -> bool:
+    """Whether a load needs PyTorch, and it is not installed here."""
+    return load == "torch" and find_spec("torch") is None
 
 
 def judge(lines: dict[str, Any], counts: Sequence[int]) -> list[dict[str, Any]]:
@@ -116,13 +122,17 @@ def main() -> int:
     if options.draw:
         result = json.loads(options.draw.read_text())
     else:
-        reference = absent = None
+        reference = None
+        absent = {}
         console = Console()
         try:
             reference = reference_environment(console).command
-        except PeerUnavailable as reason:
-            absent = str(reason)
-            print(f"spdl 0.8.0 is left out: {absent}")
+        except PeerUnavailable as missing:
+            absent["spdl 0.8.0"] = str(missing)
+        if lacks("torch"):
+            absent["torch.save, torch"] = "PyTorch is not installed here: pip install torch"
+        for name, reason in absent.items():
+            print(f"{name} is left out: {reason}")
         measured = measure(options.rounds, options.seconds, options.workers, reference, console)
         result = {
             "provenance": provenance(),

@@ -178,7 +178,7 @@ setup_pip() {
   fi
 }
 
-# A CPU build costs 200 MB, a CUDA build several GB: too much to take unasked for the few tests that need it.
+# A CPU build costs 200 MB, a CUDA build several GB: too much to take unasked for the few tests, and the line of a plot, that need it.
 setup_torch() {
   local report=$logs/torch.json
   if $python -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)'; then
@@ -234,7 +234,7 @@ setup_dependencies() {
     arguments+=("cmake>=3.25")
   fi
   logged "dependencies-$profile" "installing Python packages for make $profile" $python -m pip install "${arguments[@]}"
-  if [[ $profile == test ]]; then
+  if [[ $profile == test || $profile == bench ]]; then
     setup_torch
   fi
   if [[ $package == yes ]]; then
