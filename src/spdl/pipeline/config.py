@@ -4,9 +4,10 @@ What is set here counts for pipelines that are built afterwards; those that exis
 process's own: other processes, those that a pipeline starts among them, have theirs.
 
 Environment variables:
-    SPDL_PIPELINE_DIAGNOSTIC_MODE: Profile pipelines instead of running them; see `is_diagnostic_mode_enabled`.
-    SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS: How many items that takes; see `diagnostic_mode_num_sources`.
-    SPDL_PIPELINE_COMPACT_LOG: Log each failure in one line; see `set_compact_log`.
+
+* ``SPDL_PIPELINE_DIAGNOSTIC_MODE``: profile pipelines instead of running them; see `is_diagnostic_mode_enabled`.
+* ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``: how many items that takes; see `diagnostic_mode_num_sources`.
+* ``SPDL_PIPELINE_COMPACT_LOG``: log each failure in one line; see `set_compact_log`.
 
 Example:
     >>> from spdl.pipeline import PipelineBuilder, config
