@@ -276,7 +276,6 @@ class OnAGpu:
         ("image.png", "rgb24", TypeError, r"^`data` must be an array .* got str$"),
         (OnAGpu(), "rgb24", TypeError, r"^`data` must be in main memory, got a OnAGpu on a GPU: .*transfer_buffer_cpu"),
     ],
-    ids=str,
 )
 def test_an_array_that_is_no_such_image_is_an_error(
     data: Any, pix_fmt: Any, error: type[Exception], message: str, tmp_path: Path
