@@ -58,15 +58,31 @@ struct End {
     std::size_t records;
 };
 
-std::size_t find_end(Bytes archive) {
-    if (archive.size() >= kEndBytes) {
-        const std::size_t last = archive.size() - kEndBytes;
-        const std::size_t first = last > kMaxComment ? last - kMaxComment : 0;
-        for (std::size_t offset = last + 1; offset-- > first;) {
-            const std::uint8_t* const record = archive.data() + offset;
-            if (u32(record) == kEndMagic && u16(record + 20) == last - offset) {
+// The last record of the directory's end that goes up to `size`, or up to nothing but zeros before `size`, of which the
+// last byte that is none lies before `used`.
+std::optional<std::size_t> find_end(Bytes archive, std::size_t used) {
+    const std::size_t first = used > kEndBytes + kMaxComment ? used - kEndBytes - kMaxComment : 0;
+    for (std::size_t offset = std::min(used, archive.size() - kEndBytes) + 1; offset-- > first;) {
+        const std::uint8_t* const record = archive.data() + offset;
+        if (u32(record) == kEndMagic) {
+            const std::size_t end = offset + kEndBytes + u16(record + 20);
+            if (end >= used && end <= archive.size()) {
                 return offset;
             }
+        }
+    }
+    return std::nullopt;
+}
+
+std::size_t find_end(Bytes archive) {
+    if (archive.size() >= kEndBytes) {
+        if (const auto offset = find_end(archive, archive.size())) {
+            return *offset;
+        }
+        // Zeros fill up the pages of shared memory and the blocks of some disks.
+        const auto last = std::find_if(archive.rbegin(), archive.rend(), [](std::uint8_t byte) { return byte != 0; });
+        if (const auto offset = find_end(archive, static_cast<std::size_t>(archive.rend() - last))) {
+            return *offset;
         }
     }
     throw FormatError("this is no zip archive, or a truncated one: the " + std::to_string(archive.size()) +

@@ -287,6 +287,18 @@ def test_something_in_front_of_the_archive_and_behind_it() -> None:
     assert same(load_npz(handmade(stored(), comment=b"remark"))["a"], IMAGE)
 
 
+@pytest.mark.parametrize("data", [STORED, handmade(stored(), comment=b"remark"), as_npz({})])
+@pytest.mark.parametrize("zeros", [1, 21, 22, 4096, 100_000])
+def test_zeros_behind_the_archive(data: bytes, zeros: int) -> None:
+    """Shared memory has whole pages."""
+    padded = data + bytes(zeros)
+    assert load_npz(padded, verify=True).files == load_npz(data).files == list(np.load(io.BytesIO(data)).files)
+    with pytest.raises(FormatError, match="this is no zip archive"):
+        load_npz(padded + b"x")
+    with pytest.raises(FormatError, match="this is no zip archive"):
+        load_npz(bytes(zeros))
+
+
 def test_zip64_in_the_directory() -> None:
     size = len(NPY)
     extra = struct.pack("<HHQQQ", 1, 24, size, size, 0)

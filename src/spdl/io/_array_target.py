@@ -55,7 +55,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             # To be replaced, a file need not be writable.
             open(path, "r+b").close()  # noqa: PTH123 - raises.
     # Of a link, what it points to is replaced.
-    target = os.path.realpath(path)
+    target = os.path.realpath(os.fsdecode(path))
     folder = os.path.dirname(target)  # noqa: PTH120
     temporary = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")  # noqa: PTH118
     try:

@@ -69,7 +69,7 @@ def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
         array: The array. It is written from where it lies; only one with gaps is copied.
 
     Raises:
-        OSError: If the file cannot be written.
+        OSError: If the file cannot be written, or its folder if it is to be replaced.
         TypeError: If the array holds Python objects, which would have to be pickled: nothing is written then. If `dst`
             is neither a path nor a file.
 

@@ -107,8 +107,9 @@ def load_npz(
 ) -> NpzFile:
     """Open the content of a .npz file, of which only the directory is read.
 
-    Members may be stored, or compressed by deflate or zstd, and the archive may be zip64. Nothing is ever unpickled: an
-    archive with a member that holds Python objects opens, and only that one is refused, when it is read.
+    Members may be stored, or compressed by deflate or zstd, and the archive may be zip64, with zeros behind it. Nothing
+    is ever unpickled: an archive with a member that holds Python objects opens, and only that one is refused, when it
+    is read.
 
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,

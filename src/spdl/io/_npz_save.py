@@ -94,7 +94,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
             compresses to next to nothing.
 
     Raises:
-        OSError: If the file cannot be written.
+        OSError: If the file cannot be written, or its folder if it is to be replaced.
         TypeError: If an array holds Python objects, which would have to be pickled, a key is not a str, or `dst` is
             neither a path nor a file.
         ValueError: If `compression` is unknown, or a key is empty or too long.
