@@ -57,7 +57,7 @@ def test_is_a_sequence(archive: Path) -> None:
     assert repr(index) == "<TarIndex of 3 members>"
     with pytest.raises(IndexError, match="has 3 members, got the position 3"):
         index[3]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="the archive of 3 members has no regular file 'none'"):
         index.find("none")
 
 

@@ -86,7 +86,11 @@ class TarIndex(Sequence[TarMember]):
         """
         if self._positions is None:
             self._positions = {self._name(index): index for index in range(len(self))}
-        return self._positions[name]
+        try:
+            return self._positions[name]
+        except KeyError:
+            msg = f"the archive of {len(self)} members has no regular file {name!r}"
+            raise KeyError(msg) from None
 
     def __repr__(self) -> str:
         return f"<TarIndex of {len(self)} members>"
