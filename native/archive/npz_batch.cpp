@@ -22,11 +22,11 @@ constexpr std::size_t kTasksPerThread = 4;
 
 // Runs `step`, and names the archive and the member in what it throws.
 template <typename Step>
-auto in_member(std::size_t index, std::string_view name, const Step& step) {
+auto in_member(std::size_t index, const ZipMember& member, const Step& step) {
     try {
         return step();
     } catch (const FormatError& error) {
-        throw FormatError("srcs[" + std::to_string(index) + "], member " + quoted(name) + ": " + error.what());
+        throw FormatError("srcs[" + std::to_string(index) + "], " + describe(member) + ": " + error.what());
     }
 }
 
@@ -60,7 +60,7 @@ NpzBatch::NpzBatch(const std::vector<Bytes>& archives, std::size_t max_uncompres
         match(index);
     }
     for (Column& column : columns_) {
-        in_member(0, column.name, [&] { read_first(column); });
+        in_member(0, *column.members.front(), [&] { read_first(column); });
     }
 }
 
@@ -120,9 +120,9 @@ void NpzBatch::fill(const Task& task) {
     // From the last row to the first: a member is inflated with its header, which then lies in the row before, and that
     // one is filled later. What lies before the first row of the task is another's.
     for (std::size_t index = task.end; index-- > task.begin;) {
-        in_member(index, column.name, [&] {
+        const ZipMember& member = *column.members[index];
+        in_member(index, member, [&] {
             const std::size_t mine = (index - task.begin) * column.row_bytes + (task.begin == 0 ? column.lead : 0);
-            const ZipMember& member = *column.members[index];
             const bool fits = member.size >= column.row_bytes && member.size - column.row_bytes <= mine;
             fill_row(column, index, fits);
         });

@@ -4,6 +4,7 @@
 
 #include "archive/inflate.h"
 #include "core/format_error.h"
+#include "core/quoted.h"
 
 namespace spdl {
 namespace {
@@ -31,6 +32,10 @@ void check_budget(const ZipDirectory& directory, std::size_t most) {
                           " bytes, more than the `max_uncompressed_bytes` of " + std::to_string(most) +
                           ": raise that if you trust the archive");
     }
+}
+
+std::string describe(const ZipMember& member) {
+    return "member " + quoted(member.name) + " at byte " + std::to_string(member.begin);
 }
 
 bool is_stored(const ZipMember& member) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "archive/zip_directory.h"
 
@@ -10,8 +11,11 @@ namespace spdl {
 // Throws FormatError where the compressed members of an archive are said to inflate to more than `most` bytes.
 void check_budget(const ZipDirectory& directory, std::size_t most);
 
-// A member of an npz archive: an npy file in a zip archive. These throw FormatError without the member's name, which
-// their callers put in front of it.
+// What messages call a member: by its name and place.
+std::string describe(const ZipMember& member);
+
+// A member of an npz archive: an npy file in a zip archive. These throw FormatError without saying which member it is,
+// which their callers put in front of it.
 
 // Whether its bytes lie in the archive as they are. Throws for methods that cannot be read.
 bool is_stored(const ZipMember& member);

@@ -35,8 +35,8 @@ class ZipDirectory {
 
     [[nodiscard]] const std::vector<ZipMember>& members() const { return members_; }
 
-    // The bytes of a member as they are stored. Throws FormatError, without the member's name, where its local header
-    // says otherwise than the directory, or where it reaches into what follows.
+    // The bytes of a member as they are stored. Throws FormatError, without saying which member it is, where its local
+    // header says otherwise than the directory, or where it reaches into what follows.
     [[nodiscard]] Bytes content(const ZipMember& member) const;
 
   private:

@@ -21,7 +21,6 @@
 #include "bindings/owned_memory.h"
 #include "core/aligned_buffer.h"
 #include "core/format_error.h"
-#include "core/quoted.h"
 
 namespace nb = nanobind;
 
@@ -84,7 +83,7 @@ auto for_member(const ZipMember& member, const Step& step) {
     try {
         return step();
     } catch (const FormatError& error) {
-        throw FormatError("member " + quoted(member.name) + ": " + error.what());
+        throw FormatError(describe(member) + ": " + error.what());
     }
 }
 
@@ -251,7 +250,7 @@ nb::dict load_npz_batch(const nb::list& sources, int threads, std::size_t max_un
             const nb::object& dtype = dtypes.emplace_back(numpy_dtype(column.header));
             check_payload(column.header, dtype, column.row_bytes);
         } catch (const FormatError& error) {
-            throw FormatError("srcs[0], member " + quoted(column.name) + ": " + error.what());
+            throw FormatError("srcs[0], " + describe(*column.members.front()) + ": " + error.what());
         }
     }
     {
