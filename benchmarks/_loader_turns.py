@@ -16,7 +16,7 @@ from _turns import Job, JobFailedError, run_job
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    Case = tuple[str, int]
+    Case = tuple[str, int | None]
 
 WORK = Path(__file__).with_name("_loaders_work")
 STEPS = ("decode", "batch", "normalise", "transfer")
@@ -116,8 +116,7 @@ def all_cases(name: str, steps: Iterable[str], workers: Sequence[int]) -> list[C
 
 
 def some_cases(name: str, steps: Iterable[str], workers: Sequence[int], best: int | None) -> list[Case]:
-    """Return the main step with all numbers of workers, and once the best of them is known, others with that."""
+    """Return the main step with all numbers of workers, and the others with the best; None is to be found out."""
     if name == BARE:
         return all_cases(name, (), workers)
-    others = [step for step in steps if step != MAIN_STEP] if best else []
-    return [(MAIN_STEP, it) for it in workers] + [(step, best or 0) for step in others]
+    return [(MAIN_STEP, it) for it in workers] + [(step, best) for step in steps if step != MAIN_STEP]

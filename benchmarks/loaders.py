@@ -100,9 +100,9 @@ def take_round(
         return
     turns.take(name, some_cases(name, steps, options.workers, best.get(name)))
     found = best_workers(turns.rows(), name, MAIN_STEP)
-    if found and name not in best:
-        best[name] = found
-        turns.take(name, some_cases(name, steps, [], found))
+    if found:
+        # The first round decides, so that all rounds measure the same.
+        best.setdefault(name, found)
 
 
 def main() -> int:

@@ -48,7 +48,7 @@ def measure(
     loader: str,
     keywords: dict[str, Any],
     folder: str,
-    cases: list[tuple[str, int]],
+    cases: list[tuple[str, int | None]],
     seconds: float,
     sample: str | None = None,
 ) -> dict[str, Any]:
@@ -58,22 +58,28 @@ def measure(
         loader: Its module.
         keywords: What else its `open_loader` takes.
         folder: The photos.
-        cases: Steps and numbers of workers.
+        cases: Steps and numbers of workers; None is the number with which most was loaded so far.
         seconds: How long each is measured.
         sample: A file for the first batch of one worker; None makes none.
     """
     open_step = opener(loader, photos(folder), keywords)
     if sample:
         save_sample(open_step, Path(sample))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for step, workers in cases:
-        row: dict[str, Any] = {"step": step, "workers": workers}
+        row: dict[str, Any] = {"step": step, "workers": workers or fastest(rows)}
         try:
-            row |= measure_step(open_step, step, workers, seconds)
+            row |= measure_step(open_step, step, row["workers"], seconds)
         except UnavailableError as reason:
             row["unavailable"] = str(reason)
         rows.append(row)
     return {"rows": rows, "versions": versions()}
+
+
+def fastest(rows: list[dict[str, Any]]) -> int:
+    """Return the number of workers with which most was loaded."""
+    workers: int = max(rows, key=lambda row: row.get("images_per_second", 0.0))["workers"]
+    return workers
 
 
 def measure_step(
@@ -87,15 +93,15 @@ def measure_step(
         check(next(items), step)
         first = time.perf_counter() - begin
         images = len_of(step)
-        # Every worker gives some before the clock starts; what it did ahead is gone by then.
-        take(items, max(0.2, seconds / 4), 2 * workers if step != "decode" else BATCH)
+        # What was done ahead while nobody took anything is gone before the clock starts.
+        take(items, max(0.2, seconds / 4), workers if step != "decode" else BATCH)
         cpu, begin = cpu_seconds(), time.perf_counter()
         taken = take(items, seconds, workers)
         elapsed, cpu = time.perf_counter() - begin, cpu_seconds() - cpu
         memory = 0.0
         for _ in range(LOOKS):
             memory = max(memory, memory_mib())
-            take(items, 0.0, workers)
+            take(items, 0.0, 1)
     return {
         "images_per_second": taken * images / elapsed,
         "cpu_ms_per_image": 1000 * cpu / (taken * images),
