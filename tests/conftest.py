@@ -2,6 +2,12 @@
 
 import gc
 
+from hypothesis import settings
+
+# No test judges speed, and one example may take long where the machine is busy. All else stays as it was chosen.
+settings.register_profile("unhurried", parent=settings.default, deadline=None)
+settings.load_profile("unhurried")
+
 pytest_plugins = ["tests.leaks", "tests.cuda_driver", "pytester"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.io import FormatError, TarMember, iter_tarfile, load_npz, save_npz, tar_index
@@ -27,8 +27,6 @@ def archive(tmp_path: Path) -> Path:
     return path
 
 
-# However busy the disk is.
-@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, CONTENTS), max_size=6))
 def test_says_where_the_members_lie(members: list[tuple[str, bytes]]) -> None:
     # hypothesis allows no folder per example.
