@@ -25,12 +25,12 @@ def check_text(name: str, text: object) -> None:
         raise ValueError(msg)
 
 
-def check_integer(name: str, value: object, largest: int, unit: str) -> int:
-    """Return `value` as an int from 1 to `largest`, or raise TypeError or ValueError."""
+def check_integer(name: str, value: object, largest: int, unit: str, accepted: str = "an integer") -> int:
+    """Return `value` as an int from 1 to `largest`, or raise TypeError, saying that `accepted` is, or ValueError."""
     try:
         number: int = value.__index__()  # type: ignore[attr-defined]
     except AttributeError:
-        msg = f"`{name}` must be an integer, got {type(value).__name__}"
+        msg = f"`{name}` must be {accepted}, got {type(value).__name__}"
         raise TypeError(msg) from None
     if not 1 <= number <= largest:
         msg = f"`{name}` must be from 1 to {largest} {unit}, got {number}"

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
+from spdl.io._arguments import check_integer
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -172,17 +173,7 @@ def check_choice(name: str, value: object, choices: Any) -> None:
 
 
 def _side(name: str, side: int | None) -> int:
-    if side is None:
-        return 0
-    try:
-        pixels = side.__index__()
-    except AttributeError:
-        msg = f"`{name}` must be an integer or None, got {type(side).__name__}"
-        raise TypeError(msg) from None
-    if not 1 <= pixels <= MAX_SIDE:
-        msg = f"`{name}` must be from 1 to {MAX_SIDE} pixels, got {pixels}"
-        raise ValueError(msg)
-    return pixels
+    return 0 if side is None else check_integer(name, side, MAX_SIDE, "pixels", "an integer or None")
 
 
 def _numbers(name: str, values: Any) -> tuple[float, ...] | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-import random
 import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_int, check_str, refuse
+from spdl._check import check_str, refuse
+from spdl.source._shuffled import shuffled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,10 +65,7 @@ class ImageNet:
         Args:
             seed: Any int, for `random.Random`.
         """
-        # A list of its own: a pass that has begun goes on in its order.
-        items = self._sorted.copy()
-        random.Random(check_int("seed", seed, least=None)).shuffle(items)  # noqa: S311 - no secret.
-        self._items = items
+        self._items = shuffled(self._sorted, seed)
 
     def __iter__(self) -> Iterator[tuple[Path, int]]:
         return ((Path(path), index) for path, index in self._items)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_int, check_str, refuse
+from spdl._check import check_str, refuse
+from spdl.source._shuffled import shuffled
 
 if TYPE_CHECKING:
     import os
@@ -57,10 +57,7 @@ class LocalDirectory:
         Args:
             seed: Any int, for `random.Random`.
         """
-        # A list of its own: a pass that has begun goes on in its order.
-        paths = self._sorted.copy()
-        random.Random(check_int("seed", seed, least=None)).shuffle(paths)  # noqa: S311 - no secret.
-        self._paths = paths
+        self._paths = shuffled(self._sorted, seed)
 
     def __iter__(self) -> Iterator[Path]:
         return iter(self._paths)
