@@ -68,8 +68,8 @@ def multi_thread_preprocessing(record: Record) -> list[str]:
             best(rows, "images_per_second", experiment=name) for name in ("exp_torch", "exp_spdl", "exp_spdl_batch")
         )
         found.append(
-            f"{step}: the Pipeline loads {times(single / theirs)} the images of PyTorch's DataLoader image by image,"
-            f" and {times(batch / theirs)} with `load_image_batch`."
+            f"{step}: image by image a Pipeline loads {times(single / theirs)} the images of PyTorch's DataLoader,"
+            f" and with `load_image_batch` {times(batch / theirs)}."
         )
     return found
 
@@ -127,8 +127,8 @@ def image_classification(record: Record) -> list[str]:
 def headspace(record: Record) -> list[str]:
     """Say how much quicker training could get."""
     return [
-        f"With {row['num_threads']} thread{'s' * (row['num_threads'] > 1)} that load, training could be"
-        f" {times(row['headspace'])} as fast if loading took no time."
+        f"With {row['num_threads']} {'threads that load' if row['num_threads'] > 1 else 'thread that loads'}, training"
+        f" could be {times(row['headspace'])} as fast if loading took no time."
         for row in record["rows"]
     ]
 
@@ -174,12 +174,9 @@ def tables(panels: Sequence[Panel]) -> list[str]:
         if any(list(line.x) != places for line in panel.lines.values()):
             continue
         lines = [
-            (f"{panel.title}: {panel.y_label}", *panel.lines),
+            (f"{panel.title}: {panel.y_label} by {panel.x_label}", *panel.lines),
             (":--", *["--:"] * len(panel.lines)),
-            *(
-                (f"{x:g} {panel.x_label}", *(amount(line.y[index]) for line in panel.lines.values()))
-                for index, x in enumerate(places)
-            ),
+            *((f"{x:g}", *(amount(line.y[index]) for line in panel.lines.values())) for index, x in enumerate(places)),
         ]
         found.append("".join(f"| {' | '.join(line)} |\n" for line in lines))
     return found
@@ -204,10 +201,11 @@ def section(name: str, record: Record | None) -> str:
     if record is None:
         return "No run is recorded yet: the program prints its table, and draws it with `--plot`.\n"
     origin = record["provenance"]
+    rounds = "one round" if record["rounds"] == 1 else f"medians of {record['rounds']} rounds in turns"
     described = (
         f"Measured on {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit {origin['commit']},"
-        f" by `{origin['command']}`; medians of {record['rounds']} rounds in turns. Where several numbers of workers"
-        " were tried, each is compared at its best.\n"
+        f" by `{origin['command']}`; {rounds}. Where several numbers of workers were tried, each is compared at its"
+        " best.\n"
     )
     parts = [
         f"![{record['title']}](../images/examples/{name}_plot.png)\n",
