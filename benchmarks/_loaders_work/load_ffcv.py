@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # It sets what numba reads as it is imported, so it comes first.
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+EPOCHS = 100
+
+
 @contextmanager
 def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[Any]]:
     """Decode and resize by the average of the area, which is what its decoder has; whole images are a crop."""
-    from pathlib import Path  # noqa: PLC0415
-
     width, height = Image.open(paths[0]).size
     whole = {"scale": (1, 1), "ratio": (width / height, width / height)}
     steps: list[Any] = [RandomResizedCropRGBImageDecoder((SIZE, SIZE), **whole)]
@@ -36,6 +38,8 @@ def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[
         batch_size=1 if step == "decode" else BATCH,
         num_workers=workers,
         os_cache=True,
+        # Long epochs: it starts its threads anew at each.
+        indices=np.tile(np.arange(len(paths)), EPOCHS),
         order=OrderOption.SEQUENTIAL,
         pipelines={"image": steps},
     )
