@@ -4,9 +4,11 @@ import re
 import shutil
 import subprocess
 import zipfile
+from importlib.metadata import PackageMetadata, PathDistribution
 from pathlib import Path
 
 import pytest
+from packaging.licenses import canonicalize_license_expression
 from tests.wheel import elf
 
 pytestmark = pytest.mark.skipif(shutil.which("readelf") is None, reason="needs binutils")
@@ -68,6 +70,11 @@ def licenses(unpacked: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def metadata(licenses: Path) -> PackageMetadata:
+    return PathDistribution(licenses.parent).metadata
+
+
 def test_it_is_small(wheel: Path) -> None:
     assert wheel.stat().st_size < 15_000_000
 
@@ -95,6 +102,32 @@ def test_the_page_about_installing_gives_the_versions_of_all_that_is_inside(lice
     for file, pattern in (("build.txt", r"^(nanobind)==(\S+)"), ("tools.txt", r"^(zig)lang==(\S+)")):
         sources |= dict(re.findall(pattern, (scripts / file).read_text(encoding="utf-8"), re.MULTILINE))
     assert versions == {name: sources[name] for name in versions}
+
+
+def test_the_metadata_and_the_page_about_installing_give_the_licences_of_all_that_is_inside(
+    metadata: PackageMetadata,
+) -> None:
+    expression = metadata["License-Expression"]
+    assert expression == canonicalize_license_expression(expression)
+    table = rows("| library | version | licence | how | what for |")
+    inside = " AND ".join(["BSD-3-Clause", *(row[1] for row in table.values())])
+    assert canonicalize_license_expression(inside) == inside
+    assert sorted(expression.split(" AND ")) == sorted(set(inside.split(" AND ")))
+
+
+def test_the_metadata_name_each_notice(metadata: PackageMetadata, licenses: Path) -> None:
+    named = metadata.get_all("License-File")
+    assert named is not None
+    assert len(named) == len(set(named))
+    texts = {str(path.relative_to(licenses)) for path in licenses.rglob("*") if path.is_file()}
+    assert set(named) == {name for name in texts if not name.startswith("third_party/ffmpeg/scripts/")}
+    assert set(named) > {f"third_party/{name}" for name in NOTICES}
+
+
+def test_pip_need_not_compile_numpy(wheel: Path, metadata: PackageMetadata) -> None:
+    needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
+    # Newer ones have no wheels for the free-threaded 3.13, and pip would rather compile them than take an older one.
+    assert needed == ["numpy>=1.26,<2.5" if "-cp313t-" in wheel.name else "numpy>=1.26"]
 
 
 def test_the_tag_is_that_of_old_clusters_and_of_the_right_interpreters(wheel: Path, unpacked: Path) -> None:

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -40,8 +39,6 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory, hidden: list[s
     subprocess.run([str(base), "-m", "venv", str(environment)], check=True, capture_output=True)
     interpreter = environment / "bin" / "python"
     pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--find-links", str(wheel.parent), "spdl-turbo"]
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        pip += ["--only-binary", ":all:"]  # The newest numpy has no wheel for it, an older one has.
     result = subprocess.run([*hidden, *pip], env=surroundings(environment), check=False, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return interpreter

@@ -1,0 +1,58 @@
+"""Makes the metadata of a wheel true of what has been put inside. Runs on the Python of tools.sh.
+
+Usage: metadata.py WHEEL...
+
+pyproject.toml speaks for the sources: their licence, and whatever NumPy. This wheel has other licences inside, too.
+And the one for the free-threaded 3.13 runs on no NumPy after 2.4, the last that has wheels for that Python; without a
+bound pip would compile the newest, for its rule is the version first.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from auditwheel.wheeltools import InWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Ours, and those of what all_notices.sh gathers.
+LICENCES = (
+    "BSD-3-Clause AND Apache-2.0 WITH LLVM-exception AND BSD-2-Clause AND IJG AND LGPL-2.1-or-later AND MIT AND Zlib"
+)
+
+
+def rewritten(lines: list[str], wheel: Path, notices: list[str]) -> Iterator[str]:
+    """Yield the lines of METADATA for this wheel, whose notices have these names below its folder of licences."""
+    for line in lines:
+        name, _, value = line.partition(": ")
+        if name == "License-Expression":
+            yield f"{name}: {LICENCES}"
+        elif name == "Requires-Dist" and value.startswith("numpy") and "-cp313t-" in wheel.name:
+            yield f"{line},<2.5"
+        else:
+            yield line
+        if line == "License-File: LICENSE":
+            yield from (f"License-File: {notice}" for notice in notices)
+
+
+def rewrite(wheel: Path) -> None:
+    """Replace the wheel by one that has other metadata."""
+    with InWheel(wheel, wheel) as root:
+        (info,) = root.glob("*.dist-info")
+        folder = info / "licenses"
+        # The scripts that built FFmpeg lie there because its licence asks for them; they are none themselves.
+        notices = sorted(
+            str(path.relative_to(folder))
+            for path in folder.rglob("third_party/**/*")
+            if path.is_file() and "scripts" not in path.parts
+        )
+        head, blank, text = (info / "METADATA").read_text(encoding="utf-8").partition("\n\n")
+        head = "\n".join(rewritten(head.split("\n"), wheel, notices))
+        (info / "METADATA").write_text(head + blank + text, encoding="utf-8")
+
+
+for name in sys.argv[1:]:
+    rewrite(Path(name).resolve())
