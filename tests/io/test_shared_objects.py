@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import wave
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,15 @@ from spdl.io import (
     iter_tarfile,
     load_image,
     load_image_batch,
+    load_npy,
     load_npz,
     load_npz_batch,
     load_wav,
     parse_wav,
     random_resized_crop,
+    save_npy,
     save_npz,
+    tar_index,
     to_numpy,
     transfer_buffer,
     transfer_buffer_cpu,
@@ -45,33 +48,9 @@ from spdl.io import (
 from spdl.io._lazy import native
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 from tests.cuda_driver import FakeDriver
+from tests.hammer import ROUNDS, THREADS, assert_agree, hammer
 from tests.io.images import encode, make_image, make_jpeg, write_jpegs
 from tests.io.tars import make_tar
-
-THREADS = 8
-ROUNDS = 20
-
-
-def hammer(*works: Callable[[], object]) -> list[list[object]]:
-    """Run the works in turns in each of the threads, all starting at once; what each returned, work by work."""
-    barrier = threading.Barrier(THREADS)
-    returned: list[list[object]] = [[] for _ in works]
-
-    def run(shift: int) -> None:
-        barrier.wait()
-        for number in range(ROUNDS * len(works)):
-            index = (shift + number) % len(works)
-            returned[index].append(works[index]())
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(run, range(THREADS)))
-    return returned
-
-
-def assert_agree(returned: list[list[object]]) -> None:
-    for values in returned:
-        assert len(values) == THREADS * ROUNDS
-        assert all(value == values[0] for value in values)
 
 
 def pixels(buffer: Any) -> bytes:
@@ -185,6 +164,20 @@ def test_a_storage_that_all_fill_at_once() -> None:
     assert returned[0][0] == expected
 
 
+def test_a_pinned_storage_that_all_fill_at_once(fake_cuda: FakeDriver) -> None:
+    data = make_jpeg(64, 48)
+    expected = pixels(load_image_batch([data], width=32, height=24))
+    storage = cpu_storage(24 * 32 * 3, pin_memory=True)
+
+    def fill() -> bytes:
+        buffer = load_image_batch([data], width=32, height=24, storage=storage)
+        return pixels(transfer_buffer_cpu(transfer_buffer(buffer, cuda_config=cuda_config(0))))
+
+    returned = hammer(fill, lambda: (storage.nbytes, repr(storage)))
+    assert_agree(returned)
+    assert returned[0][0] == expected
+
+
 def test_a_buffer_on_a_gpu(fake_cuda: FakeDriver) -> None:
     buffer, config = load_image(make_jpeg(64, 48)), cuda_config(0)
     there = transfer_buffer(buffer, cuda_config=config)
@@ -289,6 +282,7 @@ def test_archives_of_arrays() -> None:
         lambda: {key: array.tobytes() for key, array in shared.load_many().items()},
         lambda: int(load_npz_batch([data, data], num_threads=2)["plain"].sum()),
         lambda: load_npz(data).files,
+        lambda: (len(shared), list(shared), "plain" in shared, "none" in shared, repr(shared)),
     )
     assert_agree(returned)
     assert [values[0] for values in returned] == [
@@ -297,7 +291,33 @@ def test_archives_of_arrays() -> None:
         {key: array.tobytes() for key, array in arrays.items()},
         2 * arrays["plain"].sum(),
         list(arrays),
+        (3, list(arrays), True, False, f"NpzFile({', '.join(arrays)})"),
     ]
+
+
+def test_arrays_that_all_copy_from_and_to(tmp_path: Path) -> None:
+    array = np.arange(3000, dtype=np.float32).reshape(50, 60)
+    file = tmp_path / "array.npy"
+    save_npy(file, array)
+    data = file.read_bytes()
+    fields = np.zeros(3, [("a", "<f4"), ("b", "<i2")])
+    described = io.BytesIO()
+    save_npy(described, fields)
+
+    def saved(target: Any) -> bytes:
+        into = io.BytesIO()
+        save_npy(into, target)
+        return into.getvalue()
+
+    returned = hammer(
+        lambda: load_npy(data).tobytes(),
+        lambda: load_npy(data, copy=True).tobytes(),
+        lambda: load_npy(file).tobytes(),
+        lambda: load_npy(described.getvalue()).dtype,
+        lambda: saved(array),
+    )
+    assert_agree(returned)
+    assert [values[0] for values in returned] == [*[array.tobytes()] * 3, fields.dtype, data]
 
 
 def test_archives_of_files(tmp_path: Path) -> None:
@@ -308,13 +328,23 @@ def test_archives_of_files(tmp_path: Path) -> None:
     shared = TarFile(path)
     returned = hammer(
         lambda: shared.read("7.bin").tobytes(),
+        lambda: [(name, view.tobytes()) for name, view in shared.iter_from(150)],
+        lambda: (shared.index.find("9.bin"), shared.index[-1], len(shared.index[3:8])),
+        lambda: list(tar_index(path)),
         lambda: [(name, view.tobytes()) for name, view in shared],
         lambda: [(name, bytes(content)) for name, content in iter_tarfile(data)],
         lambda: list(iter_tarfile(io.BytesIO(data))),
         lambda: list(iter_tarfile(native.zstd(b"", data))),
     )
     assert_agree(returned)
-    assert [values[0] for values in returned] == [members[7][1], *[members] * 4]
+    places = list(shared.index)
+    assert [values[0] for values in returned] == [
+        members[7][1],
+        members[150:],
+        (9, places[-1], 5),
+        places,
+        *[members] * 4,
+    ]
 
 
 def test_an_iterator_over_an_archive() -> None:
