@@ -35,6 +35,7 @@ _COPIED = (
     "tests/leaks.py",
     "tests/cuda_driver.py",
     "tests/fake_cuda_driver.c",
+    "tests/hammer.py",
     TESTS,
     "benchmarks/soak.py",
 )
