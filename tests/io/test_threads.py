@@ -125,26 +125,6 @@ def test_python_runs_while_an_image_is_freed(make: Callable[[], object]) -> None
     assert let_go
 
 
-def test_threads_caught_decoding_do_not_crash_the_end_of_the_process(tmp_path: Path) -> None:
-    paths = write_jpegs(tmp_path, 4, 300, 200)
-    program = textwrap.dedent(f"""
-        import threading, time
-        import spdl.io
-        def work():
-            while True:
-                batch = spdl.io.load_image_batch({paths!r} * 2, width=64, height=64)
-                spdl.io.convert_frames(spdl.io.decode_packets(spdl.io.demux_image({paths[0]!r})))
-        for _ in range(6):
-            threading.Thread(target=work, daemon=True).start()
-        time.sleep(0.2)
-    """)
-    for _ in range(5):
-        result = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
-        )
-        assert (result.returncode, result.stderr) == (0, "")
-
-
 def test_a_fork_can_decode(tmp_path: Path) -> None:
     paths = write_jpegs(tmp_path, 2)
     program = textwrap.dedent(f"""
