@@ -23,12 +23,17 @@ import spdl.io
 from spdl.io import (
     DecodeConfig,
     DemuxConfig,
+    EncodeConfig,
+    FilterGraph,
     TarFile,
     convert_frames,
     cpu_storage,
     cuda_config,
     decode_packets,
     demux_image,
+    encode_config,
+    encode_image,
+    get_buffer_desc,
     iter_tarfile,
     load_image,
     load_image_batch,
@@ -106,6 +111,38 @@ def test_frames() -> None:
     )
     assert_agree(returned)
     assert returned[2][0] == pixels(load_image(data))
+
+
+def test_a_filter_graph() -> None:
+    data = make_jpeg(64, 48)
+    frames = decode_packets(demux_image(data))
+    graph = FilterGraph(f"{get_buffer_desc(frames)},hflip,buffersink")
+
+    def send() -> bytes | None:
+        # Whoever takes one has put one in before: there always is one.
+        graph.add_frames(frames.clone())
+        taken = graph.get_frames()
+        return None if taken is None else pixels(convert_frames(taken))
+
+    returned = hammer(send, graph.dump, lambda: repr(graph))
+    assert_agree(returned)
+    assert returned[0][0] == to_numpy(load_image(data))[:, ::-1].tobytes()
+
+
+def test_pixels_that_all_encode() -> None:
+    array = np.asarray(make_image(64, 48))
+    buffer = load_image(make_jpeg(64, 48))
+    png, jpeg = encode_config(format="png"), encode_config(format="jpeg")
+
+    def encoded(data: Any, config: EncodeConfig) -> bytes:
+        file = io.BytesIO()
+        encode_image(file, data, encode_config=config)
+        return file.getvalue()
+
+    returned = hammer(lambda: encoded(array, png), lambda: encoded(buffer, jpeg))
+    assert_agree(returned)
+    assert returned[0][0] == encoded(array, png)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(encoded(array, png)))), array)
 
 
 def test_a_codec_outlives_its_packets() -> None:
@@ -392,6 +429,7 @@ def test_every_native_class_is_hammered_here() -> None:
         "CUDABuffer",
         "DecodeOptions",
         "DemuxOptions",
+        "FilterGraph",
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",
