@@ -95,7 +95,7 @@ def main() -> None:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Benchmarks</title>\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<style>\n{STYLE}\n</style></head><body>\n<h1>Benchmarks</h1>\n"
-        + f"<ul>\n{''.join(f'<li>{escape(line.strip())}</li>' for line in lines)}\n</ul>\n"
+        f"<ul>\n{''.join(f'<li>{escape(line.strip())}</li>' for line in lines)}\n</ul>\n"
         + "\n".join(page)
         + "\n</body></html>\n"
     )
