@@ -151,7 +151,7 @@ def loaders(workers: tuple[int, ...]) -> Row:
         REFERENCE: ours("loader", "reference", flow="seed", workers=workers, images=768),
         "OpenCV, threads": opencv("area", AREA, workers, images=1536),
         f"OpenCV, threads, {NOT_ANTIALIASED}": opencv("linear", ALIASED, workers, images=1536),
-        "FFCV": Contender("ffcv", {"work": "ffcv_loader.loader", "images": 1024}, AREA, workers),
+        "FFCV": Contender("ffcv", {"work": "ffcv_loader.loader", "images": 1536}, AREA, workers),
         "PyTorch DataLoader, Pillow": Contender(
             "torch", {"work": "torch_loader.loader", "resize": STRETCH, "images": 768}, WORDS[STRETCH], workers
         ),
@@ -178,7 +178,7 @@ def random_crop(workers: tuple[int, ...]) -> Row:
     contenders = {
         OURS: ours("loader", flow="batch", workers=workers, images=1536, random=True),
         OUR_WHEEL: ours("loader", WHEEL, flow="batch", workers=workers, images=1536, random=True),
-        "FFCV": Contender("ffcv", {"work": "ffcv_loader.loader", "images": 1024} | crop, AREA, workers),
+        "FFCV": Contender("ffcv", {"work": "ffcv_loader.loader", "images": 1536} | crop, AREA, workers),
         "OpenCV, threads": opencv("area", AREA, workers, images=1536, **crop),
         f"OpenCV, threads, {NOT_ANTIALIASED}": opencv("linear", ALIASED, workers, images=1536, **crop),
         "DALI, CPU": dali(WORDS[STRETCH], workers, antialias=True, **crop),

@@ -59,20 +59,19 @@ def loader(*, folder: str, images: int, workers: int, crop: bool = False) -> Fig
     whole = {"scale": (1, 1), "ratio": (width / height, width / height)}
     decoder = RandomResizedCropRGBImageDecoder((SIZE, SIZE), **({"scale": SCALE, "ratio": RATIO} if crop else whole))
     steps = [decoder, RandomHorizontalFlip()] if crop else [decoder]
-    file = dataset(folder)
     epochs = Loader(
-        file,
+        dataset(folder),
         batch_size=BATCH,
         num_workers=workers,
         os_cache=True,
+        # One long epoch: it starts its threads anew at each.
+        indices=np.resize(np.arange(len(photos(folder))), images),
         order=OrderOption.SEQUENTIAL,
         pipelines={"image": steps},
     )
 
-    def run(number: int) -> Iterator[int]:
-        while number > 0:
-            for (batch,) in epochs:
-                number -= len(batch)
-                yield len(batch)
+    def run(_number: int) -> Iterator[int]:
+        for (batch,) in epochs:
+            yield len(batch)
 
     return whole_loader(run, images)
