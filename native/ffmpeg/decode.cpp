@@ -1,9 +1,11 @@
 #include "ffmpeg/decode.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <new>
 
 #include "core/media_error.h"
+#include "core/tiff_directory.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/last_words.h"
 #include "image/geometry.h"
@@ -33,6 +35,33 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
 
 constexpr const char* kSize = "cannot decode the image: its size";
 
+// FFmpeg reads such pixels of raw photos (DNG) alone; of others it takes no notice, and gives a black picture.
+void refuse_unread_tiff(const ImagePacket& image) {
+    constexpr std::uint16_t kCompression = 0x0103;
+    constexpr std::uint16_t kTileWidth = 0x0142;
+    constexpr std::uint16_t kDngVersion = 0xc612;
+    const AVPacket& packet = *image.packet;
+    const Bytes tiff(packet.data, static_cast<std::size_t>(packet.size));
+    const std::uint32_t compression = tiff_entry(tiff, kCompression).value_or(0);
+    const bool jpeg = compression == 6 || compression == 7;
+    if ((jpeg || has_tiff_entry(tiff, kTileWidth)) && !has_tiff_entry(tiff, kDngVersion)) {
+        throw MediaError(std::string("cannot decode the image as tiff: its pixels are ") +
+                         (jpeg ? "compressed as JPEG" : "stored in tiles") +
+                         ", which FFmpeg does not read: store it as a TIFF of strips, without compression or with LZW "
+                         "or deflate, or as a PNG");
+    }
+}
+
+// Where decoders leave open whether samples use all levels, as that of TIFF does: stored gray and TIFF's YCbCr do.
+void assume_all_levels(AVFrame& frame, AVCodecID codec) {
+    const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+    const bool gray = format != nullptr && format->nb_components <= 2 &&
+                      (format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_BITSTREAM)) == 0;
+    if (frame.color_range == AVCOL_RANGE_UNSPECIFIED && (gray || codec == AV_CODEC_ID_TIFF)) {
+        frame.color_range = AVCOL_RANGE_JPEG;
+    }
+}
+
 }  // namespace
 
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) {
@@ -57,6 +86,9 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     words.check(avcodec_open2(context.get(), decoder, decoder_options.get()), what.c_str());
     decoder_options.check_all_used(std::string("the decoder \"") + decoder->name + "\"");
 
+    if (decoder->id == AV_CODEC_ID_TIFF) {
+        refuse_unread_tiff(image);
+    }
     FramePtr frame = make_frame();
     int code = avcodec_send_packet(context.get(), image.packet.get());
     if (code >= 0) {
@@ -73,6 +105,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     }
     words.check(code, what.c_str());
     check_size({frame->width, frame->height}, kSize, options.max_pixels);
+    assume_all_levels(*frame, decoder->id);
     return frame;
 }
 

@@ -1,6 +1,7 @@
 #include "ffmpeg/demux.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -42,6 +43,11 @@ const AVInputFormat* find_format(const std::string& name) {
     return format;
 }
 
+bool is_png(Bytes bytes) {
+    static constexpr std::uint8_t kSignature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    return bytes.size() >= sizeof(kSignature) && std::memcmp(bytes.data(), kSignature, sizeof(kSignature)) == 0;
+}
+
 void apply_bsf(ImagePacket& image, const std::string& filters, const LastWords& words) {
     AVBSFContext* created = nullptr;
     const std::string what = "cannot apply the bitstream filter \"" + filters + "\"";
@@ -68,6 +74,15 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         throw MediaError("cannot read the image: there are no bytes in it");
     }
     const LastWords words;
+    if (options.format.empty() && options.format_options.empty() && is_png(bytes)) {
+        // The picture that every reader of PNG shows. Of an animation FFmpeg's demuxer would leave that out, where it
+        // is not one of the animation's own.
+        ImagePacket image = whole_packet(bytes, AV_CODEC_ID_PNG);
+        if (!options.bsf.empty()) {
+            apply_bsf(image, options.bsf, words);
+        }
+        return image;
+    }
     const AVInputFormat* const format = find_format(options.format);
     MemoryInput input(bytes, options.buffer_size);
     AVFormatContext* raw = avformat_alloc_context();
@@ -114,6 +129,10 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
 
 ImagePacket whole_packet(Bytes bytes, AVCodecID codec) {
     ImagePacket image{make_packet(), make_parameters(), {1, 25}};
+    if (bytes.size() > kMaxEncodedBytes) {
+        throw MediaError("cannot read the image: its " + std::to_string(bytes.size()) + " bytes are more than the " +
+                         std::to_string(kMaxEncodedBytes) + " that FFmpeg can take");
+    }
     image.parameters->codec_type = AVMEDIA_TYPE_VIDEO;
     image.parameters->codec_id = codec;
     if (av_new_packet(image.packet.get(), static_cast<int>(bytes.size())) < 0) {

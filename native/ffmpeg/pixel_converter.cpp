@@ -9,6 +9,7 @@
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "ffmpeg/last_words.h"
+#include "ffmpeg/repack.h"
 
 namespace spdl {
 namespace {
@@ -28,6 +29,20 @@ AVPixelFormat converted_format(Channels channels) {
             break;
     }
     return AV_PIX_FMT_RGB24;
+}
+
+// Makes `kept` a frame of that size and format, unless it is one already.
+void fit(FramePtr& kept, const AVFrame& frame, AVPixelFormat format) {
+    if (kept && kept->width == frame.width && kept->height == frame.height && kept->format == format) {
+        return;
+    }
+    kept = make_frame();
+    kept->format = format;
+    kept->width = frame.width;
+    kept->height = frame.height;
+    if (av_frame_get_buffer(kept.get(), 0) < 0) {
+        throw std::bad_alloc();
+    }
 }
 
 }  // namespace
@@ -52,20 +67,25 @@ void PixelConverter::prepare(const AVFrame& frame, AVPixelFormat to) {
                              sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
 }
 
-void PixelConverter::convert(const AVFrame& frame, const Box& box, Channels channels, RowSink& sink) {
+const AVFrame& PixelConverter::narrow(const AVFrame& frame) {
+    const AVPixelFormat format = narrow_format(static_cast<AVPixelFormat>(frame.format));
+    if (format == AV_PIX_FMT_NONE) {
+        return frame;
+    }
+    fit(narrowed_, frame, format);
+    narrowed_->color_range = frame.color_range;
+    repack(frame, *narrowed_);
+    return *narrowed_;
+}
+
+void PixelConverter::convert(const AVFrame& stored, const Box& box, Channels channels, RowSink& sink) {
     const LastWords words;
+    const AVFrame& frame = narrow(stored);
     const AVFrame* source = &frame;
     const AVPixelFormat format = converted_format(channels);
     if (frame.format != format) {
         prepare(frame, format);
-        if (!converted_ || converted_->width != frame.width || converted_->height != frame.height ||
-            converted_->format != format) {
-            converted_ = make_frame();
-            converted_->format = format;
-            converted_->width = frame.width;
-            converted_->height = frame.height;
-            words.check(av_frame_get_buffer(converted_.get(), 0), "cannot convert the image's pixel format");
-        }
+        fit(converted_, frame, format);
         words.check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, converted_->data,
                               converted_->linesize),
                     "cannot convert the image's pixel format");
@@ -85,8 +105,9 @@ void PixelConverter::convert(const AVFrame& frame, const Box& box, Channels chan
         }
         sink.commit(y, 1);
     }
-    if (converted_ && rgb_bytes({frame.width, frame.height}) > kKeptBytes) {
+    if (rgb_bytes({frame.width, frame.height}) > kKeptBytes) {
         converted_.reset();
+        narrowed_.reset();
     }
 }
 

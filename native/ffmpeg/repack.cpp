@@ -11,6 +11,10 @@ bool has_alpha(const AVPixFmtDescriptor& format) {
     return (format.flags & AV_PIX_FMT_FLAG_ALPHA) != 0;
 }
 
+bool big_endian(const AVPixFmtDescriptor& format) {
+    return (format.flags & AV_PIX_FMT_FLAG_BE) != 0;
+}
+
 int color_channels(const AVPixFmtDescriptor& format) {
     return format.nb_components - (has_alpha(format) ? 1 : 0);
 }
@@ -48,6 +52,17 @@ bool repacks(AVPixelFormat from, AVPixelFormat to) {
            (has_alpha(*target) || !has_alpha(*source));
 }
 
+AVPixelFormat narrow_format(AVPixelFormat format) {
+    const AVPixFmtDescriptor* const source = av_pix_fmt_desc_get(format);
+    if (source == nullptr || !is_plain(*source) || source->comp[0].depth != 16) {
+        return AV_PIX_FMT_NONE;
+    }
+    if (color_channels(*source) == 1) {
+        return has_alpha(*source) ? AV_PIX_FMT_YA8 : AV_PIX_FMT_GRAY8;
+    }
+    return has_alpha(*source) ? AV_PIX_FMT_RGBA : AV_PIX_FMT_RGB24;
+}
+
 void repack(const AVFrame& from, AVFrame& to) {
     if (from.format == to.format) {
         av_image_copy(to.data, to.linesize, const_cast<const std::uint8_t**>(from.data), from.linesize,
@@ -57,7 +72,9 @@ void repack(const AVFrame& from, AVFrame& to) {
     const AVPixFmtDescriptor& source = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(from.format));
     const AVPixFmtDescriptor& target = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(to.format));
     const std::size_t bytes = target.comp[0].depth == 16 ? 2 : 1;
-    const bool swapped = bytes == 2 && ((source.flags ^ target.flags) & AV_PIX_FMT_FLAG_BE) != 0;
+    const bool swapped = bytes == 2 && big_endian(source) != big_endian(target);
+    // The byte of a sample that comes first in the target.
+    const std::size_t first = swapped || (bytes == 1 && source.comp[0].depth == 16 && !big_endian(source)) ? 1 : 0;
     const int colors = color_channels(target);
     for (int channel = 0; channel < target.nb_components; ++channel) {
         const Samples written(to, target.comp[channel]);
@@ -75,11 +92,9 @@ void repack(const AVFrame& from, AVFrame& to) {
             for (int x = 0; x < to.width; ++x) {
                 const std::uint8_t* const sample = read.at(x, y);
                 std::uint8_t* const place = written.at(x, y);
-                if (bytes == 1) {
-                    *place = *sample;
-                } else {
-                    place[0] = sample[swapped ? 1 : 0];
-                    place[1] = sample[swapped ? 0 : 1];
+                place[0] = sample[first];
+                if (bytes == 2) {
+                    place[1] = sample[1 - first];
                 }
             }
         }

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/tiff_directory.h"
+#include "image/avif_orientation.h"
+
 namespace spdl {
 namespace {
 
@@ -31,34 +34,10 @@ std::uint32_t read(Bytes bytes, std::size_t offset, std::size_t size, bool littl
     return value;
 }
 
-// EXIF data is a TIFF file: the orientation is an entry of its first directory.
+// EXIF data is a TIFF file.
 unsigned tiff_orientation(Bytes tiff) {
-    constexpr std::uint32_t kOrientation = 0x0112;
-    constexpr std::uint32_t kByte = 1;
-    constexpr std::uint32_t kShort = 3;
-    constexpr std::uint32_t kLong = 4;
-    constexpr std::size_t kEntryBytes = 12;
-    const bool little_endian = starts_with(tiff, "II");
-    if ((!little_endian && !starts_with(tiff, "MM")) || read(tiff, 2, 2, little_endian) != 42) {
-        return kUnknown;
-    }
-    const Bytes directory = from(tiff, read(tiff, 4, 4, little_endian));
-    const std::size_t entries = read(directory, 0, 2, little_endian);
-    for (std::size_t i = 0; i < entries; ++i) {
-        const Bytes entry = from(directory, 2 + i * kEntryBytes);
-        if (entry.size() < kEntryBytes) {
-            break;
-        }
-        if (read(entry, 0, 2, little_endian) != kOrientation) {
-            continue;
-        }
-        const std::uint32_t type = read(entry, 2, 2, little_endian);
-        if (read(entry, 4, 4, little_endian) != 1 || (type != kByte && type != kShort && type != kLong)) {
-            break;
-        }
-        return read(entry, 8, type == kByte ? 1 : type == kShort ? 2 : 4, little_endian);
-    }
-    return kUnknown;
+    constexpr std::uint16_t kOrientation = 0x0112;
+    return tiff_entry(tiff, kOrientation).value_or(kUnknown);
 }
 
 constexpr std::string_view kExifHeader{"Exif\0\0", 6};
@@ -128,6 +107,9 @@ unsigned orientation_number(Bytes image) {
     }
     if (starts_with(image, "RIFF") && starts_with(from(image, 8), "WEBP")) {
         return webp_orientation(image);
+    }
+    if (starts_with(from(image, 4), "ftyp")) {
+        return avif_orientation(image);
     }
     return tiff_orientation(image);
 }

@@ -27,6 +27,9 @@ def upright_with_pillow(data: bytes) -> Array:
         return np.asarray(ImageOps.exif_transpose(file).convert("RGB"))
 
 
+AVIF = make(6, "AVIF", size=(30, 20))
+
+
 def load(data: bytes, **keywords: Any) -> Array:
     array: Array = to_numpy(load_image_batch([data], **{"width": None, "height": None, "exif": True, **keywords}))[0]
     return array
@@ -48,6 +51,33 @@ def test_a_tiff_is_its_own_exif_data(orientation: int) -> None:
     with Image.open(io.BytesIO(data)) as file:
         # Pillow turns TIFF files upright by itself.
         np.testing.assert_array_equal(load(data), np.asarray(file.convert("RGB")))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [("PNG", {}), ("WEBP", {"lossless": True}), ("AVIF", {"quality": 95, "subsampling": "4:4:4"})],
+)
+def test_either_way_turns_what_ffmpeg_decodes(file_format: str, options: dict[str, Any], orientation: int) -> None:
+    data = make(orientation, file_format, **options)
+    expected = upright_with_pillow(data)
+    for config in (None, decode_config(backend="ffmpeg")):
+        pixels = load(data, decode_config=config)
+        assert pixels.shape == expected.shape
+        assert np.abs(pixels.astype(int) - expected).mean() < 1.0
+    assert load(data, exif=False).shape == (41, 60, 3)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 330), st.integers(0, 12), st.binary(max_size=12))
+def test_whatever_the_boxes_of_an_avif_say_nothing_else_happens(start: int, length: int, junk: bytes) -> None:
+    damaged = AVIF[:start] + junk + AVIF[start + length :]
+    try:
+        pixels = load(damaged)
+    except RuntimeError as error:
+        assert str(error)  # noqa: PT017 - either outcome is right.
+    else:
+        assert pixels.ndim == 3
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

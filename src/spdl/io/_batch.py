@@ -161,8 +161,8 @@ def load_image_batch(
             out, the order of the others is kept. ``"zero"``: their place holds zeros. ``"partial"``: likewise, but of a
             truncated JPEG what there is is kept, its missing part gray. ``failures`` of the result says which and why.
             None follows `strict`.
-        exif: Whether to turn each image upright as its EXIF data says (in JPEG, PNG, WebP and TIFF), before anything
-            else. None does so in calls that name `mode`.
+        exif: Whether to turn each image upright as its EXIF data says (in JPEG, PNG, WebP and TIFF; in AVIF as the
+            file itself says), before anything else. None does so in calls that name `mode`.
 
     Returns:
         The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; on the GPU, in a

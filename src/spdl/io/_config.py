@@ -127,8 +127,8 @@ def decode_config(
         backend: Who does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: what is no JPEG,
             or asks for other filters, is an error. ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters.
             None takes the faster one that can do it: ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which
-            decoded. Both give the same shapes; on photos their pixels differ by one to two levels on average (by a
-            fraction of one where chroma is not subsampled), since FFmpeg's inverse DCT, chroma upsampling and filters
+            decoded. Both give the same shapes; on photos their pixels differ by 2.5 levels on average at most, and by a
+            fraction of one where chroma is not subsampled, since FFmpeg's inverse DCT, chroma upsampling and filters
             are others. FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
 
     Raises:

@@ -27,9 +27,10 @@ def decode_packets(
     Descriptions as `get_video_filter_desc` writes them, of a scaling (padded, cropped or stretched), a crop, ``hflip``
     and a conversion to rgb24, bgr24 or gray, are served without FFmpeg's filters: JPEG is decoded by libjpeg-turbo and
     resized while it is decoded, with the results of Pillow's antialiased resize; whatever else is decoded by FFmpeg and
-    resized in the same way. Any other description runs in FFmpeg's filter graph, and so do all if
-    ``decode_config(backend="ffmpeg")`` asks for it. A truncated JPEG is an error; where its data is damaged but
-    complete, libjpeg goes on, as it does in Pillow. The orientation that a photo's EXIF data names is not applied.
+    resized in the same way; alpha is then dropped, and of samples of 16 bits the upper half is kept. Any other
+    description runs in FFmpeg's filter graph, and so do all if ``decode_config(backend="ffmpeg")`` asks for it. A
+    truncated JPEG is an error; where its data is damaged but complete, libjpeg goes on, as it does in Pillow. The
+    orientation that a photo's EXIF data names is not applied.
 
     Args:
         packets: What `demux_image` returned. They are consumed, also when decoding fails: to decode them twice, decode
