@@ -5,10 +5,12 @@ same error. SPDL_MUTATIONS says how many damaged files are compared (run this wi
 sanitizer).
 """
 
+import io
 import os
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,12 +120,30 @@ def test_what_it_was_not_made_for_is_left_to_libjpeg(data: bytes, expected: str)
 
 Outcome = tuple[str, Array] | tuple[str, str]
 
+# What is asked for besides whole pictures: then rows are skipped and columns left out, blocks are decoded at a fraction
+# of their size, and what is missing of a truncated file is filled up.
+REQUESTS: tuple[dict[str, Any], ...] = (
+    {"width": None, "height": None},
+    {"width": None, "height": None, "crop": [(9, 7, 31, 29)]},
+    {"width": 5, "height": 4, "mode": "stretch", "crop": [(3, 11, 36, 30)], "flip": True},
+    {"width": 9, "height": 8, "mode": "crop", "exact": False},
+    {"width": 4, "height": 3, "mode": "stretch", "exact": False, "crop": [(1, 2, 40, 33)]},
+    {"width": None, "height": None, "on_error": "partial"},
+    {"width": 20, "height": 20, "on_error": "partial", "crop": [(8, 16, 40, 33)]},
+    {"width": 6, "height": 5, "on_error": "partial", "exact": False, "pix_fmt": "gray"},
+)
 
-def outcome(data: bytes, decoder: str) -> Outcome:
+
+def load_one(data: bytes, request: dict[str, Any] | None) -> Array:
+    array: Array = to_numpy(load_image(data) if request is None else load_image_batch([data], **request))
+    return array
+
+
+def outcome(data: bytes, decoder: str, request: dict[str, Any] | None = None) -> Outcome:
     """What comes of the data: pixels, or the words of the error."""
     assert native.select_entropy_decoder(decoder)
     try:
-        image = to_numpy(load_image(data))
+        image = load_one(data, request)
     except RuntimeError as error:
         return "error", str(error)
     else:
@@ -132,10 +152,10 @@ def outcome(data: bytes, decoder: str) -> Outcome:
         native.select_entropy_decoder("")
 
 
-def assert_same_outcome(data: bytes) -> str:
+def assert_same_outcome(data: bytes, request: dict[str, Any] | None = None) -> str:
     """Return which decoder ours left the image to."""
-    expected = outcome(data, "libjpeg")
-    actual = outcome(data, "own")
+    expected = outcome(data, "libjpeg", request)
+    actual = outcome(data, "own", request)
     used: str = native.last_entropy_decoder()
     assert actual[0] == expected[0]
     np.testing.assert_array_equal(actual[1], expected[1])
@@ -218,25 +238,93 @@ def damage(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+ORIGINALS = (
+    make_jpeg(70, 50, quality=94),
+    make_jpeg(61, 47, quality=30, subsampling="4:4:4", optimize=True),
+    make_jpeg(40, 90, quality=75, subsampling="4:2:2"),
+    encode(make_image(52, 52).convert("L"), quality=90),
+    encode(make_image(40, 33).convert("CMYK"), quality=90),
+    encode(make_noise(80, 80, 1), quality=100, subsampling="4:1:1"),
+    encode(make_noise(180, 170, 2), quality=97),
+    make_jpeg(66, 50, restart_marker_blocks=3),
+)
+
+
 @needs_own
 def test_damaged_files_come_out_as_from_libjpeg() -> None:
-    originals = [
-        make_jpeg(70, 50, quality=94),
-        make_jpeg(61, 47, quality=30, subsampling="4:4:4", optimize=True),
-        make_jpeg(40, 90, quality=75, subsampling="4:2:2"),
-        encode(make_image(52, 52).convert("L"), quality=90),
-        encode(make_image(40, 33).convert("CMYK"), quality=90),
-        encode(make_noise(80, 80, 1), quality=100, subsampling="4:1:1"),
-        encode(make_noise(180, 170, 2), quality=97),
-        make_jpeg(66, 50, restart_marker_blocks=3),
-    ]
     rng = random.Random(7)  # noqa: S311 - damage, not cryptography.
     used = {"own": 0, "libjpeg": 0}
     for _ in range(MUTATIONS):
-        used[assert_same_outcome(damage(rng.choice(originals), rng))] += 1
+        used[assert_same_outcome(damage(rng.choice(ORIGINALS), rng))] += 1
     # Where there is no marker behind the data, or a restart interval, and for what is no JPEG any more.
     assert used["own"] > MUTATIONS / 3
     assert used["libjpeg"] > MUTATIONS / 20
+
+
+@needs_own
+@pytest.mark.parametrize("request_index", range(len(REQUESTS)))
+def test_damaged_files_come_out_as_from_libjpeg_whatever_is_asked_for(request_index: int) -> None:
+    request = REQUESTS[request_index]
+    rng = random.Random(request_index)  # noqa: S311
+    used = {"own": 0, "libjpeg": 0}
+    for _ in range(MUTATIONS // 5):
+        used[assert_same_outcome(damage(rng.choice(ORIGINALS), rng), request)] += 1
+    assert used["own"] > MUTATIONS / 5 / 3
+
+
+@needs_own
+@pytest.mark.parametrize("request_index", range(len(REQUESTS)))
+def test_files_that_end_anywhere_come_out_as_from_libjpeg(request_index: int) -> None:
+    # Of a scan that no marker ends libjpeg decodes what there is; ours leaves it to that.
+    request = REQUESTS[request_index]
+    for data in (make_jpeg(44, 36, quality=90), make_jpeg(44, 36, quality=60, subsampling="4:4:4")):
+        for end in range(scan_start(data), len(data), 37):
+            for ending in (b"", b"\xff\xd9"):
+                assert_same_outcome(data[:end] + ending, request)
+
+
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0", "4:1:1"])
+def test_what_is_cut_out_is_a_part_of_pillows_picture(decoder: str, subsampling: str) -> None:
+    data = make_jpeg(157, 119, quality=93, subsampling=subsampling)
+    whole = decode_with_pillow(data)
+    rng = random.Random(3)  # noqa: S311
+    for _ in range(60):
+        left, top = rng.randrange(157), rng.randrange(119)
+        box = (left, top, rng.randrange(left, 157) + 1, rng.randrange(top, 119) + 1)
+        cut = to_numpy(load_image_batch([data], width=None, height=None, crop=[box]))[0]
+        np.testing.assert_array_equal(cut, np.asarray(whole.crop(box)))
+        assert native.last_entropy_decoder() == decoder
+
+
+@pytest.mark.parametrize("eighths", [1, 2, 4])
+def test_a_picture_at_a_fraction_of_its_size_is_pillows_draft(decoder: str, eighths: int) -> None:
+    for width, height in ((160, 128), (64, 200), (8, 24)):
+        data = make_jpeg(width, height, quality=93)
+        size = (width * eighths // 8, height * eighths // 8)
+        with Image.open(io.BytesIO(data)) as image:
+            image.draft("RGB", size)
+            assert image.size == size
+            draft = np.asarray(image.convert("RGB"))
+        ours = to_numpy(load_image_batch([data], width=size[0], height=size[1], mode="stretch", exact=False))[0]
+        np.testing.assert_array_equal(ours, draft)
+        assert native.last_entropy_decoder() == decoder
+
+
+@pytest.mark.parametrize("rows", [1, 20, 60, 100])
+def test_what_is_there_of_a_truncated_picture_is_that_of_the_whole(decoder: str, rows: int) -> None:
+    data = make_jpeg(96, 119, quality=93, subsampling="4:4:4")
+    whole = np.asarray(decode_with_pillow(data))
+    cut = data[: scan_start(data) + (len(data) - scan_start(data)) * rows // 119]
+    batch = load_image_batch([cut], width=None, height=None, on_error="partial")
+    partial = to_numpy(batch)[0]
+    assert [failure.index for failure in batch.failures] == [0]
+    assert "truncated" in batch.failures[0].reason
+    same = (partial == whole).all(axis=(1, 2))
+    complete = int(np.argmin(same)) if not same.all() else len(same)
+    assert complete % 8 == 0
+    assert complete >= max(rows // 2 // 8 * 8, 0)
+    ended = cut + b"\xff\xd9"
+    np.testing.assert_array_equal(to_numpy(load_image(ended)), partial)
 
 
 @needs_own
