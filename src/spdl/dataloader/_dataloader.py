@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_flag, check_timeout, positive, refuse
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
+from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._op import bodies_of, is_async
 
@@ -54,8 +54,8 @@ class DataLoader(Generic[Output]):
             takes their memory.
         num_threads: How many items and batches are worked on at once by the preprocessor and the aggregator together.
             They gain from more as far as they release the GIL.
-        timeout: Seconds to wait for each item, after which TimeoutError is raised and the iteration is over. None
-            waits as long as it takes.
+        timeout: Seconds to wait for each item, after which TimeoutError is raised and the iteration is over. What the
+            functions are doing then is waited for, 10 seconds at most. None waits as long as it takes.
         output_order: ``"completion"`` passes on what is finished first. ``"input"`` keeps the order of the source: of
             the results, and of the batches though they are made concurrently.
 
@@ -100,7 +100,7 @@ class DataLoader(Generic[Output]):
         self._timeout = check_timeout("timeout", timeout)
         self._output_order: OutputOrder = output_order
         # By process: a forked child inherits the executor without its thread, and would wait for it for ever.
-        self._transfer_threads: dict[int, ThreadPoolExecutor] = {}
+        self._transfer_threads: dict[int, TransferThread] = {}
         self._used = False
         if not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
             remedy = "Wrap what is looked up by keys in a MapIterator." if hasattr(type(src), "__getitem__") else ""
@@ -161,9 +161,8 @@ class DataLoader(Generic[Output]):
             builder.pipe(self._transfer_fn, executor=self._find_transfer_thread())
         return builder.add_sink(self._buffer_size)
 
-    def _find_transfer_thread(self) -> ThreadPoolExecutor | None:
+    def _find_transfer_thread(self) -> TransferThread | None:
         if is_async(self._transfer_fn):
             # The event loop is one thread already.
             return None
-        thread = ThreadPoolExecutor(1, thread_name_prefix="spdl_transfer")
-        return self._transfer_threads.setdefault(os.getpid(), thread)
+        return self._transfer_threads.setdefault(os.getpid(), TransferThread())

@@ -1,0 +1,60 @@
+"""The one thread that a loader transfers in."""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["TransferThread"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_Calls: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], object]] | None]"
+
+
+class TransferThread(ThreadPoolExecutor):
+    """A pool of one thread, which ends with the pool, and does not keep the process alive.
+
+    The pool that it derives from is waited for when the interpreter exits: for ever, if a call does not return.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._calls: _Calls = SimpleQueue()
+        self._starting = Lock()
+        self._started = False
+        weakref.finalize(self, self._calls.put, None)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Have the thread call a function after those that were submitted before."""
+        future: Future[T] = Future()
+        self._calls.put((future, lambda: fn(*args, **kwargs)))
+        with self._starting:
+            if not self._started:
+                self._started = True
+                Thread(target=_serve, args=(self._calls,), name="spdl_transfer", daemon=True).start()
+        return future
+
+
+def _serve(calls: _Calls) -> None:
+    while (call := calls.get()) is not None:
+        future, function = call
+        if future.set_running_or_notify_cancel():
+            try:
+                result = function()
+            except BaseException as error:  # noqa: BLE001 - it is told to whoever waits for the result.
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+                del result
+        # Not kept until the next call comes.
+        del call, future, function
