@@ -102,7 +102,10 @@ def decode() -> Row:
 
 def scaled() -> Row:
     """DCT scaling."""
-    contenders, claims = {BARE: Contender(OWN, {"work": "bare.one_thread", "images": 384}, NO_RESIZE)}, []
+    bare = {"work": "bare.one_thread", "images": 384}
+    half = f"{BARE}, at half the size"
+    contenders = {BARE: Contender(OWN, bare, NO_RESIZE), half: Contender(OWN, bare | {"fraction": 2}, "half size")}
+    claims = []
     for environment, name in ((OWN, OURS), (WHEEL, OUR_WHEEL)):
         exact = f"{name}, exact"
         contenders[name] = one_thread(environment, 512, exact=False, sources="memory")
@@ -113,7 +116,7 @@ def scaled() -> Row:
 
 def seed_flow() -> Row:
     """The seed's flow, ours and the reference's, and what one call does in its place."""
-    contenders: dict[str, Contender] = {}
+    contenders = {BARE: BARE_DECODE}
     claims = []
     for resize in (PAD, STRETCH):
         words = "" if resize == PAD else ", stretch"

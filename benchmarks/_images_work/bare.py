@@ -1,11 +1,11 @@
-"""libjpeg-turbo alone, through its own interface: bytes in memory, full size, one buffer used again and again."""
+"""libjpeg-turbo alone, through its own interface: bytes in memory, one buffer used again and again."""
 
 from __future__ import annotations
 
 import ctypes
 import ctypes.util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from measure import BATCH, Figures, batches, on_one_thread, photos, whole_loader
 from threads import in_threads, scaling
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def decoder(paths: list[str]) -> Callable[[list[str]], None]:
-    """Read these photos, and return what decodes batches of them."""
+def decoder(paths: list[str], fraction: int = 1) -> Callable[[list[str]], None]:
+    """Read these photos, and return what decodes batches of them, at such a fraction of their size."""
     name = ctypes.util.find_library("turbojpeg")
     if name is None:
         raise SystemExit("the library turbojpeg is not installed")
     library = ctypes.CDLL(name)
     library.tjInitDecompress.restype = ctypes.c_void_p
-    library.tjDecompressHeader3.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong] + [ctypes.c_void_p] * 4
-    library.tjDecompress2.argtypes = [
-        *(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_void_p),
-        *(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int),
-    ]
+    pointers: list[Any] = [ctypes.c_void_p] * 4
+    library.tjDecompressHeader3.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong, *pointers]
+    numbers: list[Any] = [ctypes.c_int] * 5
+    library.tjDecompress2.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_void_p, *numbers]
     state = library.tjInitDecompress()
     images = {}
     largest = 0
@@ -35,7 +34,8 @@ def decoder(paths: list[str]) -> Callable[[list[str]], None]:
         found = [ctypes.addressof(value) for value in (width, height, subsampling, space)]
         if library.tjDecompressHeader3(state, data, len(data), *found) != 0:
             raise SystemExit(f"{path} is no JPEG")
-        images[path] = (data, width.value, height.value)
+        # It rounds up, and asks to be told what comes out.
+        images[path] = (data, -(-width.value // fraction), -(-height.value // fraction))
         largest = max(largest, 3 * width.value * height.value)
     buffer = ctypes.create_string_buffer(largest)
 
@@ -50,11 +50,11 @@ def decoder(paths: list[str]) -> Callable[[list[str]], None]:
     return load
 
 
-def one_thread(*, folder: str, images: int, workers: int) -> Figures:
+def one_thread(*, folder: str, images: int, workers: int, fraction: int = 1) -> Figures:
     """Decode in the calling thread."""
     if workers != 1:
         raise SystemExit("one thread is one worker")
-    return on_one_thread(decoder(photos(folder)), folder, images)
+    return on_one_thread(decoder(photos(folder), fraction), folder, images)
 
 
 def loader(*, folder: str, images: int, workers: int) -> Figures:
