@@ -1,0 +1,132 @@
+"""Runs what some pages show a whole output of, records it, and writes it into the pages, between two markers.
+
+    .venv/bin/python scripts/printed_pages.py --run [NAME...]
+
+runs those named, or all of it in a minute, on a machine that does nothing else, and writes
+benchmarks/results/printed.json; without the option only the pages are renewed from there. A test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from spdl.cli._console import Console
+from spdl.cli._photos import demo_photos
+from spdl.cli._provenance import provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+RESULTS = ROOT / "benchmarks" / "results" / "printed.json"
+
+COLUMNS = 84
+PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SPDL = Path(sys.executable).parent / "spdl"
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """An output: of which program of a page, which is saved as loading.py, and of which command."""
+
+    page: str
+    program: int
+    command: tuple[str, ...] = ("python", "loading.py")
+
+
+PRINTED = {
+    "concurrency": Printed("concurrency.md", 0),
+    "measure": Printed("tuning.md", 0),
+    "mend": Printed("tuning.md", 1),
+    "bench": Printed("tuning.md", 0, ("spdl", "bench", "images", "photos", "--no-peers", "--seconds", "3")),
+    "profile": Printed("profiling.md", 0, ("spdl", "profile", "loading:pipeline", "--num-inputs", "500")),
+    "neighbours": Printed("noisy_neighbours.md", 0),
+    "headspace": Printed("headspace.md", 0),
+}
+
+
+def program(it: Printed) -> str:
+    """Return the program, as the page has it."""
+    found: str = PROGRAM.findall((DOCS / it.page).read_text(encoding="utf-8"))[it.program]
+    return found
+
+
+def output(it: Printed, photos: Path) -> str:
+    """Run it in a folder of its own, and return what it prints."""
+    with TemporaryDirectory() as folder:
+        Path(folder, "loading.py").write_text(program(it), encoding="utf-8")
+        Path(folder, "photos").symlink_to(photos)
+        command = [sys.executable if it.command[0] == "python" else SPDL, *it.command[1:]]
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=120)
+    return done.stdout.replace(f"{folder}/", "")
+
+
+def run(names: Sequence[str]) -> None:
+    """Run some of it and record it."""
+    photos = demo_photos(Console())
+    record = recorded() if RESULTS.exists() else {}
+    for name in names:
+        it = PRINTED[name]
+        record[name] = {"provenance": provenance(), "program": program(it), "printed": output(it, photos)}
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def recorded() -> Record:
+    """Return what was printed, by name."""
+    record: Record = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return record
+
+
+def wrapped(text: str) -> list[str]:
+    """Break long lines as a terminal does, but between words."""
+    return [part for line in text.strip("\n").splitlines() for part in textwrap.wrap(line, COLUMNS) or [line]]
+
+
+def section(name: str, record: Record) -> str:
+    """Return what stands between the markers."""
+    origin = record[name]["provenance"]
+    lines = ["```console", f"$ {' '.join(PRINTED[name].command)}", *wrapped(record[name]["printed"]), "```"]
+    return (
+        "\n".join(lines) + f"\n\nOn {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit"
+        f" {origin['commit']}; `benchmarks/results/{RESULTS.name}`.\n"
+    )
+
+
+def with_sections(page: str, text: str, record: Record) -> str:
+    """Return a page with what was printed."""
+    for name, it in PRINTED.items():
+        if it.page != page:
+            continue
+        begin, end = (f"<!-- {word}: scripts/printed_pages.py, {name} -->\n" for word in ("begin", "end"))
+        replacement = f"\n{section(name, record)}\n"
+        head, _, rest = text.partition(begin)
+        _, found, tail = rest.partition(end)
+        if not found:
+            raise SystemExit(f"{page} has no markers:\n{begin}{end}")
+        text = head + begin + replacement + end + tail
+    return text
+
+
+def main() -> None:
+    """Do what the command line says."""
+    if sys.argv[1:2] == ["--run"]:
+        run(sys.argv[2:] or list(PRINTED))
+    record = recorded()
+    for page in sorted({it.page for it in PRINTED.values()}):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        (DOCS / page).write_text(with_sections(page, text, record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
