@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from itertools import chain
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from measure import BATCH, SIZE, Figures, batches, on_one_thread, peak_mib, photos, resident_mib, whole_loader
@@ -15,6 +16,7 @@ import spdl.io
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+LOOKS = 200
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -97,19 +99,16 @@ def stream(*, folder: str, seconds: float, workers: int, flow: str, resize: str,
     paths = photos(folder)
     run = _pipeline(flow, resize, workers, **keywords)
     begin = time.perf_counter()
-    images, early, late, next_look = 0, 0.0, 0.0, 0.0
+    images, looks = 0, []
     for number in run(batches(paths, 1 << 40)):
         images += number
         elapsed = time.perf_counter() - begin
-        if elapsed < next_look:
-            continue
-        next_look = elapsed + seconds / 100
         if elapsed > seconds:
             break
-        if elapsed < seconds / 2:
-            early = max(early, resident_mib())
-        else:
-            late = max(late, resident_mib())
+        if elapsed > len(looks) * seconds / LOOKS:
+            looks.append(resident_mib())
+    # What is in flight differs from look to look, and there is less of it at the start.
+    early, late = median(looks[len(looks) // 10 : len(looks) // 2]), median(looks[len(looks) // 2 :])
     return {
         "first_half_mib": early,
         "second_half_mib": late,
