@@ -310,7 +310,11 @@ class Pipeline(Generic[T]):
         if not opened or engine.sink.entries:
             engine.sink.awaited(perf_counter() - begin)
         if not opened and not engine.sink.entries:
-            raise TimeoutError("No item became available in time.")
+            raise TimeoutError(
+                f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is lost, "
+                "and the next read goes on. `statistics()` tells which stage keeps the others waiting; "
+                "a longer `timeout` (in seconds), or None, waits for it"
+            )
 
     def _check_usable(self, verb: str) -> None:
         """Raise where the engine cannot be waited for."""
