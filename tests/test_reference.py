@@ -227,8 +227,9 @@ def check_arrays_have_shapes_types_and_owners(name: Named) -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md"))
     whole = set(re.findall(r"automodule:: (\S+)\n(?! +:no-members:)", pages))
-    single = set(re.findall(r"(?:auto(?:function|class|exception)|py:data):: (\S+)$", pages, re.MULTILINE))
+    single = re.findall(r"(?:auto(?:function|class|exception)|py:data):: (\S+)$", pages, re.MULTILINE)
     assert [name.path for name in NAMES if name.module not in whole and name.path not in single] == []
+    assert len(single) == len(set(single)), "some are there twice"
 
 
 CHECKS: dict[Callable[[Named], None], list[Named]] = {
