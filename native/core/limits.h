@@ -18,7 +18,14 @@ inline constexpr std::int64_t kMaxPixels = 178'000'000;
 // What a single large image may leave behind in a thread's buffers for the next one.
 inline constexpr std::size_t kKeptBytes = std::size_t{1} << 24;
 
+// What compressed texts, profiles and headers may inflate to beside a picture. The largest profiles have a few MB.
+inline constexpr std::size_t kMaxMetadata = std::size_t{64} << 20;
+
 // libjpeg-turbo's advice against progressive files whose scans cost more than they show.
 inline constexpr int kMaxJpegScans = 500;
+
+// Of a large image each scan takes long. Encoders that try for the smallest file write about twenty.
+inline constexpr int kMaxLargeJpegScans = 64;
+inline constexpr std::int64_t kLargeJpeg = 20'000'000;  // From how many pixels on.
 
 }  // namespace spdl

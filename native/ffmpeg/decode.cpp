@@ -7,6 +7,7 @@
 #include "core/media_error.h"
 #include "core/tiff_directory.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/hidden_bombs.h"
 #include "ffmpeg/last_words.h"
 #include "image/geometry.h"
 
@@ -65,14 +66,23 @@ void assume_all_levels(AVFrame& frame, AVCodecID codec) {
 }  // namespace
 
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) {
+    check_metadata(image);
     const LastWords words;
     const AVCodec* const decoder = find_decoder(image, options.decoder);
     const CodecContextPtr context(avcodec_alloc_context3(decoder));
     if (!context) {
         throw std::bad_alloc();
     }
-    const std::string what = std::string("cannot decode the image as ") + avcodec_get_name(image.parameters->codec_id);
-    words.check(avcodec_parameters_to_context(context.get(), image.parameters.get()), what.c_str());
+    const auto check = [&](int code) {
+        // The decoders know of the limit too, but not how to say what it is about.
+        for (const Size size : {words.refused_size(), Size{context->width, context->height}}) {
+            if (code < 0 && size.width > 0 && size.height > 0) {
+                check_source_size(size, kSize, options.max_pixels);
+            }
+        }
+        words.check(code, "cannot decode the image as ", avcodec_get_name(image.parameters->codec_id));
+    };
+    check(avcodec_parameters_to_context(context.get(), image.parameters.get()));
     context->pkt_timebase = image.time_base;
     // Images are decoded in parallel by the caller, one thread each.
     context->thread_count = 1;
@@ -83,8 +93,8 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());
     }
-    words.check(avcodec_open2(context.get(), decoder, decoder_options.get()), what.c_str());
-    decoder_options.check_all_used(std::string("the decoder \"") + decoder->name + "\"");
+    check(avcodec_open2(context.get(), decoder, decoder_options.get()));
+    decoder_options.check_all_used("decoder", decoder->name);
 
     if (decoder->id == AV_CODEC_ID_TIFF) {
         refuse_unread_tiff(image);
@@ -96,15 +106,11 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     }
     if (code == AVERROR(EAGAIN)) {
         // A decoder that delays its output gives it once it knows that nothing follows.
-        words.check(avcodec_send_packet(context.get(), nullptr), what.c_str());
+        check(avcodec_send_packet(context.get(), nullptr));
         code = avcodec_receive_frame(context.get(), frame.get());
     }
-    if (code < 0 && context->width > 0 && context->height > 0) {
-        // The decoders know of the limit too, but not how to say what it is about.
-        check_size({context->width, context->height}, kSize, options.max_pixels);
-    }
-    words.check(code, what.c_str());
-    check_size({frame->width, frame->height}, kSize, options.max_pixels);
+    check(code);
+    check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     assume_all_levels(*frame, decoder->id);
     return frame;
 }

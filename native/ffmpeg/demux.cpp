@@ -8,6 +8,7 @@
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/hidden_bombs.h"
 #include "ffmpeg/last_words.h"
 #include "ffmpeg/memory_input.h"
 
@@ -73,6 +74,10 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (bytes.empty()) {
         throw MediaError("cannot read the image: there are no bytes in it");
     }
+    // No other container begins with so short a box, and no other demuxer inflates what it is told to.
+    if (bytes[0] == 0 || !options.format.empty()) {
+        check_container(bytes);
+    }
     const LastWords words;
     if (options.format.empty() && options.format_options.empty() && is_png(bytes)) {
         // The picture that every reader of PNG shows. Of an animation FFmpeg's demuxer would leave that out, where it
@@ -105,7 +110,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     // On failure libav frees what it was given.
     words.check(avformat_open_input(&raw, nullptr, format, format_options.get()), "cannot read the image");
     const FormatContextPtr container(raw);
-    format_options.check_all_used(std::string("the demuxer \"") + container->iformat->name + "\"");
+    format_options.check_all_used("demuxer", container->iformat->name);
 
     int stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
     if (stream < 0) {

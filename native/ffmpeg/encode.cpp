@@ -189,7 +189,7 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
         given.set(key.c_str(), value.c_str());
     }
     words.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
-    given.check_all_used(std::string("the encoder \"") + codec.name + "\"");
+    given.check_all_used("encoder", codec.name);
     // Read of each frame where the flag qscale is set.
     frame->quality = encoder->global_quality;
     const PacketPtr packet = encode(*encoder, *frame, words, what);

@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -38,6 +40,18 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     }
 }
 
+// Of a line of libav's that refuses a picture for its size.
+Size picture_size(const char* line) {
+    unsigned width = 0;
+    unsigned height = 0;
+    const char* const words = std::strstr(line, "Picture size ");
+    if (words == nullptr || std::sscanf(words, "Picture size %ux%u", &width, &height) != 2) {
+        return {};
+    }
+    constexpr unsigned kLargest = std::numeric_limits<int>::max();
+    return {static_cast<int>(std::min(width, kLargest)), static_cast<int>(std::min(height, kLargest))};
+}
+
 // Whether FFmpeg looked for a part of its own by name. For filters releases before 6 say it in words alone.
 bool is_missing_part(int code, const std::string& words) {
     switch (code) {
@@ -65,6 +79,9 @@ LastWords::~LastWords() {
 }
 
 void LastWords::hear(const char* line) {
+    if (const Size size = picture_size(line); size != Size()) {
+        refused_size_ = size;
+    }
     std::string words = line;
     while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) {
         words.pop_back();
@@ -91,9 +108,10 @@ void Options::set(const char* key, const char* value) {
     }
 }
 
-void Options::check_all_used(const std::string& what) const {
+void Options::check_all_used(const char* kind, const char* name) const {
     if (const AVDictionaryEntry* entry = av_dict_get(entries_, "", nullptr, AV_DICT_IGNORE_SUFFIX)) {
-        throw MediaError(what + " has no option \"" + entry->key + "\" (set to \"" + entry->value + "\")");
+        throw MediaError(std::string("the ") + kind + " \"" + name + "\" has no option \"" + entry->key +
+                         "\" (set to \"" + entry->value + "\")");
     }
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ffmpeg/libav.h"
+#include "image/geometry.h"
 
 namespace spdl {
 
@@ -22,13 +23,17 @@ class LastWords {
     // Throws MediaError: what was tried, libav's text for `code`, and the log line it kept.
     [[noreturn]] void raise(const std::string& what, int code) const;
 
-    // Raises where `code` is negative, as libav's functions return errors; otherwise returns it.
-    int check(int code, const char* what) const {
+    // Raises where `code` is negative, as libav's functions return errors; otherwise returns it. What was tried is put
+    // together only then.
+    int check(int code, const char* what, const char* name = "") const {
         if (code < 0) {
-            raise(what, code);
+            raise(std::string(what) + name, code);
         }
         return code;
     }
+
+    // The size of the picture that libav has refused, which it says in words alone; 0x0 where it has not.
+    [[nodiscard]] Size refused_size() const { return refused_size_; }
 
     void hear(const char* line);
 
@@ -36,6 +41,7 @@ class LastWords {
     LastWords* outer_;
     Kept kept_;
     std::string line_;
+    Size refused_size_;
 };
 
 // Installs the log callback; once, when the module is loaded.
@@ -52,8 +58,8 @@ class Options {
     void set(const char* key, const char* value);
     AVDictionary** get() { return &entries_; }
 
-    // Raises where libav left an option because nothing knew it.
-    void check_all_used(const std::string& what) const;
+    // Raises where libav left an option because the demuxer, or whatever `kind` it is, does not know it.
+    void check_all_used(const char* kind, const char* name) const;
 
   private:
     AVDictionary* entries_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "core/media_error.h"
@@ -23,6 +24,16 @@ int half(int length) {
 
 std::string describe(Size size) {
     return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+bool is_accepted(Size size, std::int64_t max_pixels) {
+    return size.width >= 1 && size.height >= 1 && size.width <= kMaxSide && size.height <= kMaxSide &&
+           static_cast<std::int64_t>(size.width) * size.height <= max_pixels;
+}
+
+[[noreturn]] void refuse(Size size, const char* what, std::int64_t max_pixels, const char* remedy) {
+    throw MediaError(std::string(what) + " of " + describe(size) + " is outside what is accepted: sides from 1 to " +
+                     std::to_string(kMaxSide) + ", at most " + std::to_string(max_pixels) + " pixels" + remedy);
 }
 
 }  // namespace
@@ -77,12 +88,17 @@ Placement cut_center(Placement placement, Size size, Size grid) {
     return placement;
 }
 
-void check_size(Size size, const char* what, std::int64_t max_pixels) {
-    if (size.width < 1 || size.height < 1 || size.width > kMaxSide || size.height > kMaxSide ||
-        static_cast<std::int64_t>(size.width) * size.height > max_pixels) {
-        throw MediaError(std::string(what) + " of " + describe(size) +
-                         " is outside what is accepted: sides from 1 to " + std::to_string(kMaxSide) + ", at most " +
-                         std::to_string(max_pixels) + " pixels");
+void check_size(Size size, const char* what) {
+    if (!is_accepted(size, kMaxPixels)) {
+        refuse(size, what, kMaxPixels, "");
+    }
+}
+
+void check_source_size(Size size, const char* what, std::int64_t max_pixels) {
+    if (!is_accepted(size, max_pixels)) {
+        const bool sides = is_accepted(size, std::numeric_limits<std::int64_t>::max());
+        refuse(size, what, max_pixels,
+               sides ? "; decode_config(max_pixels=...) allows more, if it is to be trusted" : "");
     }
 }
 

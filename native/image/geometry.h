@@ -57,8 +57,11 @@ Placement place(Size source, Size target, Fit fit);
 // pixels share a chroma sample, which that filter does not cut in two. Throws MediaError where the canvas is smaller.
 Placement cut_center(Placement placement, Size size, Size grid);
 
-// Throws MediaError unless an image of this size may be decoded or produced.
-void check_size(Size size, const char* what, std::int64_t max_pixels = kMaxPixels);
+// Throws MediaError unless an image of this size may be produced.
+void check_size(Size size, const char* what);
+
+// Throws MediaError unless one that says it has this size may be decoded.
+void check_source_size(Size size, const char* what, std::int64_t max_pixels);
 
 inline std::size_t rgb_bytes(Size size) {
     return 3 * static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);

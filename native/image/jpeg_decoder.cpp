@@ -102,9 +102,12 @@ void on_skip(j_decompress_ptr codec, long count) {
 }
 
 void on_progress(j_common_ptr common) {
-    if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number > kMaxJpegScans) {
+    const jpeg_decompress_struct& codec = *reinterpret_cast<j_decompress_ptr>(common);
+    const std::int64_t pixels = static_cast<std::int64_t>(codec.image_width) * codec.image_height;
+    const int most = pixels < kLargeJpeg ? kMaxJpegScans : kMaxLargeJpegScans;
+    if (codec.input_scan_number > most) {
         JpegState& state = JpegState::of(common);
-        std::snprintf(state.message, sizeof(state.message), "it has more than %d scans", kMaxJpegScans);
+        std::snprintf(state.message, sizeof(state.message), "it has more than %d scans, too many for its size", most);
         longjmp(state.on_error, 1);
     }
 }
@@ -176,9 +179,6 @@ bool JpegState::create() noexcept {
         return false;
     }
     jpeg_create_decompress(&codec);
-    codec.client_data = this;
-    codec.src = &source;
-    codec.progress = &progress;
     return true;
 }
 
@@ -186,8 +186,11 @@ bool JpegState::header() noexcept {
     if (setjmp(on_error) != 0) {
         return false;
     }
-    jpeg_abort_decompress(&codec);
+    // A codec that is used again keeps the tables of the image before, for one that comes without.
+    jpeg_destroy_decompress(&codec);
+    jpeg_create_decompress(&codec);
     codec.src = &source;
+    codec.progress = &progress;
     jpeg_read_header(&codec, TRUE);
     return true;
 }
@@ -268,6 +271,7 @@ void JpegState::convert_row(std::uint8_t* to) const {
 }
 
 void JpegState::raise() {
+    jpeg_abort_decompress(&codec);  // Of a large image, it may hold much.
     if (out_of_memory) {
         throw std::bad_alloc();
     }
@@ -294,7 +298,7 @@ JpegHeader JpegDecoder::read_header(Bytes bytes, const JpegOptions& options) {
     }
     const jpeg_decompress_struct& codec = state_->codec;
     const Size size{static_cast<int>(codec.image_width), static_cast<int>(codec.image_height)};
-    check_size(size, "cannot decode the JPEG: its size", options.max_pixels);
+    check_source_size(size, "cannot decode the JPEG: its size", options.max_pixels);
     return {size, pixel_format(codec), chroma_grid(codec)};
 }
 

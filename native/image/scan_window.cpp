@@ -58,8 +58,8 @@ void ScanWindow::fill(std::uint8_t* to) noexcept {
         const std::size_t taken = found == nullptr ? room : static_cast<std::size_t>(found + 1 - rest_.data());
         std::memcpy(to, rest_.data(), taken);
         to += taken;
-        // The zero behind an 0xff is no data.
-        rest_ = rest_.subspan(found == nullptr ? taken : taken + 1);
+        // The zero behind an 0xff is no data. It is missing only where somebody has changed the bytes meanwhile.
+        rest_ = rest_.subspan(found == nullptr ? taken : std::min(taken + 1, rest_.size()));
     }
     end_ = to;
     last_ready_ = to - kReach;
