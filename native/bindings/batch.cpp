@@ -6,7 +6,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <deque>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -28,6 +27,8 @@ namespace {
 struct Sources {
     explicit Sources(const nb::tuple& objects) {
         sources.reserve(objects.size());
+        paths.reserve(objects.size());
+        bytes.reserve(objects.size());
         for (const nb::handle object : objects) {
             if (nb::isinstance<nb::str>(object)) {
                 sources.push_back({paths.emplace_back(nb::borrow<nb::str>(object)).get(), {}});
@@ -38,8 +39,8 @@ struct Sources {
     }
 
     std::vector<Source> sources;
-    std::deque<PythonPath> paths;
-    std::deque<PythonBytes> bytes;
+    std::vector<PythonPath> paths;
+    std::vector<PythonBytes> bytes;
 };
 
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
@@ -47,6 +48,7 @@ using BoxSides = std::tuple<int, int, int, int>;
 
 Views make_views(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips) {
     Views views{{}, random, std::move(flips)};
+    views.boxes.reserve(boxes.size());
     for (const auto& [left, top, right, bottom] : boxes) {
         views.boxes.push_back({left, top, right, bottom});
     }

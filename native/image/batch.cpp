@@ -126,6 +126,7 @@ class BatchLoader {
 
     Batch finish() {
         Batch batch;
+        batch.backends.reserve(outcomes_.size());
         std::size_t rows = 0;
         bool any = false;
         for (std::size_t index = 0; index < outcomes_.size(); ++index) {
