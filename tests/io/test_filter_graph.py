@@ -297,8 +297,7 @@ def test_a_filter_that_fails_is_an_error_with_its_words() -> None:
     graph.add_frames(frames_of())
     graph.add_frames(frames_of())
     with pytest.raises(RuntimeError, match=r"^cannot run the filter graph .*\(FFmpeg: \[Parsed_scale_1\] "):
-        while graph.get_frames() is not None:
-            pass
+        list(iter(graph.get_frames, None))
 
 
 @pytest.mark.parametrize("value", [3, "codec", None])
