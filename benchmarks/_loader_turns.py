@@ -101,9 +101,8 @@ def compared(sample: Path, folder: Path) -> float:
     batch = np.load(sample)
     _, height, width, _ = batch.shape
     photos = sorted(folder.glob("*.jpg"))[: len(batch)]
-    with_pillow = np.stack(
-        [Image.open(it).convert("RGB").resize((width, height), Image.Resampling.BILINEAR) for it in photos]
-    )
+    pictures = [Image.open(it).convert("RGB").resize((width, height), Image.Resampling.BILINEAR) for it in photos]
+    with_pillow = np.stack([np.asarray(it) for it in pictures])
     difference = float(np.abs(batch.astype(np.float32) - with_pillow).mean())
     if difference > LARGEST_DIFFERENCE:
         raise JobFailedError(f"its pixels are {difference:.1f} levels from Pillow's: it does other work")

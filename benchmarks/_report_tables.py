@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import data_formats
 from _loader_contenders import BARE, OURS
 from _loader_turns import MAIN_STEP, STEPS
 from noisy_neighbour import NO_LOADER, PERCENTILES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 Result = dict[str, Any]
 
 
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose columns are numbers, but for the first."""
     lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

@@ -31,11 +31,10 @@ def open_loader(paths: list[str], step: str, workers: int, *, flow: str) -> Iter
 def in_batches(paths: list[str], step: str, workers: int) -> Any:
     """Read, decode, resize and normalise in one call."""
     load = batch_call(STRETCH, normalised=step == "normalise")
+    builder: Any = PipelineBuilder()
     if step == "decode":
-        source, op = ([path] for path in cycle(paths)), lambda one: spdl.io.to_numpy(load(one))[0]
-    else:
-        source, op = batches(paths, 1 << 40), lambda batch: spdl.io.to_numpy(load(batch))
-    return PipelineBuilder().add_source(source).pipe(op, concurrency=workers)
+        return builder.add_source(cycle(paths)).pipe(lambda it: spdl.io.to_numpy(load([it]))[0], concurrency=workers)
+    return builder.add_source(batches(paths, 1 << 40)).pipe(lambda it: spdl.io.to_numpy(load(it)), concurrency=workers)
 
 
 def by_image(paths: list[str], step: str, workers: int) -> Any:

@@ -40,7 +40,7 @@ class Endless:
         self._step = step
 
     def __iter__(self) -> Iterator[Any]:
-        return count() if self._step == "decode" else (range(it, it + BATCH) for it in count(step=BATCH))  # type: ignore[return-value]
+        return count() if self._step == "decode" else (range(it, it + BATCH) for it in count(step=BATCH))
 
 
 def collate_normalised(photos: list[Any]) -> Any:
@@ -56,11 +56,11 @@ MEANS, DEVIATIONS = (torch.tensor(values).view(3, 1, 1) * 255 for values in (MEA
 def open_loader(paths: list[str], step: str, workers: int, *, library: str) -> Iterator[Iterator[Any]]:
     """Load, collate and normalise in the workers."""
     torch.set_num_threads(1)
-    sampling = {"sampler" if step == "decode" else "batch_sampler": Endless(step)}
-    if step == "decode":
-        sampling["batch_size"] = None
-    loader = DataLoader(
-        Photos(paths, library),
+    single: dict[str, Any] = {"sampler": Endless(step), "batch_size": None}
+    sampling = single if step == "decode" else {"batch_sampler": Endless(step)}
+    dataset: Any = Photos(paths, library)
+    loader = DataLoader[Any](
+        dataset,
         num_workers=workers,
         multiprocessing_context="fork",
         collate_fn=collate_normalised if step == "normalise" else None,

@@ -20,7 +20,7 @@ def by_opencv() -> Callable[[str], np.ndarray[Any, Any]]:
     cv2.setNumThreads(1)
     read = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
 
-    def load(path: str) -> np.ndarray[Any, Any]:
+    def load(path: str) -> Any:
         return cv2.resize(cv2.imread(path, read), (SIZE, SIZE), interpolation=cv2.INTER_AREA)
 
     return load
