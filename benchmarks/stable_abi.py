@@ -4,7 +4,8 @@ Claim: no call costs 3 % more than by the build for one Python. Both wheels are 
 and installed into environments of their own; processes of the two take turns, each measures all calls in CPU time, and
 the medians of the rounds are compared. Calls that do next to nothing show most of what the ABI costs.
 
-Run it as `python benchmarks/stable_abi.py PYTHON3.12 [--rounds N] [--json FILE]`.
+Run it as `python benchmarks/stable_abi.py [--rounds N] [--json FILE]`. It wants the Python 3.12 that
+`scripts/bundle/pythons.sh 3.12` finds, and compiles for some minutes first.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ OPTIONS = {STABLE: (), SPECIFIC: ("-C", "wheel.py-api=")}
 MARK = 1.03
 
 
+def find_python() -> str | None:
+    """Return an interpreter of Python 3.12 that has headers."""
+    found = subprocess.run([ROOT / "scripts/bundle/pythons.sh", "3.12"], check=True, capture_output=True, text=True)
+    return found.stdout.strip().partition(" ")[2] or None
+
+
 def install(python: str, options: tuple[str, ...], folder: Path) -> Path:
     """Build a wheel and install it into a new environment, whose interpreter is returned."""
     build = [ROOT / "scripts/bundle/wheel.sh", python, folder / "dist", *options]
@@ -37,17 +44,20 @@ def install(python: str, options: tuple[str, ...], folder: Path) -> Path:
 def main() -> int:
     """Measure, print and write the outcome."""
     parser = argparse.ArgumentParser(description="Measure what the stable ABI costs.")
-    parser.add_argument("python", help="an interpreter of Python 3.12, with headers")
     parser.add_argument("--rounds", type=int, default=9, help="(default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
+    python = find_python()
+    if python is None:
+        print("not measured: there is no Python 3.12 here")
+        return 0
 
     with tempfile.TemporaryDirectory() as name:
         jobs = {}
         for contender, arguments in OPTIONS.items():
             folder = Path(name) / contender.replace(" ", "-")
             folder.mkdir()
-            interpreter = install(options.python, arguments, folder)
+            interpreter = install(python, arguments, folder)
             work = Path(__file__).with_name("_calls_work.py")
             jobs[contender] = Job((str(interpreter), "-I"), work, {"turns": 5})
         medians, failed = take_turns(jobs, options.rounds)
