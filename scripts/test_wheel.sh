@@ -13,6 +13,7 @@ say() { printf 'spdl test: %s\n' "$*"; }
 version=$("$python" -c 'import sys, sysconfig as s
 print("%d.%d%s" % (*sys.version_info[:2], "t" if s.get_config_var("Py_GIL_DISABLED") else ""))')
 readonly version environment=build/test-$version
+[[ $version == *t ]] && group=test-free-threaded || group=test
 
 wheel=$(scripts/bundle/wheel.sh "$python")
 say "testing ${wheel##*/} on Python $version"
@@ -21,7 +22,7 @@ rm -rf "$environment"
 read -r -a neighbours <<<"${SPDL_TEST_NEIGHBOURS:-}"
 # --group came with pip 25.1.
 "$environment/bin/python" -m pip install --quiet --quiet --upgrade 'pip>=25.1'
-"$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group test "$wheel[demo]" \
+"$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group "$group" "$wheel[demo]" \
   "${neighbours[@]}"
 
 # Compilers lie in the system's folders of commands, beside tools that the tests need: what is not one is linked here.

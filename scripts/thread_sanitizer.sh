@@ -15,7 +15,8 @@ if [[ ! -f $environment/complete ]]; then
   rm -rf "$environment"
   "$python" -m venv "$environment"
   "$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: 'pip>=25.1'
-  "$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group test --group build numpy
+  "$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group test-free-threaded \
+    --group build numpy
   touch "$environment/complete"
 fi
 CC=gcc CXX=g++ "$environment/bin/python" -m pip install --quiet --quiet --no-deps --no-build-isolation \
