@@ -16,9 +16,10 @@ std::vector<const Kernels*> available_kernels() {
     std::vector<const Kernels*> available;
     for (const Kernels* variant : {
 #if defined(__x86_64__)
-
              &kAvx512Kernels,
              &kAvx2Kernels,
+#elif defined(__aarch64__)
+             &kNeonKernels,
 #endif
              &kScalarKernels,
          }) {

@@ -43,6 +43,7 @@ inline std::size_t read_slack(const ResampleTable& table) {
 extern const Kernels kScalarKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
+extern const Kernels kNeonKernels;
 
 // The variants this processor can run, fastest first.
 std::vector<const Kernels*> available_kernels();

@@ -18,5 +18,10 @@ inline constexpr std::size_t kPixelSlack = 64;
 PixelWriter write_pixels_scalar;
 PixelWriter write_pixels_avx2;
 PixelWriter write_pixels_avx512;
+PixelWriter write_pixels_neon;
+
+// Writes those from `first` on: what vectors leave over.
+void write_pixels_from(std::size_t first, const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
+                       std::uint8_t* const* planes) noexcept;
 
 }  // namespace spdl

@@ -129,17 +129,7 @@ std::size_t write_vectors(const ArrayFormat& format, const std::uint8_t* pixels,
 
 void write_pixels_avx2(const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
                        std::uint8_t* const* planes) noexcept {
-    const std::size_t done = write_vectors(format, pixels, count, planes);
-    if (done == count) {
-        return;
-    }
-    const bool planar = format.layout() == Layout::kNchw;
-    const std::size_t written = done * format.element();
-    std::uint8_t* rest[3];
-    for (std::size_t channel = 0; channel < 3; ++channel) {
-        rest[channel] = planes[channel] == nullptr ? nullptr : planes[channel] + written * (planar ? 1 : 3);
-    }
-    write_pixels_scalar(format, pixels + 3 * done, count - done, rest);
+    write_pixels_from(write_vectors(format, pixels, count, planes), format, pixels, count, planes);
 }
 
 }  // namespace spdl

@@ -15,4 +15,18 @@ void write_pixels_scalar(const ArrayFormat& format, const std::uint8_t* pixels, 
     }
 }
 
+void write_pixels_from(std::size_t first, const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
+                       std::uint8_t* const* planes) noexcept {
+    if (first == count) {
+        return;
+    }
+    const bool planar = format.layout() == Layout::kNchw;
+    const std::size_t written = first * format.element() * (planar ? 1 : 3);
+    std::uint8_t* rest[3];
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+        rest[channel] = planes[channel] == nullptr ? nullptr : planes[channel] + written;
+    }
+    write_pixels_scalar(format, pixels + 3 * first, count - first, rest);
+}
+
 }  // namespace spdl

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Shows on any machine that the NEON kernels give the bytes of the portable ones, and that these are the same on ARM as on
+# this processor: compiled by the wheel's compiler for ARM and run by qemu. It says nothing of their speed.
+# Usage: scripts/neon_check.sh [ROUNDS]   (wants qemu-aarch64-static; Debian: apt-get install qemu-user-static)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/bundle/places.sh
+
+qemu=$(command -v qemu-aarch64-static qemu-aarch64 | head -n 1) ||
+  fail "qemu-aarch64-static is missing (Debian: apt-get install qemu-user-static)"
+python=$(scripts/bundle/tools.sh)/python
+export ZIG_GLOBAL_CACHE_DIR=$bundle_cache/zig ZIG_LOCAL_CACHE_DIR=$bundle_cache/zig
+
+readonly folder=build/neon
+mkdir -p $folder
+for machine in "$(uname -m)" aarch64; do
+  # Linked statically, it needs no system of that machine around it.
+  "$python" -m ziglang c++ -target "$machine-linux-musl" -static -std=c++20 -O2 -ffp-contract=off \
+    -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror -Inative scripts/neon_check.cpp \
+    native/image/{array_format,channels,interpolation,resample_table}.cpp native/image/{kernels,pixel_writers}*.cpp \
+    native/core/{cpu_features,large_blocks}.cpp -o "$folder/check-$machine"
+done
+here=$("$folder/check-$(uname -m)" "$@")
+there=$("$qemu" "$folder/check-aarch64" "$@")
+printf '%s\n' "$here" "$there"
+grep --quiet '^neon: ' <<<"$there" || fail "no NEON kernels were compiled for ARM"
+[[ $(sed 's/.*digest //' <<<"$here"$'\n'"$there" | sort --unique | wc -l) == 1 ]] ||
+  fail "the portable code gives other bytes on ARM than on $(uname -m)"
