@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -522,3 +523,27 @@ def test_threads_encode_what_one_alone_does() -> None:
     expected = [encode(array, format=name) for array, name in jobs]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda job: encode(job[0], format=job[1]), jobs)) == expected
+
+
+def test_memory_does_not_grow_with_repetition() -> None:
+    array = noise(200, 300, 3)
+    process = psutil.Process()
+
+    def work() -> None:
+        for _ in range(15):
+            for name in ("jpeg", "png", "bmp", "gif"):
+                encode(array[..., 0], "gray", format=name)
+            encode(array, format="tiff", width=100)
+            encode(noise(20, 30, dtype="uint16"), "gray16", format="png", height=7)
+            with pytest.raises(RuntimeError):
+                encode(array, format="png", encoder_options={"nonsense": "1"})
+            with pytest.raises(RuntimeError):
+                encode(noise(1, 65501), "gray", format="jpeg")
+
+    work()
+    work()
+    before = process.memory_info().rss
+    for _ in range(4):
+        work()
+    # 60 rounds: a leak of one frame of 180 kB a round would be 11 MB.
+    assert process.memory_info().rss - before < 6e6
