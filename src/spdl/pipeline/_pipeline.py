@@ -311,8 +311,8 @@ class Pipeline(Generic[T]):
             engine.sink.awaited(perf_counter() - begin)
         if not opened and not engine.sink.entries:
             raise TimeoutError(
-                f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is lost, "
-                "and the next read goes on. `statistics()` tells which stage keeps the others waiting; "
+                f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
+                "lost, and the next read goes on. `statistics()` tells which stage keeps the others waiting; "
                 "a longer `timeout` (in seconds), or None, waits for it"
             )
 
