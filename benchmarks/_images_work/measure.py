@@ -112,7 +112,8 @@ def children(process: int) -> list[int]:
     """Return the numbers of its child processes."""
     found = []
     for task in Path(f"/proc/{process}/task").iterdir():
-        found += [int(number) for number in (task / "children").read_text(encoding="utf-8").split()]
+        with suppress(OSError):  # A thread that has ended meanwhile.
+            found += [int(number) for number in (task / "children").read_text(encoding="utf-8").split()]
     return found
 
 
