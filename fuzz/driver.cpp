@@ -7,6 +7,7 @@
 // Usage: PROGRAM CORPUS [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
 
 #include <sanitizer/asan_interface.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ using spdl::fuzz::Input;
 constexpr std::size_t kPlaces = std::size_t{1} << 16;
 constexpr std::size_t kMaxInput = std::size_t{1} << 16;
 constexpr std::size_t kMaxPool = 4000;
-constexpr unsigned kSecondsPerInput = 20;
+constexpr unsigned kSecondsPerInput = 20;  // Of the processor's time: machines stall.
 
 // Which places in the code the current input reached, by the hash of their
 // addresses, and which any did.
@@ -53,6 +54,11 @@ void save_current() {
         file.close();
         std::fputs("the input is in fault.bin\n", stderr);
     }
+}
+
+void set_alarm(unsigned seconds) {
+    const itimerval time{{}, {static_cast<time_t>(seconds), 0}};
+    setitimer(ITIMER_PROF, &time, nullptr);
 }
 
 void on_alarm(int /*signal*/) {
@@ -274,7 +280,7 @@ class Campaign {
     bool try_input(const Input& input) {
         reached.fill(0);
         current = &input;
-        alarm(kSecondsPerInput);
+        set_alarm(kSecondsPerInput);
         try {
             passed_ += spdl::fuzz::run(input) ? 1 : 0;
         } catch (const std::exception& error) {
@@ -282,7 +288,7 @@ class Campaign {
             save_current();
             _exit(1);
         }
-        alarm(0);
+        set_alarm(0);
         current = nullptr;
         ++count_;
         bool is_new = false;
@@ -293,12 +299,21 @@ class Campaign {
         return is_new;
     }
 
+    // Of what was found, the smallest inputs that together reach what all of it does, beside the first.
     void keep(std::size_t seeds) {
         fs::create_directories(options_.keep);
+        known.fill(0);
+        for (std::size_t index = 0; index < seeds; ++index) {
+            try_input(pool_[index]);
+        }
+        std::sort(pool_.begin() + static_cast<std::ptrdiff_t>(seeds), pool_.end(),
+                  [](const Input& one, const Input& other) { return one.size() < other.size(); });
         for (std::size_t index = seeds; index < pool_.size(); ++index) {
-            std::ofstream file(options_.keep / std::to_string(index), std::ios::binary);
-            file.write(reinterpret_cast<const char*>(pool_[index].data()),
-                       static_cast<std::streamsize>(pool_[index].size()));
+            if (try_input(pool_[index])) {
+                std::ofstream file(options_.keep / std::to_string(index - seeds), std::ios::binary);
+                file.write(reinterpret_cast<const char*>(pool_[index].data()),
+                           static_cast<std::streamsize>(pool_[index].size()));
+            }
         }
     }
 
@@ -312,14 +327,19 @@ class Campaign {
 
 }  // namespace
 
+// The linker's.
+extern "C" const char __executable_start;
+
 // Called by the compiler's code at every branch of what is fuzzed.
 extern "C" void __sanitizer_cov_trace_pc() {
-    const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+    // Counted from the program's beginning, which lies elsewhere each time.
+    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) -
+                                 reinterpret_cast<std::uintptr_t>(&__executable_start);
     reached[(place ^ place >> 16) % kPlaces] = 1;
 }
 
 int main(int count, char** arguments) {
     __asan_set_death_callback(save_current);
-    std::signal(SIGALRM, on_alarm);
+    std::signal(SIGPROF, on_alarm);
     Campaign(parse(count, arguments)).run();
 }

@@ -1,20 +1,39 @@
 #!/usr/bin/env bash
 # Fuzzes what reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
-# Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays)
+# Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays or images)
 #        scripts/fuzz.sh NAME --coverage [the same]   (which lines of our files the inputs reach, by gcov)
+# Images are read with the libraries of the wheel where they are in the cache, and with our entropy decoder, otherwise with
+# the system's. SPDL_FUZZ_LIBRARIES names another folder that the former were installed in, or none ("") for the latter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly name=${1:?usage: scripts/fuzz.sh NAME [--coverage] [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]}
 shift
+origin=system linking=()
 case $name in
   arrays)
     sources=(native/archive/{inflate,npz_batch,npz_member,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
       native/arrays/{npy_header,wav_header}.cpp native/core/{large_blocks,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
+  images)
+    prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
+    own_entropy=(native/image/{entropy_decoder,huffman_table,scan_window}.cpp)
+    mapfile -t sources < <(printf '%s\n' native/{core,ffmpeg,image}/*.cpp | grep --invert-match --extended-regexp \
+      '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
+    libraries=(libavformat libavcodec libavfilter libavutil libswscale libjpeg libdeflate)
+    if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
+      origin=${prefix##*/}
+      sources+=("${own_entropy[@]}")
+      # As RPATH, which serves the libraries that these need, too.
+      linking=(-Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib")
+      export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    else
+      sources+=(native/image/entropy_decoder_absent.cpp)
+    fi
+    ;;
   *)
-    printf 'fuzz: there is nothing called %q to be fuzzed; there is: arrays\n' "$name" >&2
+    printf 'fuzz: there is nothing called %q to be fuzzed; there are: arrays, images\n' "$name" >&2
     exit 2
     ;;
 esac
@@ -29,7 +48,7 @@ if [[ ${1:-} == --coverage ]]; then
   traced+=(--coverage)
 fi
 
-readonly folder=build/fuzz/$name-$flavour
+readonly folder=build/fuzz/$name-$flavour-$origin
 mkdir -p "$folder"
 root=$PWD
 read -ra packages < <(pkg-config --cflags --libs "${libraries[@]}")
@@ -40,16 +59,19 @@ compile() {
   fi
 }
 for source in "${sources[@]}" "fuzz/$name.cpp"; do
-  compile "$source" "${flags[@]}" "${traced[@]}" &
+  # As many at once as there are cores.
+  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+  compile "$source" "${flags[@]}" "${traced[@]}" "${packages[@]}" &
 done
 # The driver is not what is looked at, and is to cost little.
 compile fuzz/driver.cpp -O2 &
 wait
-"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" "$folder"/*.o "${packages[@]}" -o "$folder/fuzz"
+"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" "$folder"/*.o "${packages[@]}" "${linking[@]}" -o "$folder/fuzz"
 
 cd "$folder"
 rm -f ./*.gcda
-ASAN_OPTIONS=allocator_may_return_null=1 ./fuzz "$root/fuzz/corpus/$name" "$@"
+# Freed memory is kept from being used again for a while, but not hundreds of megabytes of it, which would be slow.
+ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=16:malloc_context_size=8 ./fuzz "$root/fuzz/corpus/$name" "$@"
 if [[ $flavour == coverage ]]; then
   for source in "${sources[@]}"; do
     # Of each source its own lines, not those of the headers that it includes.

@@ -46,6 +46,12 @@ Features read_features() noexcept {
     return features;
 }
 
+// Asked once: a virtual machine takes its time to answer.
+const Features& known_features() noexcept {
+    static const Features features = read_features();
+    return features;
+}
+
 bool has(unsigned bits, unsigned wanted) noexcept {
     return (bits & wanted) == wanted;
 }
@@ -53,12 +59,12 @@ bool has(unsigned bits, unsigned wanted) noexcept {
 }  // namespace
 
 bool has_avx2() noexcept {
-    const Features features = read_features();
+    const Features& features = known_features();
     return has(features.saved, kYmm) && has(features.leaf7_ebx, kAvx2) && has(features.leaf1_ecx, kFmaF16c);
 }
 
 bool has_avx512_vnni() noexcept {
-    const Features features = read_features();
+    const Features& features = known_features();
     return has(features.saved, kZmm) && has(features.leaf7_ebx, kAvx512fBwVl) &&
            has(features.leaf7_ecx, kAvx512VbmiVnni);
 }
