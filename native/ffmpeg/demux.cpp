@@ -11,6 +11,7 @@
 #include "ffmpeg/hidden_bombs.h"
 #include "ffmpeg/last_words.h"
 #include "ffmpeg/memory_input.h"
+#include "ffmpeg/truncation.h"
 
 namespace spdl {
 namespace {
@@ -78,6 +79,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (bytes[0] == 0 || !options.format.empty()) {
         check_container(bytes);
     }
+    check_complete(bytes);
     const LastWords words;
     if (options.format.empty() && options.format_options.empty() && is_png(bytes)) {
         // The picture that every reader of PNG shows. Of an animation FFmpeg's demuxer would leave that out, where it

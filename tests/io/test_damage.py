@@ -75,6 +75,21 @@ def test_a_truncated_jpeg_is_an_error_as_in_pillow(sample: str) -> None:
             load_image(data[:size])
 
 
+@pytest.mark.parametrize("sample", ["png", "gif", "bmp", "tiff", "webp"])
+def test_a_truncated_picture_is_an_error_or_all_there(sample: str) -> None:
+    data = SAMPLES[sample]
+    whole = to_numpy(load_image(data))
+    refused = 0
+    for size in [*range(len(data) // 4, len(data), 37), len(data) - 2, len(data) - 1]:
+        try:
+            found = to_numpy(load_image(data[:size]))
+        except RuntimeError:
+            refused += 1
+        else:
+            assert np.array_equal(found, whole), f"{size} of {len(data)} bytes"
+    assert refused > 10
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_flipped_bits_are_handled(sample: str) -> None:
     rng = random.Random(sample)  # noqa: S311 - damage, not cryptography.
