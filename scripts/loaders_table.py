@@ -1,0 +1,92 @@
+"""Writes the recorded runs of benchmarks/loaders.py and noisy_neighbour.py into the README, as one table.
+
+Run it as `.venv/bin/python scripts/loaders_table.py` after `make bench`, or `make bench-full`, on a machine that does
+nothing else, and after both JSON files were copied from build/bench to benchmarks/results. README.md and the results
+are to be committed together; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from _loader_contenders import AREA, BARE, OURS  # noqa: E402 - they are found there.
+from _loader_turns import MAIN_STEP  # noqa: E402
+from _report_tables import best, table, versioned  # noqa: E402
+
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
+
+BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
+END = "<!-- end: scripts/loaders_table.py -->\n"
+HEADER = (
+    "loader", "images/s (workers)", "ours / it", "CPU ms per image", "peak MiB", "first batch, s",
+    "p50, p99 ms of a training step",
+)  # fmt: skip
+
+
+def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
+    """Return the table in Markdown, and a paragraph that says what it comes from."""
+    ours = max(row["images_per_second"] for name in OURS if (row := best(loaders, name, MAIN_STEP)))
+    rows = []
+    for name, about in loaders["contenders"].items():
+        row = best(loaders, name, "bare" if name == BARE else MAIN_STEP)
+        if row is None:
+            continue
+        beside = noisy["contenders"].get(name)
+        rows.append(
+            (
+                versioned(loaders, name) + (" *" if about["resize"] == AREA else ""),
+                f"{row['images_per_second']:,.0f} ({row['workers']})",
+                f"{ours / row['images_per_second']:.2f}",
+                f"{row['cpu_ms_per_image']:.2f}",
+                f"{row['peak_mib']:,.0f}",
+                f"{row['first_seconds']:.2f}",
+                f"{beside['p50_ms']:.2f}, {beside['p99_ms']:.2f}" + ("" if beside["keeps_up"] else " (late)")
+                if beside
+                else "",
+            )
+        )
+    alone = noisy["contenders"]["no loader"]
+    origin = loaders["provenance"]
+    left_out = "".join(
+        f" Left out: {name}: {reason}." for name, reason in (loaders["absent"] | noisy["absent"]).items()
+    )
+    return (
+        table(HEADER, rows)
+        + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop, whose steps"
+        f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
+        f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
+        f" {origin['commit']}. * by the average of the area.{left_out}\n"
+    )
+
+
+def with_table(readme: str, loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
+    """Return the README with the table of these results."""
+    replaced, count = re.subn(
+        f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: content(loaders, noisy), readme, flags=re.DOTALL
+    )
+    if count != 1:
+        raise SystemExit(f"{README.name} should hold the two markers once; it holds them {count} times:\n{BEGIN}{END}")
+    return replaced
+
+
+def recorded() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the recorded runs."""
+    loaders, noisy = (json.loads((RESULTS / f"{name}.json").read_text()) for name in ("loaders", "noisy_neighbour"))
+    return loaders, noisy
+
+
+def main() -> None:
+    """Renew the README."""
+    README.write_text(with_table(README.read_text(encoding="utf-8"), *recorded()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""The benchmarks of loaders judge by the figures alone, and leave nobody out silently."""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def benchmarks() -> Iterator[None]:
+    """Let their modules be imported, some of which are called as examples are, and forget them afterwards."""
+    pytest.importorskip("matplotlib")
+    folder = ROOT / "benchmarks"
+    names = {path.stem for path in folder.glob("*.py")}
+    others = {name: sys.modules.pop(name) for name in names & sys.modules.keys()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield
+    for name in names & sys.modules.keys():
+        del sys.modules[name]
+    sys.modules.update(others)
+
+
+@pytest.fixture(scope="module")
+def loaders(benchmarks: None) -> ModuleType:
+    return importlib.import_module("loaders")
+
+
+@pytest.fixture(scope="module")
+def turns(benchmarks: None) -> ModuleType:
+    return importlib.import_module("_loader_turns")
+
+
+@pytest.fixture(scope="module")
+def noisy(benchmarks: None) -> ModuleType:
+    return importlib.import_module("noisy_neighbour")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """40 photos of noise, smooth enough that a filter matters little."""
+    random = np.random.default_rng(0)
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number in range(40):
+        coarse = Image.fromarray(random.integers(0, 256, (4, 4, 3), dtype=np.uint8))
+        coarse.resize((300, 260), Image.Resampling.BICUBIC).save(photos / f"{number:02}.jpg")
+    return photos
+
+
+# A contender's program: what it is asked for is in the arguments, what it does in the environment's command.
+PROGRAM = """
+import json, sys
+import numpy as np
+from pathlib import Path
+from PIL import Image
+
+how, _, text = sys.argv[1:]
+arguments = json.loads(text)
+if how == "broken":
+    sys.exit("its library says no")
+if "sample" in arguments:
+    photos = sorted(Path(arguments["folder"]).glob("*.jpg"))[:32]
+    size = (224, 224)
+    batch = np.stack([np.asarray(Image.open(it).convert("RGB").resize(size)) for it in photos])
+    np.save(arguments["sample"], batch[::-1] if how == "other photos" else batch)
+rows = []
+for step, workers in arguments["cases"]:
+    row = {"step": step, "workers": workers or 4}
+    if how == "no batches" and step == "batch":
+        row["unavailable"] = "it makes none"
+    else:
+        row |= dict.fromkeys(["cpu_ms_per_image", "peak_mib", "first_seconds"], 1.0)
+        row["images_per_second"] = 100.0 * min(row["workers"], 3.5)
+    rows.append(row)
+print(json.dumps({"rows": rows, "versions": {"spdl": "9.9"}}))
+"""
+
+
+@pytest.fixture
+def make(turns: ModuleType, loaders: ModuleType, folder: Path, tmp_path: Path) -> Any:
+    """Return what makes the turns of contenders that do what their name's value says."""
+    program = tmp_path / "contender.py"
+    program.write_text(PROGRAM)
+
+    def make(**how: str) -> Any:
+        names = {"seed": "spdl 0.8.0, seed flow", "ours": "spdl-turbo, load_image_batch"}
+        commands = {names[key]: (sys.executable, str(program), each) for key, each in how.items()}
+        return turns.Turns(folder, 0.1, commands, {})
+
+    return make
+
+
+THEIRS, OURS = "spdl 0.8.0, seed flow", "spdl-turbo, load_image_batch"
+
+
+def test_medians_of_all_turns_count(make: Any) -> None:
+    turns = make(seed="well")
+    for _ in range(3):
+        turns.take(THEIRS, [("batch", 1), ("batch", 2)])
+    assert [(row["workers"], row["images_per_second"]) for row in turns.rows()] == [(1, 100), (2, 200)]
+    assert turns.versions == {THEIRS: "9.9"}
+    assert turns.differences[THEIRS] < 1
+    assert turns.absent == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("broken", "its library says no"), ("other photos", "levels from Pillow's: it does other work")],
+)
+def test_who_fails_or_does_other_work_is_left_out_with_the_reason(make: Any, how: str, reason: str) -> None:
+    turns = make(seed=how, ours="well")
+    for name in (THEIRS, OURS):
+        turns.take(name, [("batch", 1)])
+    assert reason in turns.absent[THEIRS]
+    assert {row["contender"] for row in turns.rows()} == {OURS}
+
+
+def test_who_fails_in_a_later_round_has_no_figures_left(make: Any, tmp_path: Path) -> None:
+    turns = make(seed="well")
+    turns.take(THEIRS, [("batch", 1)])
+    (tmp_path / "contender.py").write_text("raise SystemExit('gone')")
+    turns.take(THEIRS, [("batch", 1)])
+    assert turns.absent == {THEIRS: "gone"}
+    assert turns.rows() == []
+
+
+def test_a_step_that_somebody_lacks_is_told(make: Any) -> None:
+    turns = make(seed="no batches")
+    turns.take(THEIRS, [("batch", 1), ("normalise", 1)])
+    assert turns.absent == {f"{THEIRS}: batch": "it makes none"}
+    assert [row["step"] for row in turns.rows()] == ["normalise"]
+
+
+def test_short_rounds_find_the_best_number_of_workers_once(make: Any, loaders: ModuleType) -> None:
+    options = loaders.parse_options(["--workers", "1", "2", "4", "--other-steps", "best"])
+    turns = make(seed="well")
+    best: dict[str, int] = {}
+    for _ in range(2):
+        loaders.take_round(turns, options, ["decode", "batch", "normalise"], best, THEIRS)
+    assert best == {THEIRS: 4}
+    taken = {(step, workers): len(each) for (_, step, workers), each in turns.found.items()}
+    assert taken == {("normalise", 1): 2, ("normalise", 2): 2, ("normalise", 4): 2, ("decode", 4): 2, ("batch", 4): 2}
+
+
+def test_long_rounds_try_every_step_with_every_number(make: Any, loaders: ModuleType) -> None:
+    options = loaders.parse_options(["--workers", "1", "8"])
+    turns = make(seed="well")
+    loaders.take_round(turns, options, ["decode", "batch"], {}, THEIRS)
+    assert {key[1:] for key in turns.found} == {("decode", 1), ("decode", 8), ("batch", 1), ("batch", 8)}
+
+
+speeds = st.floats(1, 1e6)
+
+
+@given(ours=st.lists(speeds, min_size=1, max_size=4), theirs=st.lists(speeds, min_size=1, max_size=4))
+def test_each_is_judged_at_its_best(loaders: ModuleType, ours: list[float], theirs: list[float]) -> None:
+    rows = [
+        {"contender": name, "step": "batch", "workers": number, "images_per_second": speed}
+        for name, each in ((OURS, ours), (THEIRS, theirs))
+        for number, speed in enumerate(each)
+    ]
+    (claim,) = loaders.judge(rows)
+    assert claim["value"] == pytest.approx(max(ours) / max(theirs))
+    assert claim["met"] == (max(ours) >= max(theirs))
+
+
+def test_nothing_is_claimed_of_steps_without_ours(loaders: ModuleType) -> None:
+    rows = [{"contender": THEIRS, "step": "batch", "workers": 1, "images_per_second": 5.0}]
+    assert loaders.judge(rows) == []
+
+
+def figures(milliseconds: float, rate: float = 320.0) -> dict[str, float]:
+    return {"p50_ms": milliseconds, "p95_ms": milliseconds, "p99_ms": milliseconds, "images_per_second": rate}
+
+
+def test_ours_may_be_a_tenth_above_the_lowest(noisy: ModuleType) -> None:
+    found = {"no loader": figures(1), OURS: figures(10.9), THEIRS: figures(10)}
+    assert [claim["met"] for claim in noisy.judge(found)] == [True] * 3
+    assert [claim["met"] for claim in noisy.judge(found | {OURS: figures(11.1)})] == [False] * 3
+
+
+def test_who_does_not_keep_up_is_not_the_lowest(noisy: ModuleType) -> None:
+    late = {OURS: figures(20), THEIRS: figures(10, rate=300)}
+    assert {claim["beside"] for claim in noisy.judge(late)} == {OURS}
+
+
+def test_ours_lose_where_they_do_not_keep_up(noisy: ModuleType) -> None:
+    late = {OURS: figures(5, rate=300), THEIRS: figures(10)}
+    assert [claim["met"] for claim in noisy.judge(late)] == [False] * 3
+
+
+@pytest.fixture
+def result() -> dict[str, Any]:
+    """A run in which ours lose a step, and one contender is missing."""
+    about = {"workers": "threads", "resize": "stretch, bilinear, antialiased", "levels_from_pillow": 0.1}
+    costs = {"cpu_ms_per_image": 1.0, "peak_mib": 100.0, "first_seconds": 0.1}
+    speeds = {OURS: {"batch": 80.0, "normalise": 100.0}, THEIRS: {"batch": 90.0, "normalise": 50.0}}
+    return {
+        "provenance": {
+            "cpu": "a <CPU>", "cores": 2.0, "python": "3.11.7", "versions": {"numpy": "2"}, "commit": "0123",
+            "command": "python loaders.py", "date": "2026-01-01T00:00:00+00:00",
+        },
+        "rounds": 3,
+        "absent": {"FFCV": "there is no OpenCV to compile it with"},
+        "contenders": {name: about | {"version": "9.9"} for name in speeds},
+        "rows": [
+            {"contender": name, "step": step, "workers": 2, "images_per_second": speed} | costs
+            for name, each in speeds.items()
+            for step, speed in each.items()
+        ],
+    }  # fmt: skip
+
+
+def test_the_report_names_lost_rows_and_who_is_missing(
+    loaders: ModuleType, result: dict[str, Any], tmp_path: Path
+) -> None:
+    result["claims"] = loaders.judge(result["rows"])
+    (tmp_path / "loaders.json").write_text(json.dumps(result))
+    said = subprocess.check_output([sys.executable, ROOT / "benchmarks" / "report.py", tmp_path], text=True)
+    assert "Whole loaders: 1 of 2 comparisons are won" in said
+    assert f"lost: batch: {OURS} loads 0.89 times what {THEIRS} does" in said
+    assert "not run: FFCV: there is no OpenCV to compile it with" in said
+    markdown, page = (tmp_path / "report.md").read_text(), (tmp_path / "report.html").read_text()
+    for text in (markdown, page):
+        assert "there is no OpenCV to compile it with" in text
+        assert "80 (2)" in text
+        assert "loads 0.89 times" in text
+    assert "a &lt;CPU&gt;" in page
+    assert "<svg" in page
+    assert not {'src="', 'href="http', "<img", "@import"} & set(page.split())
+    with Image.open(tmp_path / "loaders.png") as plot:
+        assert plot.width > 500
+
+
+@pytest.fixture(scope="module")
+def loaders_table(benchmarks: None) -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "scripts"))
+        yield importlib.import_module("loaders_table")
+
+
+@pytest.fixture
+def readme(loaders_table: ModuleType) -> str:
+    text: str = loaders_table.README.read_text(encoding="utf-8")
+    return text
+
+
+def test_readme_shows_the_recorded_runs(loaders_table: ModuleType, readme: str) -> None:
+    assert loaders_table.with_table(readme, *loaders_table.recorded()) == readme, "run scripts/loaders_table.py"
+
+
+def test_recorded_verdicts_follow_from_the_figures(
+    loaders_table: ModuleType, loaders: ModuleType, noisy: ModuleType
+) -> None:
+    run, beside = loaders_table.recorded()
+    assert run["claims"] == loaders.judge(run["rows"])
+    assert beside["claims"] == noisy.judge(beside["contenders"])
+
+
+def test_the_recorded_runs_are_of_all_contenders(loaders_table: ModuleType, turns: ModuleType) -> None:
+    run, beside = loaders_table.recorded()
+    everybody = set(turns.CONTENDERS)
+    assert run["contenders"].keys() | run["absent"].keys() >= everybody
+    assert beside["contenders"].keys() | beside["absent"].keys() >= everybody - {turns.BARE}
+
+
+def test_other_figures_make_another_table(loaders_table: ModuleType, readme: str) -> None:
+    run, beside = loaders_table.recorded()
+    for row in run["rows"]:
+        row["cpu_ms_per_image"] += 1
+    assert loaders_table.with_table(readme, run, beside) != readme
+    run, beside = loaders_table.recorded()
+    for it in beside["contenders"].values():
+        it["p99_ms"] += 1
+    assert loaders_table.with_table(readme, run, beside) != readme
