@@ -8,19 +8,31 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [[ $# -gt 0 ]] || set -- tests/{io,pipeline,source}/test_shared_objects.py tests/io/test_threads.py
 
 python=$(scripts/bundle/python_313t.sh --thread-sanitizer)
-readonly environment=build/thread-sanitizer
-# Of the interpreter, numpy and pip, which are not under test, nothing is reported while things are set up.
+tools=$(scripts/bundle/tools.sh)
+readonly environment=$PWD/build/thread-sanitizer build=$PWD/build/thread-sanitizer-native
+readonly site=$environment/lib/python3.13t/site-packages
+
+# Under ThreadSanitizer pip and the build's own Python code would take minutes: another Python does what they do.
+platforms=()
+for glibc in 5 12 17 24 27 28; do
+  platforms+=(--platform "manylinux_2_${glibc}_$(uname -m)")
+done
+# Of the interpreter and numpy, which are not under test, nothing is reported while things are set up.
 export TSAN_OPTIONS=report_bugs=0
 if [[ ! -f $environment/complete ]]; then
   rm -rf "$environment"
-  "$python" -m venv "$environment"
-  "$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: 'pip>=25.1'
-  "$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group test-free-threaded \
-    --group build numpy
+  "$python" -m venv --without-pip "$environment"
+  "$tools/python" -m pip install --quiet --target "$site" --only-binary :all: --python-version 3.13 --abi cp313t \
+    --abi abi3 --abi none "${platforms[@]}" --group test-free-threaded numpy nanobind
   touch "$environment/complete"
 fi
-CC=gcc CXX=g++ "$environment/bin/python" -m pip install --quiet --quiet --no-deps --no-build-isolation \
-  -C build-dir=build/thread-sanitizer-native -C cmake.define.SPDL_SANITIZE=thread .
+CC=gcc CXX=g++ "$tools/cmake" -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_MAKE_PROGRAM="$tools/ninja" -DPython_EXECUTABLE="$environment/bin/python" \
+  -Dnanobind_DIR="$site/nanobind/cmake" -DSPDL_SANITIZE=thread
+"$tools/cmake" --build "$build" -- --quiet
+rm -rf "$site/spdl"
+cp -r src/spdl "$site/"
+cp "$build"/native/_native.*.so "$site/spdl/io/"
 
 # Every report ends the process with this status, the tests' own subprocesses included; what it is about is printed.
 export TSAN_OPTIONS="exitcode=66 history_size=4 suppressions=$PWD/scripts/thread_sanitizer.supp"
