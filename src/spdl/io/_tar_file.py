@@ -43,7 +43,7 @@ class TarFile:
         while True:
             archive = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
             self.index: TarIndex = tar_index(path)
-            self._view = memoryview(map_file(path))
+            self._file = map_file(path)
             # Another archive may have taken its place between the two.
             if os.path.samestat(archive, os.stat(path)):  # noqa: PTH116
                 break
@@ -83,10 +83,12 @@ class TarFile:
 
     def _content(self, position: int) -> tuple[str, memoryview]:
         name, offset, size = self.index[position]
-        if offset + size > len(self._view):
+        # One for each content: without the GIL Python 3.13 miscounts the slices of a memoryview that threads share.
+        view = memoryview(self._file)
+        if offset + size > len(view):
             msg = (
-                f"{self._path!r} has {len(self._view)} bytes, but by its index the member {name!r} goes up to byte "
+                f"{self._path!r} has {len(view)} bytes, but by its index the member {name!r} goes up to byte "
                 f"{offset + size}"
             )
             raise FormatError(msg)
-        return name, self._view[offset : offset + size]
+        return name, view[offset : offset + size]
