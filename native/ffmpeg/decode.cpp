@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "core/media_error.h"
@@ -51,6 +52,24 @@ void refuse_unread_tiff(const ImagePacket& image) {
                          ", which FFmpeg does not read: store it as a TIFF of strips, without compression or with LZW "
                          "or deflate, or as a PNG");
     }
+}
+
+// Decoders pass numbers of the file on as colour spaces, whether there is such a one or not.
+template <typename Enumeration>
+void forget_unknown(Enumeration& value, Enumeration count, Enumeration unspecified) {
+    int number = 0;
+    static_assert(sizeof(number) == sizeof(value));
+    std::memcpy(&number, &value, sizeof(number));
+    if (number < 0 || number >= static_cast<int>(count)) {
+        value = unspecified;
+    }
+}
+
+void forget_unknown_colors(AVFrame& frame) {
+    forget_unknown(frame.colorspace, AVCOL_SPC_NB, AVCOL_SPC_UNSPECIFIED);
+    forget_unknown(frame.color_range, AVCOL_RANGE_NB, AVCOL_RANGE_UNSPECIFIED);
+    forget_unknown(frame.color_primaries, AVCOL_PRI_NB, AVCOL_PRI_UNSPECIFIED);
+    forget_unknown(frame.color_trc, AVCOL_TRC_NB, AVCOL_TRC_UNSPECIFIED);
 }
 
 // Where decoders leave open whether samples use all levels, as that of TIFF does: stored gray and TIFF's YCbCr do.
@@ -111,6 +130,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     }
     check(code);
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
+    forget_unknown_colors(*frame);
     assume_all_levels(*frame, decoder->id);
     return frame;
 }
