@@ -105,6 +105,17 @@ def test_both_give_the_same_channels(pix_fmt: str) -> None:
     assert_close(ours, to_numpy(load_image_batch([photo()], decode_config=FFMPEG, **keywords)))
 
 
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
+def test_ffmpeg_scales_the_colours_of_each_pixel_of_a_cut(interpolation: Any) -> None:
+    """Of RGB it would average those of two pixels each, and read one behind the last where their number is odd."""
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (18, 25, 3), dtype=np.uint8))
+    box = (0, 1, 25, 18)
+    keywords: dict[str, Any] = {"width": 12, "height": 9, "mode": "stretch", "crop": [box]}
+    batch = load_image_batch([encode(image, "PNG")], interpolation=interpolation, decode_config=FFMPEG, **keywords)
+    wanted = image.crop(box).resize((12, 9), Image.Resampling[interpolation.upper()])
+    assert np.abs(to_numpy(batch)[0].astype(int) - np.asarray(wanted)).mean() < 3
+
+
 @pytest.mark.parametrize(
     "options", [{"mode": "L"}, {"mode": "CMYK"}, {"progressive": True}, {"restart_marker_rows": 1}], ids=str
 )
