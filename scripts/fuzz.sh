@@ -13,7 +13,7 @@ origin=system linking=()
 case $name in
   arrays)
     sources=(native/archive/{inflate,npz_batch,npz_member,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
-      native/arrays/{npy_header,wav_header}.cpp native/core/{large_blocks,parallel}.cpp)
+      native/arrays/{npy_header,wav_header}.cpp native/core/{decompressor,large_blocks,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
   images)
@@ -66,7 +66,8 @@ done
 # The driver is not what is looked at, and is to cost little.
 compile fuzz/driver.cpp -O2 &
 wait
-"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" "$folder"/*.o "${packages[@]}" "${linking[@]}" -o "$folder/fuzz"
+# Code is known by its addresses: they have to be the same in each run, for a seed to mean something.
+"${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${packages[@]}" "${linking[@]}" -o "$folder/fuzz"
 
 cd "$folder"
 rm -f ./*.gcda

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "core/decompressor.h"
 #include "core/format_error.h"
 
 namespace spdl {
@@ -15,21 +16,9 @@ namespace {
 // A match of 258 bytes takes two bits at least.
 constexpr std::size_t kMaxRatio = 1032;
 
-struct FreeDecompressor {
-    void operator()(libdeflate_decompressor* held) const { libdeflate_free_decompressor(held); }
-};
-
 struct FreeContext {
     void operator()(ZSTD_DCtx* held) const { ZSTD_freeDCtx(held); }
 };
-
-libdeflate_decompressor* decompressor() {
-    thread_local const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> held(libdeflate_alloc_decompressor());
-    if (held == nullptr) {
-        throw std::bad_alloc();
-    }
-    return held.get();
-}
 
 ZSTD_DCtx* context() {
     thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> held(ZSTD_createDCtx());

@@ -6,10 +6,10 @@
 #include <new>
 
 #include "core/media_error.h"
-#include "core/tiff_directory.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/hidden_bombs.h"
 #include "ffmpeg/last_words.h"
+#include "ffmpeg/tiff_strips.h"
 #include "image/geometry.h"
 
 namespace spdl {
@@ -36,23 +36,6 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
 }
 
 constexpr const char* kSize = "cannot decode the image: its size";
-
-// FFmpeg reads such pixels of raw photos (DNG) alone; of others it takes no notice, and gives a black picture.
-void refuse_unread_tiff(const ImagePacket& image) {
-    constexpr std::uint16_t kCompression = 0x0103;
-    constexpr std::uint16_t kTileWidth = 0x0142;
-    constexpr std::uint16_t kDngVersion = 0xc612;
-    const AVPacket& packet = *image.packet;
-    const Bytes tiff(packet.data, static_cast<std::size_t>(packet.size));
-    const std::uint32_t compression = tiff_entry(tiff, kCompression).value_or(0);
-    const bool jpeg = compression == 6 || compression == 7;
-    if ((jpeg || has_tiff_entry(tiff, kTileWidth)) && !has_tiff_entry(tiff, kDngVersion)) {
-        throw MediaError(std::string("cannot decode the image as tiff: its pixels are ") +
-                         (jpeg ? "compressed as JPEG" : "stored in tiles") +
-                         ", which FFmpeg does not read: store it as a TIFF of strips, without compression or with LZW "
-                         "or deflate, or as a PNG");
-    }
-}
 
 // Decoders pass numbers of the file on as colour spaces, whether there is such a one or not.
 template <typename Enumeration>
@@ -116,7 +99,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     decoder_options.check_all_used("decoder", decoder->name);
 
     if (decoder->id == AV_CODEC_ID_TIFF) {
-        refuse_unread_tiff(image);
+        check_tiff({image.packet->data, static_cast<std::size_t>(image.packet->size)}, options.max_pixels);
     }
     FramePtr frame = make_frame();
     int code = avcodec_send_packet(context.get(), image.packet.get());

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 
 #include "core/aligned_buffer.h"
+#include "core/decompressor.h"
 #include "core/limits.h"
 #include "core/media_error.h"
 
@@ -34,16 +33,9 @@ std::string megabytes(std::size_t size) {
 
 // How much a stream of zlib inflates to, no more than `limit`; `limit` itself where that cannot be told.
 std::size_t inflated_size(Bytes compressed, std::size_t limit) {
-    struct Free {
-        void operator()(libdeflate_decompressor* held) const { libdeflate_free_decompressor(held); }
-    };
-    const std::unique_ptr<libdeflate_decompressor, Free> decompressor(libdeflate_alloc_decompressor());
-    if (!decompressor) {
-        throw std::bad_alloc();
-    }
     const AlignedBuffer result(limit);
     std::size_t made = 0;
-    const libdeflate_result code = libdeflate_zlib_decompress(decompressor.get(), compressed.data(), compressed.size(),
+    const libdeflate_result code = libdeflate_zlib_decompress(decompressor(), compressed.data(), compressed.size(),
                                                               result.data(), result.size(), &made);
     return code == LIBDEFLATE_SUCCESS ? made : limit;
 }

@@ -40,8 +40,8 @@ std::string scale_filters(const Request& request) {
     }
     // FFmpeg before 7 squeezes a gray picture that it scales into 16 to 235.
     const char* const range = request.format.channels() == Channels::kGray ? ":out_range=full" : "";
-    // Of RGB FFmpeg averages the colours of two pixels each unless it is told not to. Of an odd number, the last two are
-    // then the last one and what lies behind it in memory.
+    // Of RGB FFmpeg averages the colours of two pixels each unless it is told not to. Of an odd number, the last two
+    // are then the last one and what lies behind it in memory.
     const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(request.interpolation) +
                               "+accurate_rnd+full_chroma_int+full_chroma_inp" + range;
     if (request.fit == Fit::kStretch) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/bounded_read.h"
 #include "core/tiff_directory.h"
 #include "image/avif_orientation.h"
 
@@ -15,23 +16,6 @@ constexpr unsigned kUnknown = 0;
 
 bool starts_with(Bytes bytes, std::string_view text) {
     return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
-}
-
-Bytes from(Bytes bytes, std::size_t offset) {
-    return offset < bytes.size() ? bytes.subspan(offset) : Bytes();
-}
-
-// Integers of `size` bytes; 0 where the bytes end before.
-std::uint32_t read(Bytes bytes, std::size_t offset, std::size_t size, bool little_endian) {
-    const Bytes rest = from(bytes, offset);
-    if (rest.size() < size) {
-        return 0;
-    }
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-        value = value << 8U | rest[little_endian ? size - 1 - i : i];
-    }
-    return value;
 }
 
 // EXIF data is a TIFF file.
@@ -55,8 +39,8 @@ unsigned jpeg_orientation(Bytes jpeg) {
         if (marker == kScan) {
             break;
         }
-        const std::size_t length = read(jpeg, at + 2, 2, false);
-        const Bytes content = from(jpeg, at + 4);
+        const std::size_t length = read_integer(jpeg, at + 2, 2, false);
+        const Bytes content = tail(jpeg, at + 4);
         if (length < 2 || content.size() < length - 2) {
             break;
         }
@@ -70,22 +54,22 @@ unsigned jpeg_orientation(Bytes jpeg) {
 
 unsigned png_orientation(Bytes png) {
     constexpr std::size_t kAround = 12;  // The length, the name and the checksum of a chunk.
-    for (Bytes chunk = from(png, 8); chunk.size() >= kAround;) {
-        const std::size_t length = read(chunk, 0, 4, false);
+    for (Bytes chunk = tail(png, 8); chunk.size() >= kAround;) {
+        const std::size_t length = read_integer(chunk, 0, 4, false);
         if (length > chunk.size() - kAround) {
             break;
         }
         if (starts_with(chunk.subspan(4), "eXIf")) {
             return tiff_orientation(chunk.subspan(8, length));
         }
-        chunk = from(chunk, length + kAround);
+        chunk = tail(chunk, length + kAround);
     }
     return kUnknown;
 }
 
 unsigned webp_orientation(Bytes webp) {
-    for (Bytes chunk = from(webp, 12); chunk.size() >= 8;) {
-        const std::size_t length = read(chunk, 4, 4, true);
+    for (Bytes chunk = tail(webp, 12); chunk.size() >= 8;) {
+        const std::size_t length = read_integer(chunk, 4, 4, true);
         if (length > chunk.size() - 8) {
             break;
         }
@@ -93,7 +77,7 @@ unsigned webp_orientation(Bytes webp) {
             const Bytes exif = chunk.subspan(8, length);
             return tiff_orientation(starts_with(exif, kExifHeader) ? exif.subspan(kExifHeader.size()) : exif);
         }
-        chunk = from(chunk, 8 + length + length % 2);
+        chunk = tail(chunk, 8 + length + length % 2);
     }
     return kUnknown;
 }
@@ -105,10 +89,10 @@ unsigned orientation_number(Bytes image) {
     if (starts_with(image, "\x89PNG\r\n\x1a\n")) {
         return png_orientation(image);
     }
-    if (starts_with(image, "RIFF") && starts_with(from(image, 8), "WEBP")) {
+    if (starts_with(image, "RIFF") && starts_with(tail(image, 8), "WEBP")) {
         return webp_orientation(image);
     }
-    if (starts_with(from(image, 4), "ftyp")) {
+    if (starts_with(tail(image, 4), "ftyp")) {
         return avif_orientation(image);
     }
     return tiff_orientation(image);

@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,14 @@ def tiff(
     rows: int | None = None,
     tile: tuple[int, int] | None = None,
     planar: bool = False,
+    compression: int = 1,
+    compress: Callable[[bytes], bytes] = bytes,
+    lowest_bit_first: bool = False,
 ) -> bytes:
-    """Make a TIFF of RGB pixels (H, W, 3) of 8 or 16 bits, in strips of so many rows, or in tiles (height, width)."""
+    """Make a TIFF of RGB pixels (H, W, 3) of 8 or 16 bits, in strips of so many rows, or in tiles (height, width).
+
+    `compress` makes of a strip's bytes what is stored, and `compression` is the number of how it does.
+    """
     height, width, channels = pixels.shape
     bits = 8 * pixels.itemsize
     stored = pixels.astype(pixels.dtype.newbyteorder("<" if order == "<" else ">"))
@@ -59,8 +65,9 @@ def tiff(
         (256, 3, [width]),
         (257, 3, [height]),
         (258, 3, [bits] * channels),
-        (259, 3, [1]),
+        (259, 3, [compression]),
         (262, 3, [2]),
+        (266, 3, [2 if lowest_bit_first else 1]),
         (277, 3, [channels]),
         (284, 3, [2 if planar else 1]),
     ]
@@ -76,6 +83,7 @@ def tiff(
         planes = [stored[..., channel] for channel in range(channels)] if planar else [stored]
         chunks = [plane[y : y + rows].tobytes() for plane in planes for y in range(0, height, rows)]
         entries += [(278, 3, [rows])]
+    chunks = [compress(chunk) for chunk in chunks]
     starts = [8 + sum(map(len, chunks[:index])) for index in range(len(chunks))]
     entries += [(324 if tile else 273, 4, starts), (325 if tile else 279, 4, [len(chunk) for chunk in chunks])]
     return _tiff_file(sorted(entries), b"".join(chunks), order)

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/file_reader.h"
+
+namespace spdl {
+
+// What stands from `offset` on; nothing where the bytes end before.
+inline Bytes tail(Bytes bytes, std::size_t offset) {
+    return offset < bytes.size() ? bytes.subspan(offset) : Bytes();
+}
+
+// An integer of `size` bytes, 4 at most; 0 where the bytes end before.
+inline std::uint32_t read_integer(Bytes bytes, std::size_t offset, std::size_t size, bool little_endian) {
+    const Bytes rest = tail(bytes, offset);
+    if (rest.size() < size) {
+        return 0;
+    }
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        value = value << 8U | rest[little_endian ? size - 1 - i : i];
+    }
+    return value;
+}
+
+}  // namespace spdl

@@ -1,0 +1,19 @@
+#include "core/decompressor.h"
+
+#include <memory>
+#include <new>
+
+namespace spdl {
+
+libdeflate_decompressor* decompressor() {
+    struct Free {
+        void operator()(libdeflate_decompressor* held) const { libdeflate_free_decompressor(held); }
+    };
+    thread_local const std::unique_ptr<libdeflate_decompressor, Free> held(libdeflate_alloc_decompressor());
+    if (held == nullptr) {
+        throw std::bad_alloc();
+    }
+    return held.get();
+}
+
+}  // namespace spdl
