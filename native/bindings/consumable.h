@@ -2,63 +2,70 @@
 
 #include <nanobind/nanobind.h>
 
-#include <memory>
 #include <mutex>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "bindings/gil.h"
 
 namespace spdl {
 
-// What a Python object holds until a function consumes it. The lock serves builds without the GIL, where two threads
-// may ask for the same object at once.
+// What a Python object holds until a function consumes it, which then has it to itself. The lock serves builds without
+// the GIL, where two threads may ask for the same object at once.
 //
 // T::bytes() is how much memory T::free() returns to the system. That is done without the GIL, so it must touch nothing
 // of Python's; the rest of T is destroyed with the GIL held.
 template <typename T>
 class Consumable {
   public:
-    explicit Consumable(std::shared_ptr<T> held) : held_(std::move(held)) {}
+    explicit Consumable(T held) : held_(std::move(held)) {}
 
     // Only for handing a new one to Python: nobody else can see `other` yet.
-    Consumable(Consumable&& other) noexcept : held_(std::move(other.held_)) {}
+    Consumable(Consumable&& other) noexcept : held_(std::exchange(other.held_, std::nullopt)) {}
     Consumable(const Consumable&) = delete;
     Consumable& operator=(const Consumable&) = delete;
     Consumable& operator=(Consumable&&) = delete;
     ~Consumable() {
-        // Clones share it; the last one frees it.
-        if (held_.use_count() == 1 && held_->bytes() >= kLargeBytes) {
+        if (held_ && held_->bytes() >= kLargeBytes) {
             const ReleasedGil released;
             held_->free();
         }
     }
 
-    // Raises TypeError where the object was consumed; T::kConsumed says by what, and what to do.
-    std::shared_ptr<T> get() const {
+    // What `look` returns of it; nothing once it was consumed. `look` must not touch Python: whoever waits for the lock
+    // would not let others collect garbage.
+    template <typename Look>
+    auto find(const Look& look) const -> std::optional<std::invoke_result_t<Look, const T&>> {
         const std::scoped_lock lock(mutex_);
-        return checked(held_);
+        if (!held_) {
+            return std::nullopt;
+        }
+        return look(*held_);
     }
 
-    std::shared_ptr<T> take() {
-        const std::scoped_lock lock(mutex_);
-        return checked(std::exchange(held_, nullptr));
+    // The same, but raises TypeError where the object was consumed; T::kConsumed says by what, and what to do.
+    template <typename Look>
+    auto read(const Look& look) const {
+        return checked(find(look));
     }
 
-    [[nodiscard]] bool consumed() const {
+    T take() {
         const std::scoped_lock lock(mutex_);
-        return held_ == nullptr;
+        return checked(std::exchange(held_, std::nullopt));
     }
 
   private:
-    static std::shared_ptr<T> checked(std::shared_ptr<T> held) {
-        if (!held) {
+    template <typename Found>
+    static Found checked(std::optional<Found> found) {
+        if (!found) {
             throw nanobind::type_error(T::kConsumed);
         }
-        return held;
+        return *std::move(found);
     }
 
     mutable std::mutex mutex_;
-    std::shared_ptr<T> held_;
+    std::optional<T> held_;
 };
 
 }  // namespace spdl

@@ -73,10 +73,12 @@ void make_graph(GraphObject* self, const std::string& description) {
 void add_frames(const GraphObject& self, FramesObject& object, const std::optional<std::string>& key) {
     FrameGraph& graph = self.get();
     const std::size_t input = index_of(graph.inputs(), key, "input");
-    // Let go of when this returns: filters that write in place then need not make a copy.
-    const FramesObject consumed(object.take());
-    const std::shared_ptr<Frames> frames = consumed.get();
-    run(frames->name, [&] { graph.add(input, *frames->image.frame, frames->image.time_base); });
+    Frames frames = object.take();
+    run(frames.name, [&] {
+        // Let go of when this returns: filters that write in place then need not make a copy.
+        const DecodedImage consumed = std::move(frames.image);
+        graph.add(input, *consumed.frame, consumed.time_base);
+    });
 }
 
 std::optional<FramesObject> get_frames(const GraphObject& self, const std::optional<std::string>& key) {

@@ -3,7 +3,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -28,7 +27,7 @@ struct Frames {
 using FramesObject = Consumable<Frames>;
 
 inline FramesObject wrap_frames(std::string name, DecodedImage image) {
-    return FramesObject(std::make_shared<Frames>(std::move(name), std::move(image)));
+    return FramesObject(Frames{std::move(name), std::move(image)});
 }
 
 // Runs `work` without the GIL; its errors say which image they are about.

@@ -44,7 +44,7 @@ using PacketsObject = Consumable<Packets>;
 
 PacketsObject wrap_packets(std::string name, std::shared_ptr<const EncodedImage> image,
                            std::shared_ptr<PythonBytes> source) {
-    return PacketsObject(std::make_shared<Packets>(std::move(name), std::move(image), std::move(source)));
+    return PacketsObject(Packets{std::move(name), std::move(image), std::move(source)});
 }
 
 PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& options) {
@@ -66,31 +66,35 @@ PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOption
 }
 
 FramesObject decode_resized(PacketsObject& object, const Request& request, const DecodeOptions& options) {
-    const PacketsObject consumed(object.take());
-    const std::shared_ptr<Packets> packets = consumed.get();
-    return wrap_frames(packets->name,
-                       run(packets->name, [&] { return packets->image->decode_resized(request, options); }));
+    Packets packets = object.take();
+    DecodedImage decoded = run(packets.name, [&] {
+        const auto consumed = std::move(packets.image);
+        return consumed->decode_resized(request, options);
+    });
+    return wrap_frames(std::move(packets.name), std::move(decoded));
 }
 
 FramesObject decode_filtered(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
-    const PacketsObject consumed(object.take());
-    const std::shared_ptr<Packets> packets = consumed.get();
-    return wrap_frames(packets->name,
-                       run(packets->name, [&] { return packets->image->decode_filtered(filters, options); }));
+    Packets packets = object.take();
+    DecodedImage decoded = run(packets.name, [&] {
+        const auto consumed = std::move(packets.image);
+        return consumed->decode_filtered(filters, options);
+    });
+    return wrap_frames(std::move(packets.name), std::move(decoded));
 }
 
 CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
-    std::shared_ptr<Frames> frames = object.take();
+    Frames frames = object.take();
     const std::optional<Memory> memory = take_memory(storage);
-    const Backend backend = frames->image.backend;
+    const Backend backend = frames.image.backend;
     CpuBuffer buffer(
-        run(frames->name, [&] { return convert_image(std::move(frames->image), memory ? &*memory : nullptr); }));
+        run(frames.name, [&] { return convert_image(std::move(frames.image), memory ? &*memory : nullptr); }));
     buffer.report.backends = {backend};
     return buffer;
 }
 
 CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
-    std::vector<std::shared_ptr<Frames>> frames;
+    std::vector<Frames> frames;
     std::vector<Backend> backends;
     frames.reserve(objects.size());
     for (const nb::handle object : objects) {
@@ -100,7 +104,7 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
                                      .c_str());
         }
         frames.push_back(nb::cast<FramesObject&>(object).take());
-        backends.push_back(frames.back()->image.backend);
+        backends.push_back(frames.back().image.backend);
     }
     const std::optional<Memory> memory = take_memory(storage);
     CpuBuffer buffer(run("convert_frames", [&] {
@@ -108,8 +112,8 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
         const auto consumed = std::move(frames);
         std::vector<const DecodedImage*> images;
         images.reserve(consumed.size());
-        for (const auto& frame : consumed) {
-            images.push_back(&frame->image);
+        for (const Frames& frame : consumed) {
+            images.push_back(&frame.image);
         }
         return convert_images(images, memory ? &*memory : nullptr);
     }));
@@ -117,16 +121,19 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
     return buffer;
 }
 
+// What `object` holds; the image is the same.
+Packets shared(const PacketsObject& object) {
+    return object.read([](const Packets& packets) { return packets; });
+}
+
 CodecInfo info(const PacketsObject& object) {
-    const std::shared_ptr<Packets> packets = object.get();
-    return run(packets->name, [&] { return packets->image->info(); });
+    const Packets packets = shared(object);
+    return run(packets.name, [&] { return packets.image->info(); });
 }
 
 std::string represent_packets(const PacketsObject& object) {
-    if (object.consumed()) {
-        return "ImagePackets(consumed)";
-    }
-    return "ImagePackets(" + object.get()->name + ")";
+    const auto name = object.find([](const Packets& packets) { return packets.name; });
+    return "ImagePackets(" + name.value_or("consumed") + ")";
 }
 
 const char* format_name(const AVFrame& frame) {
@@ -135,35 +142,39 @@ const char* format_name(const AVFrame& frame) {
 }
 
 std::string represent_frames(const FramesObject& object) {
-    if (object.consumed()) {
-        return "ImageFrames(consumed)";
-    }
-    const auto frames = object.get();
-    const AVFrame& frame = *frames->image.frame;
-    return "ImageFrames(" + frames->name + ", " + std::to_string(frame.width) + "x" + std::to_string(frame.height) +
-           ", " + format_name(frame) + ")";
+    const auto text = object.find([](const Frames& frames) {
+        const AVFrame& frame = *frames.image.frame;
+        return frames.name + ", " + std::to_string(frame.width) + "x" + std::to_string(frame.height) + ", " +
+               format_name(frame);
+    });
+    return "ImageFrames(" + text.value_or("consumed") + ")";
 }
 
 nb::dict metadata(const FramesObject& object) {
     nb::dict result;
-    const auto frames = object.get();
+    const FramePtr frame = object.read([](const Frames& frames) { return reference(*frames.image.frame); });
     const AVDictionaryEntry* entry = nullptr;
-    while ((entry = av_dict_get(frames->image.frame->metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    while ((entry = av_dict_get(frame->metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
         result[entry->key] = nb::steal(
             PyUnicode_DecodeUTF8(entry->value, static_cast<Py_ssize_t>(strlen(entry->value)), "surrogateescape"));
     }
     return result;
 }
 
-double pts(const FramesObject& object) {
-    const auto frames = object.get();
-    const AVFrame& frame = *frames->image.frame;
+double pts(const Frames& frames) {
+    const AVFrame& frame = *frames.image.frame;
     const std::int64_t ticks = frame.pts == AV_NOPTS_VALUE ? 0 : frame.pts;
-    return static_cast<double>(ticks) * av_q2d(frames->image.time_base);
+    return static_cast<double>(ticks) * av_q2d(frames.image.time_base);
 }
 
 std::pair<int, int> rational(AVRational value) {
     return {value.num, value.den};
+}
+
+// A getter of what `look` returns of the frames.
+template <typename Look>
+auto read(Look look) {
+    return [look](const FramesObject& self) { return self.read(look); };
 }
 
 void bind_codec(nb::module_& module) {
@@ -213,7 +224,7 @@ void bind_packets(nb::module_& module) {
             "The stored pixel format by FFmpeg's name.")
         .def_prop_ro("codec", &info, "What the image says of itself.")
         .def(
-            "clone", [](const PacketsObject& self) { return PacketsObject(self.get()); },
+            "clone", [](const PacketsObject& self) { return PacketsObject(shared(self)); },
             "Packets of the same image, sharing its data, to be consumed on their own.")
         .def("__repr__", &represent_packets);
 }
@@ -226,32 +237,23 @@ void bind_frames(nb::module_& module) {
                              "    >>> frames = decode_packets(demux_image(photo))\n"
                              "    >>> frames.width, frames.height, frames.pix_fmt, frames.backend\n"
                              "    (500, 375, 'rgb24', 'libjpeg-turbo')")
-        .def_prop_ro(
-            "width", [](const FramesObject& self) { return self.get()->image.frame->width; }, "In pixels.")
-        .def_prop_ro(
-            "height", [](const FramesObject& self) { return self.get()->image.frame->height; }, "In pixels.")
-        .def_prop_ro(
-            "pix_fmt", [](const FramesObject& self) { return format_name(*self.get()->image.frame); },
-            "The pixel format by FFmpeg's name.")
-        .def_prop_ro(
-            "num_planes",
-            [](const FramesObject& self) {
-                return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(self.get()->image.frame->format));
-            },
-            "The number of memory planes that hold the pixels.")
-        .def_prop_ro(
-            "backend", [](const FramesObject& self) { return backend_name(self.get()->image.backend); },
-            "What decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
+        .def_prop_ro("width", read([](const Frames& frames) { return frames.image.frame->width; }), "In pixels.")
+        .def_prop_ro("height", read([](const Frames& frames) { return frames.image.frame->height; }), "In pixels.")
+        .def_prop_ro("pix_fmt", read([](const Frames& frames) { return format_name(*frames.image.frame); }),
+                     "The pixel format by FFmpeg's name.")
+        .def_prop_ro("num_planes", read([](const Frames& frames) {
+                         return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(frames.image.frame->format));
+                     }),
+                     "The number of memory planes that hold the pixels.")
+        .def_prop_ro("backend", read([](const Frames& frames) { return backend_name(frames.image.backend); }),
+                     "What decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
         .def_prop_ro("metadata", &metadata, "What the decoder found beside the pixels.")
-        .def_prop_ro("pts", &pts, "The presentation time in seconds.")
-        .def(
-            "clone",
-            [](const FramesObject& self) {
-                const auto frames = self.get();
-                return wrap_frames(frames->name,
-                                   {reference(*frames->image.frame), frames->image.time_base, frames->image.backend});
-            },
-            "Frames of the same image, sharing its pixels, to be consumed on their own.")
+        .def_prop_ro("pts", read(&pts), "The presentation time in seconds.")
+        .def("clone", read([](const Frames& frames) {
+                 return wrap_frames(frames.name,
+                                    {reference(*frames.image.frame), frames.image.time_base, frames.image.backend});
+             }),
+             "Frames of the same image, sharing its pixels, to be consumed on their own.")
         .def("__repr__", &represent_frames);
 }
 

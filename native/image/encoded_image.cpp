@@ -19,10 +19,8 @@ constexpr AVRational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers cou
 
 std::size_t DecodedImage::bytes() const {
     std::size_t size = 0;
-    if (frame) {
-        for (const AVBufferRef* const plane : frame->buf) {
-            size += plane == nullptr ? 0 : plane->size;
-        }
+    for (const AVBufferRef* const plane : frame->buf) {
+        size += plane == nullptr ? 0 : plane->size;
     }
     return size;
 }

@@ -28,7 +28,7 @@ struct DecodedImage {
     AVRational time_base{0, 1};
     Backend backend = Backend::kFfmpeg;  // Who decoded it.
 
-    // The memory of the pixels; 0 where the frame was moved from.
+    // The memory of the pixels.
     [[nodiscard]] std::size_t bytes() const;
 };
 
