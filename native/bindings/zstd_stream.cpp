@@ -11,16 +11,19 @@ namespace nb = nanobind;
 namespace spdl {
 namespace {
 
-// A stream with what was given to it and is not used up yet. One thread's at a time.
+// A stream with what was given to it and is not used up yet. One thread's at a time: others get a ValueError, as of a
+// generator.
 class HeldStream {
   public:
     void push(nb::bytes compressed) {
+        const Turn turn(busy_);
         held_ = std::move(compressed);
         place_ = 0;
     }
 
     // Up to `most` bytes; none asks for more input.
     nb::bytes pull(std::size_t most) {
+        const Turn turn(busy_);
         const AlignedBuffer into(most);
         const Bytes left{static_cast<const std::uint8_t*>(held_.data()) + place_, held_.size() - place_};
         ZstdStream::Step step{};
@@ -35,6 +38,24 @@ class HeldStream {
     [[nodiscard]] bool between_frames() const { return stream_.between_frames(); }
 
   private:
+    // The lock on the object is let go of with the GIL.
+    class Turn {
+      public:
+        explicit Turn(bool& busy) : busy_(busy) {
+            if (busy) {
+                throw nb::value_error("another thread is reading from this zstd stream");
+            }
+            busy = true;
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn() { busy_ = false; }
+
+      private:
+        bool& busy_;
+    };
+
+    bool busy_ = false;
     ZstdStream stream_;
     nb::bytes held_{"", 0};
     std::size_t place_ = 0;
