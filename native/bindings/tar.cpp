@@ -22,6 +22,13 @@ namespace {
 
 using Kind = TarParser::Kind;
 
+#ifdef Py_GIL_DISABLED
+// Python 3.13 miscounts the slices of one memoryview where several threads make them and let go of them at once.
+constexpr bool kSharesView = false;
+#else
+constexpr bool kSharesView = true;
+#endif
+
 // A name in whatever encoding, as Python spells those of files.
 nb::object decoded(std::string_view name) {
     nb::object text = nb::steal(PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape"));
@@ -31,20 +38,32 @@ nb::object decoded(std::string_view name) {
     return text;
 }
 
+// An archive in memory, which shows its bytes to Python. Unlike most that does, it counts no views: any number of
+// threads may take one and let go of it at once.
+struct TarBytes {
+    HeldBytes held;
+};
+
+int get_tar_buffer(PyObject* self, Py_buffer* view, int flags) {
+    const HeldBytes& held = nb::inst_ptr<TarBytes>(self)->held;
+    return PyBuffer_FillInfo(view, self, held.data, static_cast<Py_ssize_t>(held.size), held.writable ? 0 : 1, flags);
+}
+
+// The views of an archive may be held by what holds the archive.
+int traverse_tar_bytes(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) {
+        Py_VISIT(nb::inst_ptr<TarBytes>(self)->held.owner.ptr());
+    }
+    return 0;
+}
+
 // The iterator over what an archive in memory holds.
 class TarViews {
   public:
     // `where` goes in front of messages.
     TarViews(nb::handle data, std::string where)
-        : held_(hold_bytes(data)), walk_(held_.get()), where_(std::move(where)) {
-        view_ = nb::steal(PyMemoryView_FromObject(held_.owner.ptr()));
-        if (!view_.is_valid()) {
-            throw nb::python_error();
-        }
-        if (!view_.attr("format").equal(nb::str("B"))) {
-            view_ = view_.attr("cast")("B");
-        }
-    }
+        : held_(hold_bytes(data)), bytes_(nb::cast(TarBytes{held_})), walk_(held_.get()), where_(std::move(where)) {}
 
     // Null at the end.
     nb::object next() {
@@ -59,7 +78,7 @@ class TarViews {
         ended_ = false;
         const auto begin = content.data() - held_.data;
         const nb::object name = decoded(walk_.name());
-        const nb::object slice = nb::steal(PySequence_GetSlice(view_.ptr(), begin, begin + std::ssize(content)));
+        const nb::object slice = nb::steal(PySequence_GetSlice(whole().ptr(), begin, begin + std::ssize(content)));
         if (!slice.is_valid()) {
             throw nb::python_error();
         }
@@ -75,7 +94,23 @@ class TarViews {
         }
     }
 
+    // The memoryview that those of members are slices of.
+    nb::object whole() {
+        if (view_.is_valid()) {
+            return view_;
+        }
+        nb::object view = nb::steal(PyMemoryView_FromObject(bytes_.ptr()));
+        if (!view.is_valid()) {
+            throw nb::python_error();
+        }
+        if (kSharesView) {
+            view_ = view;
+        }
+        return view;
+    }
+
     HeldBytes held_;
+    nb::object bytes_;
     TarWalk walk_;
     std::string where_;
     nb::object view_;
@@ -285,6 +320,11 @@ nb::tuple index_tar(nb::handle data) {
 }  // namespace
 
 void bind_tar(nb::module_& module) {
+    static PyType_Slot bytes_slots[] = {
+        {Py_bf_getbuffer, reinterpret_cast<void*>(get_tar_buffer)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tar_bytes)},
+        {0, nullptr},
+    };
     static PyType_Slot view_slots[] = {
         {Py_tp_iter, reinterpret_cast<void*>(iterate)},
         {Py_tp_iternext, reinterpret_cast<void*>(next_member<TarViews>)},
@@ -297,6 +337,7 @@ void bind_tar(nb::module_& module) {
         {Py_tp_clear, reinterpret_cast<void*>(clear_stream)},
         {0, nullptr},
     };
+    nb::class_<TarBytes>(module, "TarBytes", nb::type_slots(bytes_slots));
     nb::class_<TarViews>(module, "TarViews", nb::type_slots(view_slots))
         .def(nb::init<nb::handle, std::string>(), nb::arg("data"), nb::arg("where"));
     nb::class_<TarStream>(module, "TarStream", nb::type_slots(stream_slots))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,32 @@ def test_frames() -> None:
     )
     assert_agree(returned)
     assert returned[2][0] == pixels(load_image(data))
+
+
+def test_frames_that_one_of_the_threads_consumes() -> None:
+    # Large enough that those who look meet the one who converts, and that memory is returned to the system.
+    data = make_jpeg(1000, 800)
+    expected = pixels(load_image(data))
+    for _ in range(ROUNDS):
+        frames = decode_packets(demux_image(data))
+        barrier = threading.Barrier(THREADS)
+
+        def use(number: int) -> bytes | None:
+            barrier.wait()  # noqa: B023 - all have run before the next round.
+            if number == 0:
+                return pixels(convert_frames(frames))  # noqa: B023
+            try:
+                assert repr(frames).endswith((", 1000x800, rgb24)", "(consumed)"))  # noqa: B023
+                assert (frames.width, frames.metadata, frames.pts) == (1000, {}, 0)  # noqa: B023
+                return pixels(convert_frames(frames.clone()))  # noqa: B023
+            except TypeError as error:
+                assert "were consumed" in str(error)  # noqa: PT017 - either outcome is right.
+                return None
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            results = list(pool.map(use, range(THREADS)))
+        assert results[0] == expected
+        assert set(results[1:]) <= {expected, None}
 
 
 def test_a_filter_graph() -> None:
@@ -397,6 +423,41 @@ def test_an_iterator_over_an_archive() -> None:
         assert sorted(itertools.chain(*parts)) == sorted(members)
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_members_that_threads_have_to_themselves(kind: Callable[[bytes], Any]) -> None:
+    data = kind(make_tar([(str(number), b"content") for number in range(THREADS)]))
+
+    def slice_it(view: Any) -> set[bytes]:
+        barrier.wait()
+        return {bytes(view[:3]) for _ in range(20_000)}
+
+    for _ in range(10):
+        barrier = threading.Barrier(THREADS)
+        with ThreadPoolExecutor(THREADS) as pool:
+            assert list(pool.map(slice_it, [view for _, view in iter_tarfile(data)])) == [{b"con"}] * THREADS
+
+
+def test_a_compressed_stream_that_all_read() -> None:
+    content = np.random.default_rng(0).integers(0, 4, 1 << 20, np.uint8).tobytes()
+    shared = native.ZstdStream()
+    shared.push(native.zstd(b"", content))
+
+    def read(_: int) -> int:
+        got = 0
+        while True:
+            try:
+                piece = shared.pull(10_000)
+            except ValueError as error:
+                assert "another thread is reading" in str(error)  # noqa: PT017 - either outcome is right.
+                continue
+            got += len(piece)
+            if not piece:
+                return got
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert sum(pool.map(read, range(THREADS))) == len(content)
+
+
 def test_the_headers_of_sound() -> None:
     file = io.BytesIO()
     with wave.open(file, "wb") as sound:
@@ -437,6 +498,7 @@ def test_every_native_class_is_hammered_here() -> None:
         "NpzArchive",
         "RandomCrop",
         "Request",
+        "TarBytes",
         "TarStream",
         "TarViews",
         "WAVHeader",
