@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=$(scripts/bundle/python_313t.sh --thread-sanitizer)
 tools=$(scripts/bundle/tools.sh)
 readonly environment=$PWD/build/thread-sanitizer build=$PWD/build/thread-sanitizer-native
-readonly site=$environment/lib/python3.13t/site-packages
+readonly site=$environment/lib/python3.13t/site-packages reports=$PWD/build/thread-sanitizer-reports
 
 # Under ThreadSanitizer pip and the build's own Python code would take minutes: another Python does what they do.
 platforms=()
@@ -26,14 +26,25 @@ if [[ ! -f $environment/complete ]]; then
     --abi abi3 --abi none "${platforms[@]}" --group test-free-threaded numpy nanobind
   touch "$environment/complete"
 fi
-CC=gcc CXX=g++ "$tools/cmake" -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
+# With nanobind, whose atomics would else go unseen, and with the names that reports give.
+CC=gcc CXX=g++ "$tools/cmake" -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_MAKE_PROGRAM="$tools/ninja" -DPython_EXECUTABLE="$environment/bin/python" \
-  -Dnanobind_DIR="$site/nanobind/cmake" -DSPDL_SANITIZE=thread
+  -Dnanobind_DIR="$site/nanobind/cmake" -DCMAKE_CXX_FLAGS=-fsanitize=thread
 "$tools/cmake" --build "$build" -- --quiet
 rm -rf "$site/spdl"
 cp -r src/spdl "$site/"
 cp "$build"/native/_native.*.so "$site/spdl/io/"
 
-# Every report ends the process with this status, the tests' own subprocesses included; what it is about is printed.
-export TSAN_OPTIONS="exitcode=66 history_size=4 suppressions=$PWD/scripts/thread_sanitizer.supp"
-"$environment/bin/python" -m pytest --timeout 900 "$@"
+# Reports go into files, those of the tests' own subprocesses too: pytest would keep most of them to itself.
+rm -rf "$reports"
+mkdir -p "$reports"
+export TSAN_OPTIONS="exitcode=66 history_size=4 log_path=$reports/report suppressions=$PWD/scripts/thread_sanitizer.supp"
+# A thread of ThreadSanitizer's own makes Python warn of each fork.
+export PYTHONWARNINGS="ignore:This process:DeprecationWarning"
+status=0
+"$environment/bin/python" -m pytest --timeout 900 "$@" || status=$?
+if compgen -G "$reports/*" >/dev/null; then
+  cat "$reports"/*
+  exit 66
+fi
+exit $status
