@@ -203,12 +203,15 @@ def kernel() -> Row:
         f"{OURS}, {name}": Contender(OWN, {"work": "kernel.ours", "kernels": name, "calls": 6000}, WORDS[STRETCH])
         for name in (AVX512, AVX2)
     }
+    near = f"{OURS}, {AVX2}, exact=False"
     contenders |= {
+        near: Contender(OWN, {"work": "kernel.ours", "kernels": AVX2, "calls": 6000, "exact": False}, WORDS[STRETCH]),
         "Pillow-SIMD, AVX2": Contender("pillow-simd", pillow, WORDS[STRETCH]),
         "Pillow": Contender(OWN, pillow | {"calls": 300}, WORDS[STRETCH]),
     }
     claims = tuple(
-        Claim("microseconds", "at most", 1.1, "Pillow-SIMD, AVX2", f"{OURS}, {name}") for name in (AVX512, AVX2)
+        Claim("microseconds", "at most", 1.1, "Pillow-SIMD, AVX2", name)
+        for name in (f"{OURS}, {AVX512}", f"{OURS}, {AVX2}", near)
     )
     return Row("the resize alone, 712x712 to 224x224, RGB in memory", "microseconds", contenders, claims)
 

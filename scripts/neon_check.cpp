@@ -34,7 +34,7 @@ class Check {
         for (ResampleTable& table : tables) {
             table.build(wanted, filter);
         }
-        other_.pack_horizontal(tables[1]);
+        other_.horizontal.pack(tables[1]);
         other_.pack_vertical(tables[2]);
         horizontal(tables[0], tables[1]);
         vertical(tables[0], tables[2]);
@@ -106,8 +106,8 @@ class Check {
             }
             std::uint8_t* const ours[kRows] = {results[0][0].data(), results[0][1].data()};
             std::uint8_t* const others[kRows] = {results[1][0].data(), results[1][1].data()};
-            kScalarKernels.horizontal(table, from, ours, count);
-            other_.horizontal(theirs, from, others, count);
+            kScalarKernels.horizontal.resample(table, from, ours, count);
+            other_.horizontal.resample(theirs, from, others, count);
             for (int row = 0; row < kRows; ++row) {
                 equal(results[0][row], results[1][row], size, "horizontal");
                 untouched(results[1][row], size + kWriteSlack, "horizontal");

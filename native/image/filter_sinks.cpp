@@ -30,21 +30,19 @@ const ResampleTable* TableCache::Tables::get(const Axis& axis, Interpolation int
     return &table;
 }
 
-void TableCache::use(const Kernels& kernels) {
-    if (kernels_ != &kernels) {
-        kernels_ = &kernels;
+const ResampleTable* TableCache::horizontal(const Axis& axis, Interpolation interpolation, const HorizontalPass& pass) {
+    if (pass_ != &pass) {
+        pass_ = &pass;
         horizontal_ = Tables();
-        vertical_ = Tables();
     }
-}
-
-const ResampleTable* TableCache::horizontal(const Axis& axis, Interpolation interpolation, const Kernels& kernels) {
-    use(kernels);
-    return horizontal_.get(axis, interpolation, kernels.pack_horizontal);
+    return horizontal_.get(axis, interpolation, pass.pack);
 }
 
 const ResampleTable* TableCache::vertical(const Axis& axis, Interpolation interpolation, const Kernels& kernels) {
-    use(kernels);
+    if (kernels_ != &kernels) {
+        kernels_ = &kernels;
+        vertical_ = Tables();
+    }
     return vertical_.get(axis, interpolation, kernels.pack_vertical);
 }
 
@@ -105,7 +103,7 @@ void HorizontalFirstSink::commit(int y, int count) noexcept {
         for (int first = begin; first < end; first += kPair) {
             const std::uint8_t* const sources[kPair] = {source_.pixels(first), source_.pixels(first + 1)};
             std::uint8_t* const outputs[kPair] = {narrowed_.row(first), narrowed_.row(first + 1)};
-            plan_.kernels->horizontal(*plan_.horizontal, sources, outputs, std::min(end - first, kPair));
+            plan_.pass->resample(*plan_.horizontal, sources, outputs, std::min(end - first, kPair));
         }
     }
     if (plan_.vertical == nullptr) {
@@ -136,7 +134,7 @@ void VerticalFirstSink::commit(int y, int count) noexcept {
         std::uint8_t* const output = output_.row(0);
         const int next = vertical_.next();
         vertical_.write_next(source_, plan_.from.width, shortened_.row(0));
-        plan_.kernels->horizontal(*plan_.horizontal, &source, &output, 1);
+        plan_.pass->resample(*plan_.horizontal, &source, &output, 1);
         writer_->put(next, output);
     }
 }

@@ -19,6 +19,7 @@ namespace spdl {
 // One resize: its kernels and its tables, none for a side that is only copied.
 struct FilterPlan {
     const Kernels* kernels = nullptr;
+    const HorizontalPass* pass = nullptr;
     const ResampleTable* horizontal = nullptr;
     const ResampleTable* vertical = nullptr;
     Size from;  // What is needed of the input.
@@ -31,7 +32,7 @@ struct FilterPlan {
 class TableCache {
   public:
     // Both are valid until the next one of its kind.
-    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, const Kernels& kernels);
+    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, const HorizontalPass& pass);
     const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, const Kernels& kernels);
 
   private:
@@ -41,8 +42,7 @@ class TableCache {
         const ResampleTable* get(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
     };
 
-    void use(const Kernels& kernels);
-
+    const HorizontalPass* pass_ = nullptr;
     const Kernels* kernels_ = nullptr;
     Tables horizontal_;
     Tables vertical_;

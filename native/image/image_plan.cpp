@@ -113,6 +113,7 @@ ImagePlan plan_image(const ImageShape& shape, const Request& request, const View
     resampling.vertical.reversed = resampling.vertical.mirrored;
     resampling.horizontal.reversed = flip && !transposed;
     resampling.interpolation = request.interpolation;
+    resampling.exact = request.exact;
     resampling.vertical_first = vertical_first(x, y) != transposed;
 
     const int left = flip ? placement.canvas.width - columns.at - columns.count : columns.at;

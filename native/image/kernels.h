@@ -9,20 +9,30 @@
 
 namespace spdl {
 
+// What resamples rows.
+struct HorizontalPass {
+    // Writes table.packed in the form that the pass wants; a table serves one pass.
+    void (*pack)(ResampleTable& table);
+
+    // Resamples `count` (1 or 2) rows of packed RGB along x. Reads up to read_slack(table) bytes beyond the end of a
+    // source row, and may write up to kWriteSlack bytes beyond the end of an output row.
+    void (*resample)(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
+                     int count) noexcept;
+};
+
 // The two passes of a resize and what writes its result, in one variant per instruction set. All variants give the same
-// bytes.
+// bytes, but for `near`.
 struct Kernels {
     const char* name;
     bool (*supported)() noexcept;
 
-    // Write table.packed in the form that the pass wants; a table serves one axis.
-    void (*pack_horizontal)(ResampleTable& table);
-    void (*pack_vertical)(ResampleTable& table);
+    HorizontalPass horizontal;
 
-    // Resamples `count` (1 or 2) rows of packed RGB along x. Reads up to read_slack(table) bytes beyond the end of a
-    // source row, and may write up to kWriteSlack bytes beyond the end of an output row.
-    void (*horizontal)(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
-                       int count) noexcept;
+    // One that is faster and at most a level off, for tables of up to kMaxNearTaps; none where that is so fast already.
+    const HorizontalPass* near;
+
+    // As HorizontalPass::pack.
+    void (*pack_vertical)(ResampleTable& table);
 
     // Output row `index`, of `size` bytes, from the table.taps[index] rows it needs. Reads up to kReadSlack bytes
     // beyond the end of each row, writes none.
@@ -31,6 +41,9 @@ struct Kernels {
 
     PixelWriter* write_pixels;
 };
+
+// What 14 bits of a weight leave out comes to less than a level in the sum over so many.
+inline constexpr int kMaxNearTaps = 128;
 
 inline constexpr std::size_t kReadSlack = 192;
 inline constexpr std::size_t kWriteSlack = 64;

@@ -1,19 +1,14 @@
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#include "image/kernels_avx2.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/cpu_features.h"
-#include "image/kernels.h"
 
 // 22-bit weights do not fit the 16-bit multiplier of this instruction set, so each is split: weight = 256 * high + low.
 // Two sums of products, of the high and of the low parts, then give the exact integer that the scalar variant has.
-//
-// The functions carry their target themselves: were the whole file compiled for AVX2, inline functions of the standard
-// library would be too, and the linker might choose those for every processor.
-#define SPDL_AVX2 __attribute__((target("avx2")))
 
 namespace spdl {
 namespace {
@@ -121,8 +116,6 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* c
     // Tap 4, as integers.
     const __m256i single = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         12, kNone, kNone, kNone, 13, kNone, kNone, kNone, 14, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
-    const __m256i squeeze = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 1, 2, 4, 5, 6, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
     const __m256i half = _mm256_set1_epi32(kHalf);
     const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
     const int loads = kLoads != 0 ? kLoads : steps(table).loads;
@@ -172,12 +165,7 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* c
             }
         }
         for (std::size_t row = 0; row < kRows; ++row) {
-            const __m256i words = _mm256_packs_epi32(results[0][row], results[1][row]);
-            const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), squeeze);
-            std::uint8_t* const to = outputs[row] + 3 * static_cast<std::ptrdiff_t>(output);
-            // Six bytes of each store count; the next one overwrites the rest.
-            _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
-            _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 6), _mm256_extracti128_si256(bytes, 1));
+            store_pixels(results[0][row], results[1][row], outputs[row] + 3 * static_cast<std::ptrdiff_t>(output));
         }
     }
 }
@@ -271,7 +259,8 @@ SPDL_AVX2 void vertical(const ResampleTable& table, int index, const std::uint8_
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2", has_avx2, pack_horizontal, pack_vertical, horizontal, vertical, write_pixels_avx2};
+const Kernels kAvx2Kernels{"avx2",   has_avx2,         {pack_horizontal, horizontal}, &kAvx2Near, pack_vertical,
+                           vertical, write_pixels_avx2};
 
 }  // namespace spdl
 

@@ -111,7 +111,7 @@ std::size_t bases_bytes(std::size_t groups) {
 void pack_horizontal(ResampleTable& table) {
     table.packed_windows = windows(table);
     if (table.packed_windows == 0) {
-        kAvx2Kernels.pack_horizontal(table);
+        kAvx2Kernels.horizontal.pack(table);
         return;
     }
     const std::size_t count = groups(table);
@@ -274,7 +274,7 @@ template <std::size_t kRows>
 void horizontal_windows(const ResampleTable& table, const std::uint8_t* const* sources,
                         std::uint8_t* const* outputs) noexcept {
     if (table.packed_windows == 0) {
-        kAvx2Kernels.horizontal(table, sources, outputs, static_cast<int>(kRows));
+        kAvx2Kernels.horizontal.resample(table, sources, outputs, static_cast<int>(kRows));
     } else if (table.packed_windows == 1) {
         horizontal_parts<kRows, 1>(table, sources, outputs);
     } else {
@@ -357,8 +357,8 @@ SPDL_AVX512 void vertical(const ResampleTable& table, int index, const std::uint
 
 }  // namespace
 
-const Kernels kAvx512Kernels{"avx512",   supported, pack_horizontal,    pack_vertical,
-                             horizontal, vertical,  write_pixels_avx512};
+const Kernels kAvx512Kernels{"avx512", supported,          {pack_horizontal, horizontal}, nullptr, pack_vertical,
+                             vertical, write_pixels_avx512};
 
 }  // namespace spdl
 

@@ -138,7 +138,7 @@ void vertical(const ResampleTable& table, int index, const std::uint8_t* const* 
 
 }  // namespace
 
-const Kernels kNeonKernels{"neon", supported, pack, pack, horizontal, vertical, write_pixels_neon};
+const Kernels kNeonKernels{"neon", supported, {pack, horizontal}, nullptr, pack, vertical, write_pixels_neon};
 
 }  // namespace spdl
 

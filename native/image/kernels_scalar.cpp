@@ -58,6 +58,6 @@ void vertical(const ResampleTable& table, int index, const std::uint8_t* const* 
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", supported, pack, pack, horizontal, vertical, write_pixels_scalar};
+const Kernels kScalarKernels{"scalar", supported, {pack, horizontal}, nullptr, pack, vertical, write_pixels_scalar};
 
 }  // namespace spdl

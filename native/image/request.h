@@ -13,7 +13,7 @@ struct Request {
     Size center;  // What is then cut out; a side of 0 stays.
     Interpolation interpolation = Interpolation::kBicubic;
     bool flip = false;
-    bool exact = true;     // Otherwise, where the target is small, a JPEG is decoded at a fraction of its size.
+    bool exact = true;     // Otherwise a JPEG may be decoded at a fraction of its size, and the resize be a level off.
     bool upright = false;  // Turned as its EXIF data says.
     ArrayFormat format{};
 };

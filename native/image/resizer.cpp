@@ -19,14 +19,26 @@ Range needed(const Table& table) {
     return {table.source, table.source + table.source_count};
 }
 
+// Where both passes together are a level off at most: the vertical one takes a mean of what the horizontal one gives,
+// which it does not with negative weights.
+bool allows_near(const Resampling& resampling) {
+    constexpr int kTapsOfStep = 2;  // As wide as these filters are, in input samples for an output sample.
+    const Axis& axis = resampling.horizontal;
+    return (resampling.interpolation == Interpolation::kBilinear || resampling.interpolation == Interpolation::kArea) &&
+           axis.end - axis.begin < static_cast<double>(kMaxNearTaps / kTapsOfStep - 1) * axis.output;
+}
+
 }  // namespace
 
 Box Resizer::prepare(const Resampling& resampling) {
     resampling_ = resampling;
-    const auto& [horizontal, vertical, interpolation, vertical_first] = resampling_;
+    const auto& [horizontal, vertical, interpolation, exact, vertical_first] = resampling_;
     Range columns = copied(horizontal);
     Range rows = copied(vertical);
-    plan_ = {&kernels(), nullptr, nullptr, {}, {horizontal.count, vertical.count}, vertical_first};
+    const Kernels& variant = kernels();
+    const bool near = !exact && variant.near != nullptr && allows_near(resampling_);
+    plan_ = {&variant, near ? variant.near : &variant.horizontal, nullptr,       nullptr,
+             {},       {horizontal.count, vertical.count},        vertical_first};
     if (!horizontal.copies() || !vertical.copies()) {
         if (interpolation == Interpolation::kNearest) {
             nearest_columns_.build(horizontal);
@@ -35,7 +47,7 @@ Box Resizer::prepare(const Resampling& resampling) {
             rows = needed(nearest_rows_);
         } else {
             if (!horizontal.copies()) {
-                plan_.horizontal = tables_.horizontal(horizontal, interpolation, *plan_.kernels);
+                plan_.horizontal = tables_.horizontal(horizontal, interpolation, *plan_.pass);
                 columns = needed(*plan_.horizontal);
             }
             if (!vertical.copies()) {

@@ -14,6 +14,7 @@ struct Resampling {
     Axis horizontal;
     Axis vertical;
     Interpolation interpolation = Interpolation::kBilinear;
+    bool exact = true;            // Otherwise it may be a level off.
     bool vertical_first = false;  // The order of the passes, which round differently, where there are two.
 };
 

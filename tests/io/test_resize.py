@@ -61,6 +61,36 @@ def test_extreme_scales_are_identical_to_pillow(
     )
 
 
+@once_per_variant
+@given(
+    source=st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    target=st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    interpolation=st.sampled_from(INTERPOLATIONS),
+    seed=st.integers(0, 5),
+)
+def test_not_exactly_it_is_a_level_from_pillows_at_most(
+    kernels: str, source: tuple[int, int], target: tuple[int, int], interpolation: Any, seed: int
+) -> None:
+    # Noise: what is between levels and beside it comes often. A PNG is not decoded at a fraction of its size.
+    pixels = np.random.default_rng(seed).integers(0, 256, (source[1], source[0], 3), np.uint8)
+    data = encode(Image.fromarray(pixels), "PNG")
+    keywords: dict[str, Any] = {"width": target[0], "height": target[1], "mode": "stretch"}
+    batch = to_numpy(load_image_batch([data], interpolation=interpolation, exact=False, **keywords))
+    difference = batch[0].astype(int) - resize_with_pillow(data, *target, interpolation)
+    assert np.abs(difference).max() <= 1, kernels
+
+
+@pytest.mark.parametrize("level", [0, 1, 127, 254, 255])
+@pytest.mark.parametrize(("source", "target"), [((300, 200), (70, 60)), ((7000, 3), (40, 3)), ((30, 20), (70, 60))])
+def test_not_exactly_an_even_area_stays_as_it_is(
+    kernels: str, level: int, source: tuple[int, int], target: tuple[int, int]
+) -> None:
+    data = encode(Image.new("RGB", source, (level,) * 3), "PNG")
+    keywords: dict[str, Any] = {"width": target[0], "height": target[1], "mode": "stretch"}
+    batch = to_numpy(load_image_batch([data], interpolation="bilinear", exact=False, **keywords))
+    assert (batch == level).all(), kernels
+
+
 def test_overshoot_is_clipped_like_pillows(kernels: str) -> None:
     # Edges between black and white make lanczos and bicubic overshoot most.
     y, x = np.mgrid[0:90, 0:301]

@@ -80,19 +80,18 @@ def test_upright_or_not_it_is_the_same_picture(orientation: int) -> None:
 
 
 @pytest.mark.parametrize("target", [(151, 40), (40, 101), (160, 120)])
-def test_above_the_half_it_is_exact(target: tuple[int, int]) -> None:
+def test_above_the_half_it_is_decoded_at_its_size(target: tuple[int, int]) -> None:
     data = make_jpeg(301, 201)
     keywords: dict[str, Any] = {"width": target[0], "height": target[1], "mode": "stretch"}
-    np.testing.assert_array_equal(
-        to_numpy(load_image_batch([data], exact=False, **keywords)), to_numpy(load_image_batch([data], **keywords))
-    )
+    whole = to_numpy(load_image_batch([data], **keywords)).astype(int)
+    assert np.abs(to_numpy(load_image_batch([data], exact=False, **keywords)) - whole).max() <= 1
 
 
-def test_the_nearest_sample_and_other_formats_are_exact_in_any_case() -> None:
+def test_the_nearest_sample_is_exact_in_any_case_and_so_are_weights_below_zero() -> None:
     keywords: dict[str, Any] = {"width": 20, "height": 20}
     for data, interpolation in (
         (make_jpeg(300, 200), "nearest"),
-        (encode(make_image(300, 200), "PNG"), "bilinear"),
+        (encode(make_image(300, 200), "PNG"), "bicubic"),
     ):
         keywords["interpolation"] = interpolation
         np.testing.assert_array_equal(

@@ -155,7 +155,8 @@ def load_image_batch(
         mean: What is subtracted from each channel of a float dtype, from 0 to 1. None is 0.
         std: What each channel is then divided by. None is 1.
         exact: False allows a JPEG that is shrunk to half its size or less to be decoded at a half, a quarter or an
-            eighth of it, never below the target: faster, and slightly other pixels.
+            eighth of it, never below the target: faster, and slightly other pixels. It also allows a bilinear or area
+            resize that is faster on some processors, and at most a level off.
         num_threads: How many threads share the images, this one among them. They end with the call.
         on_error: What becomes of images that fail. ``"raise"``: an error that names them. ``"skip"``: they are left
             out, the order of the others is kept. ``"zero"``: their place holds zeros. ``"partial"``: likewise, but of a

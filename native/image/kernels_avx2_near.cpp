@@ -1,0 +1,166 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "image/kernels_avx2.h"
+
+// Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products does, where exact results take two. It
+// is off by less than a level, as a table has no more than kMaxNearTaps.
+
+namespace spdl {
+namespace {
+
+constexpr int kFractionBits = 14;
+constexpr int kGroup = 4;       // Output pixels at a time: two vectors of two.
+constexpr int kPairs = 4;       // Pairs of taps in a vector of weights, for each of its two outputs.
+constexpr int kTapsOfLoad = 4;  // 16 bytes are 5 source pixels,
+constexpr char kNone = -1;
+
+int loads(const ResampleTable& table) {
+    return (table.max_taps + kTapsOfLoad - 1) / kTapsOfLoad;
+}
+
+int vectors(const ResampleTable& table) {
+    return (loads(table) + 1) / 2;
+}
+
+// Rounds the sum of the weights so far, so that all of them together are still 1: even areas stay as they are.
+class NearWeights {
+  public:
+    NearWeights(const ResampleTable& table, std::size_t output)
+        : weights_(table.weights.data() + output * table.stride), taps_(table.taps[output]) {}
+
+    // The next two, as the 16-bit halves of an integer.
+    std::int32_t pair() {
+        const std::uint32_t left = next();
+        return static_cast<std::int32_t>(left | next() << 16U);
+    }
+
+  private:
+    std::uint32_t next() {
+        constexpr int kShift = ResampleTable::kFractionBits - kFractionBits;
+        if (tap_ < taps_) {
+            sum_ += weights_[tap_++];
+        }
+        const std::int32_t rounded = (sum_ + (1 << (kShift - 1))) >> kShift;
+        const std::int32_t weight = rounded - given_;
+        given_ = rounded;
+        return static_cast<std::uint32_t>(weight);
+    }
+
+    const std::int32_t* weights_;
+    int taps_;
+    int tap_ = 0;
+    std::int32_t sum_ = 0;
+    std::int32_t given_ = 0;
+};
+
+// A group starts with a vector of where the bytes of its outputs begin. Each lane of a vector of weights then holds,
+// for the output pixel of that lane, the pairs of two loads.
+void pack(ResampleTable& table) {
+    const int groups = (table.output + kGroup - 1) / kGroup;
+    table.packed.reserve(static_cast<std::size_t>(groups * (1 + 2 * vectors(table))) * sizeof(__m256i));
+    auto* packed = reinterpret_cast<std::int32_t*>(table.packed.data());
+    // Beyond the last output, any one will do.
+    const auto at = [&](int output) { return static_cast<std::size_t>(std::min(output, table.output - 1)); };
+    for (int group = 0; group < table.output; group += kGroup) {
+        for (int output = 0; output < kGroup; ++output) {
+            packed[output] = 3 * table.first[at(group + output)];
+        }
+        packed += sizeof(__m256i) / sizeof(*packed);
+        for (const int left : {group, group + 1}) {
+            NearWeights weights[2] = {{table, at(left)}, {table, at(left + 2)}};
+            for (int vector = 0; vector < vectors(table); ++vector) {
+                for (NearWeights& lane : weights) {
+                    packed = std::generate_n(packed, kPairs, [&] { return lane.pair(); });
+                }
+            }
+        }
+    }
+}
+
+// The products of a load's pixels, four taps of either output, with two pairs of weights.
+template <int kPair>
+SPDL_AVX2 inline __m256i products(const std::uint8_t* left, const std::uint8_t* right, __m256i weights) {
+    const __m256i pixels =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(left))),
+                                _mm_loadu_si128(reinterpret_cast<const __m128i*>(right)), 1);
+    // Packed RGB as 16-bit pairs (R0 R1, G0 G1, B0 B1) of taps 0 and 1, 2 and 3.
+    const __m256i first = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, kNone, 3, kNone, 1, kNone, 4, kNone, 2, kNone, 5, kNone, kNone, kNone, kNone, kNone));
+    const __m256i second = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(6, kNone, 9, kNone, 7, kNone, 10, kNone, 8, kNone, 11, kNone, kNone, kNone, kNone, kNone));
+    return _mm256_add_epi32(
+        _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, first), _mm256_shuffle_epi32(weights, kPair == 0 ? 0x00 : 0xaa)),
+        _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, second),
+                          _mm256_shuffle_epi32(weights, kPair == 0 ? 0x55 : 0xff)));
+}
+
+// kLoads is the number of loads where that is known when compiling, otherwise 0.
+template <std::size_t kRows, int kLoads>
+SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
+                               std::uint8_t* const* outputs) noexcept {
+    constexpr std::ptrdiff_t kLoadBytes = 3 * kTapsOfLoad;
+    const __m256i half = _mm256_set1_epi32(1 << (kFractionBits - 1));
+    const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
+    const int count = kLoads != 0 ? kLoads : loads(table);
+    for (int output = 0; output < table.output; output += kGroup) {
+        const auto* const first = reinterpret_cast<const std::int32_t*>(weights++);
+        __m256i results[2][kRows];
+        for (int vector = 0; vector < 2; ++vector) {
+            __m256i sums[kRows];
+            std::fill_n(sums, kRows, half);
+            for (int load = 0; load < count; load += 2) {
+                const __m256i pairs = _mm256_load_si256(weights++);
+                for (std::size_t row = 0; row < kRows; ++row) {
+                    const std::uint8_t* const left = sources[row] + first[vector] + load * kLoadBytes;
+                    const std::uint8_t* const right = sources[row] + first[vector + 2] + load * kLoadBytes;
+                    sums[row] = _mm256_add_epi32(sums[row], products<0>(left, right, pairs));
+                    if (kLoads != 1 && load + 1 < count) {
+                        sums[row] =
+                            _mm256_add_epi32(sums[row], products<1>(left + kLoadBytes, right + kLoadBytes, pairs));
+                    }
+                }
+            }
+            for (std::size_t row = 0; row < kRows; ++row) {
+                results[vector][row] = _mm256_srai_epi32(sums[row], kFractionBits);
+            }
+        }
+        for (std::size_t row = 0; row < kRows; ++row) {
+            store_pixels(results[0][row], results[1][row], outputs[row] + 3 * static_cast<std::ptrdiff_t>(output));
+        }
+    }
+}
+
+template <std::size_t kRows>
+SPDL_AVX2 void horizontal_loads(const ResampleTable& table, const std::uint8_t* const* sources,
+                                std::uint8_t* const* outputs) noexcept {
+    switch (loads(table)) {
+        case 1:
+            return horizontal_rows<kRows, 1>(table, sources, outputs);
+        case 2:
+            return horizontal_rows<kRows, 2>(table, sources, outputs);
+        default:
+            return horizontal_rows<kRows, 0>(table, sources, outputs);
+    }
+}
+
+SPDL_AVX2 void resample(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
+                        int count) noexcept {
+    if (count == 2) {
+        horizontal_loads<2>(table, sources, outputs);
+    } else {
+        horizontal_loads<1>(table, sources, outputs);
+    }
+}
+
+}  // namespace
+
+const HorizontalPass kAvx2Near{pack, resample};
+
+}  // namespace spdl
+
+#endif
