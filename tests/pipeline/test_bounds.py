@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.aggregators import Pairs
 from tests.pipeline.support import FREE_THREADED, let_go, wait_until
 
 from spdl.pipeline import build_pipeline
 from spdl.pipeline.defs import (
     Aggregate,
-    Aggregator,
     Disaggregate,
     Merge,
     PathVariants,
@@ -134,24 +134,6 @@ def fails(item: Item) -> Item:
 async def fails_async(item: Item) -> Item:
     await asyncio.sleep(0)
     return fails(item)
-
-
-class Pairs(Aggregator[Item, "list[Item]"]):
-    """Passes items on two at a time."""
-
-    def __init__(self) -> None:
-        self._held: list[Item] = []
-
-    def accumulate(self, item: Item, /) -> list[Item] | None:
-        self._held.append(item)
-        if len(self._held) < 2:
-            return None
-        held, self._held = self._held, []
-        return held
-
-    def flush(self) -> list[Item] | None:
-        held, self._held = self._held, []
-        return held or None
 
 
 # ---- stages and graphs, and what they may hold ----

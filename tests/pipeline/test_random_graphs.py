@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
+from tests.pipeline.aggregators import Pairs
 from tests.pipeline.kinds import text_log
 
 from spdl.pipeline import Pipeline, build_pipeline
 from spdl.pipeline.defs import (
     Aggregate,
-    Aggregator,
     Disaggregate,
     Merge,
     PathVariants,
@@ -83,19 +83,6 @@ class Flaky:
         if next(self.calls) % 3 == 0:
             raise OSError("try again")
         return x
-
-
-class Pairs(Aggregator[int, list[int]]):
-    def __init__(self) -> None:
-        self.items: list[int] = []
-
-    def accumulate(self, item: int) -> list[int] | None:
-        self.items.append(item)
-        return self.flush() if len(self.items) > 1 else None
-
-    def flush(self) -> list[int] | None:
-        items, self.items = self.items, []
-        return items or None
 
 
 class Stage(NamedTuple):

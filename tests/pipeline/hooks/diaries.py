@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline import TaskHook, is_eof, is_epoch_end
-from spdl.pipeline.defs import Aggregator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -72,18 +71,3 @@ class Swallowing(TaskHook):
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
         with suppress(Exception):
             yield
-
-
-class Pairs(Aggregator[int, list[int]]):
-    """Gathers two at a time."""
-
-    def __init__(self) -> None:
-        self.held: list[int] = []
-
-    def accumulate(self, item: int) -> list[int] | None:
-        self.held.append(item)
-        return self.flush() if len(self.held) == 2 else None
-
-    def flush(self) -> list[int] | None:
-        held, self.held = self.held, []
-        return held or None

@@ -9,7 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.hooks.diaries import Diary, Pairs, Swallowing, fail_on_one, fail_on_one_async, hooked
+from tests.pipeline.aggregators import Pairs
+from tests.pipeline.hooks.diaries import Diary, Swallowing, fail_on_one, fail_on_one_async, hooked
 from tests.pipeline.support import source, twice, twice_async
 
 from spdl.pipeline import TaskHook, build_pipeline

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.hooks.diaries import Pairs, Swallowing, fail_on_one, fail_on_one_async
+from tests.pipeline.aggregators import Pairs
+from tests.pipeline.hooks.diaries import Swallowing, fail_on_one, fail_on_one_async
 from tests.pipeline.support import source, twice, twice_async
 
 from spdl.pipeline import PipelineFailure, TaskHook

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.pipeline.aggregators import Pairs
 from tests.pipeline.profiling.profiles import ALL, Notes, concurrencies, napping, profile
 from tests.pipeline.support import source
 
@@ -127,20 +128,8 @@ def test_the_last_stage_may_keep_everything_back() -> None:
 
 
 def test_an_aggregator_starts_afresh_afterwards() -> None:
-    class Pairs(Aggregator[int, list[int]]):
-        def __init__(self) -> None:
-            self.held: list[int] = []
-
-        def accumulate(self, item: int) -> list[int] | None:
-            self.held.append(item)
-            return self.flush() if len(self.held) == 2 else None
-
-        def flush(self) -> list[int] | None:
-            held, self.held = self.held, []
-            return held or None
-
     for drop_last in (True, False):
-        pairs = Pairs()
+        pairs = Pairs[int]()
         (result,) = profile(source(range(9)).aggregate(pairs, drop_last=drop_last))
         assert result.stats[0].num_outputs > 0
         assert pairs.held == []
