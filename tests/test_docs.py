@@ -34,13 +34,16 @@ def programs(page: Path) -> list[Program]:
     ]
 
 
-def one_program(page: Path) -> list[Program]:
-    """The blocks of a page that says that they follow each other in one file; without PyTorch, those before it."""
-    if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
-        return []
+def runnable(page: Path) -> list[Program]:
+    """The programs of a page: one, where it says that its blocks follow each other in one file; without PyTorch, what
+    comes before it."""
     blocks = programs(page)
+    if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
+        return blocks
     if importlib.util.find_spec("torch") is None:
         blocks = blocks[: next((i for i, block in enumerate(blocks) if "import torch" in block.code), None)]
+    if not blocks:
+        return []
     code = f"\nprint({BETWEEN!r})\n".join(block.code for block in blocks)
     return [Program(page, blocks[0].line, code, f"{BETWEEN}\n".join(block.output for block in blocks))]
 
@@ -49,7 +52,7 @@ ONE_PROGRAM = "<!-- One program: the blocks below follow each other in one file.
 BETWEEN = "-- the next block --"
 
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md")])
-PROGRAMS = [program for page in PAGES for program in one_program(page) or programs(page)]
+PROGRAMS = [program for page in PAGES for program in runnable(page)]
 
 
 def write_photos(folder: Path) -> None:

@@ -20,11 +20,11 @@ import spdl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SOURCE = Path(__file__).parent.parent / "src"
+SOURCE = Path(spdl.__file__).parent.parent
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 PUBLIC = sorted(
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-    for path in Path(spdl.__file__).parent.glob("**/*.py")
+    for path in SOURCE.glob("spdl/**/*.py")
     if not any(part.startswith("_") and part != "__init__.py" for part in path.relative_to(SOURCE).parts)
 )
 MODULES = [name for name in PUBLIC if name not in ("spdl", "spdl.cli")]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 from tests.pipeline.subprocess.work import METHODS
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
 
 if TYPE_CHECKING:
     from spdl.pipeline.defs import PipelineConfig
+
+torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 from PIL import Image
-from tests.pipeline.subprocess.work import METHODS, Buffers, Given, Measured
+from tests.pipeline.subprocess.work import Buffers, Given, Measured
 
 import spdl.io
 from spdl.pipeline import iterate_in_subprocess
@@ -32,8 +31,6 @@ def assert_same(got: Any, sent: Any) -> None:
         assert len(got) == len(sent)
         for ours, theirs in zip(got, sent, strict=True):
             assert_same(ours, theirs)
-    elif isinstance(sent, torch.Tensor):
-        torch.testing.assert_close(got, sent, rtol=0, atol=0, equal_nan=True, check_stride=True)
     elif isinstance(sent, np.ndarray):
         # Byte for byte: some values, and records that hold them, do not equal themselves.
         assert got.tobytes() == sent.tobytes()
@@ -125,45 +122,6 @@ def test_arrays_are_the_receivers_to_change() -> None:
     first[1][:] = 5
     assert [each[0] for each in items] == [1, 1, 1]
     assert first[0][0] == 5
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_tensors(method: str) -> None:
-    block = torch.arange(2 * 3 * 20 * 30, dtype=torch.float32).reshape(2, 3, 20, 30)
-    sent = [
-        block,
-        block.contiguous(memory_format=torch.channels_last),
-        block.to(torch.bfloat16),
-        block > 7,
-        block.to(torch.complex64),
-        torch.tensor(2.5),
-        torch.arange(3),
-    ]
-    got = list(iterate_in_subprocess(Given(*sent), mp_context=method))
-    assert_same(got, sent)
-    got[0].mul_(2)
-    assert torch.equal(got[0], 2 * block)
-
-
-def test_tensors_of_other_kinds() -> None:
-    block = torch.arange(20_000, dtype=torch.float32).reshape(100, 200)
-    sent = [block[::2, ::3], block.t(), block.expand(3, 100, 200), torch.zeros(0, 4)]
-    got = list(iterate_in_subprocess(Given(*sent), mp_context="fork"))
-    for ours, theirs in zip(got, sent, strict=True):
-        assert torch.equal(ours, theirs)
-    (leaf,) = iterate_in_subprocess(Given(torch.ones(3000, requires_grad=True)), mp_context="fork")
-    assert leaf.requires_grad
-    (parameter,) = iterate_in_subprocess(Given(torch.nn.Parameter(torch.ones(3000))), mp_context="fork")
-    assert isinstance(parameter, torch.nn.Parameter)
-
-
-def test_torch_computes_in_a_forked_process() -> None:
-    """Its pool of threads is running here (the check for leaks has seen to that), and is not forked."""
-
-    def compute() -> list[float]:
-        return [float(torch.ones(1 << 22).sum())]
-
-    assert list(iterate_in_subprocess(compute, mp_context="fork", timeout=30)) == [float(1 << 22)]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
