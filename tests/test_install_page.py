@@ -1,0 +1,15 @@
+"""The page about installing gives what was measured."""
+
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_what_the_stable_abi_costs() -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "stable_abi.json").read_text(encoding="utf-8"))
+    ratios = [row["ratio"] for row in record["rows"].values()]
+    least, most = (100 * (ratio - 1) for ratio in (min(ratios), max(ratios)))
+    assert least < 0 < most < 100 * (record["mark"] - 1)
+    text = " ".join((ROOT / "docs" / "install.md").read_text(encoding="utf-8").split())
+    assert f"between {-least:.1f} % less and {most:.1f} % more than" in text
