@@ -48,10 +48,13 @@ def test_peak_memory_is_not_inherited() -> None:
 def test_session_memory_sees_all_processes_of_it() -> None:
     # A parent that holds 40 MB and forks a child that changes them: 80 MB, where the resident sets sum up to more.
     code = (
-        "import os\n"
-        "held = bytearray(b'x' * 40_000_000)\n"
+        "import mmap, os\n"
+        "held = mmap.mmap(-1, 40_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "def fill():\n"
+        "    for page in range(0, len(held), mmap.PAGESIZE): held[page] = 1\n"
+        "fill()\n"
         "child = os.fork()\n"
-        "if not child: held[:] = b'y' * len(held)\n"
+        "if not child: fill()\n"
         "print('ready', flush=True)\n"
         "os.read(0, 1)\n"
         "if child: os.waitpid(child, 0)"
