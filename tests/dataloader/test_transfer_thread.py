@@ -8,7 +8,7 @@ import weakref
 from concurrent.futures import wait
 
 import pytest
-from tests.pipeline.support import wait_until
+from tests.pipeline.support import let_go, wait_until
 
 from spdl.dataloader._transfer_thread import TransferThread
 
@@ -67,7 +67,12 @@ def test_it_keeps_no_result_and_ends_with_its_last_reference() -> None:
     executor = TransferThread()
     thread = executor.submit(threading.current_thread).result(20)
     gone = weakref.ref(executor.submit(Result).result(20))
-    assert wait_until(lambda: gone() is None)
+
+    def is_gone() -> bool:
+        let_go()
+        return gone() is None
+
+    assert wait_until(is_gone)
     del executor
     gc.collect()
     assert wait_until(lambda: not thread.is_alive())
