@@ -132,7 +132,8 @@ ENDS: dict[str, Callable[[Pipeline[Any]], object]] = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", AT_HOME, ids=str)
 def test_items_that_do_something_when_they_go(kind: Kind, end: str) -> None:
-    lock = threading.Lock()
+    # Without the GIL an item may go at any place in the thread that made it, also in here while another one goes.
+    lock = threading.RLock()
     gone: list[float] = []
     reader = threading.get_ident()
 
