@@ -347,7 +347,7 @@ def soak(total: int) -> dict[str, Any]:
         "dropped": sum(stage.num_dropped for stage in statistics.stages),
         "memory_mb": fifths(memory),
         "blocks": fifths(blocks),
-        "largest_containers": dict(sorted(sizes.items(), key=lambda pair: -pair[1])[:20]),
+        "largest_containers": dict(sorted(sizes.items(), key=lambda pair: -pair[1])[:40]),
     }
 
 

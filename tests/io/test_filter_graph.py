@@ -335,7 +335,7 @@ def test_threads_share_a_graph() -> None:
 
 def test_python_runs_while_filters_do() -> None:
     source = "buffer=video_size=2000x1500:pix_fmt=rgb24:time_base=1/25:pixel_aspect=0/1"
-    graph = FilterGraph(f"{source},gblur=sigma=20:steps=3,buffersink")
+    graph = FilterGraph(f"{source},gblur=sigma=20:steps=6,buffersink")
     frames = frames_of(size=(2000, 1500))
     counted = 0
     done = threading.Event()

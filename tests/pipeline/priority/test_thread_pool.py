@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.pipeline.support import wait_until
+from tests.pipeline.support import let_go, wait_until
 
 from spdl.pipeline import PriorityThreadPoolExecutor
 
@@ -325,8 +325,13 @@ def test_results_are_not_kept_alive() -> None:
         future = executor.submit(Large)
         gone = weakref.ref(future.result(20))
         del future
+
+        def is_gone() -> bool:
+            let_go()
+            return gone() is None
+
         # The worker lets go of its last call when it waits for the next.
-        assert wait_until(lambda: gone() is None)
+        assert wait_until(is_gone)
 
 
 def test_a_finalizer_may_submit(pool: PriorityThreadPoolExecutor) -> None:
