@@ -99,7 +99,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     decoder_options.check_all_used("decoder", decoder->name);
 
     if (decoder->id == AV_CODEC_ID_TIFF) {
-        check_tiff({image.packet->data, static_cast<std::size_t>(image.packet->size)}, options.max_pixels);
+        check_tiff({image.packet->data, static_cast<std::size_t>(image.packet->size)}, options);
     }
     FramePtr frame = make_frame();
     int code = avcodec_send_packet(context.get(), image.packet.get());

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <cstdint>
-
 #include "core/file_reader.h"
+#include "ffmpeg/decode.h"
 
 namespace spdl {
 
 // Throws MediaError where FFmpeg would give another picture than the TIFF has without a word: black where it does not
 // read what is there, and what was in memory before where deflated strips end early.
-void check_tiff(Bytes tiff, std::int64_t max_pixels);
+void check_tiff(Bytes tiff, const DecodeOptions& options);
 
 }  // namespace spdl

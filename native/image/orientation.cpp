@@ -21,7 +21,8 @@ bool starts_with(Bytes bytes, std::string_view text) {
 // EXIF data is a TIFF file.
 unsigned tiff_orientation(Bytes tiff) {
     constexpr std::uint16_t kOrientation = 0x0112;
-    return tiff_entry(tiff, kOrientation).value_or(kUnknown);
+    const std::optional<TiffDirectory> directory = TiffDirectory::first(tiff);
+    return directory ? directory->integer(kOrientation).value_or(kUnknown) : kUnknown;
 }
 
 constexpr std::string_view kExifHeader{"Exif\0\0", 6};

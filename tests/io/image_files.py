@@ -86,10 +86,11 @@ def tiff(
     chunks = [compress(chunk) for chunk in chunks]
     starts = [8 + sum(map(len, chunks[:index])) for index in range(len(chunks))]
     entries += [(324 if tile else 273, 4, starts), (325 if tile else 279, 4, [len(chunk) for chunk in chunks])]
-    return _tiff_file(sorted(entries), b"".join(chunks), order)
+    return tiff_file(sorted(entries), b"".join(chunks), order)
 
 
-def _tiff_file(entries: list[tuple[int, int, Sequence[int]]], content: bytes, order: str) -> bytes:
+def tiff_file(entries: Sequence[tuple[int, int, Sequence[int]]], content: bytes, order: str = "<") -> bytes:
+    """Make a TIFF of entries (tag, 3 for 16 bits or 4 for 32, values), in order, and of what lies from byte 8 on."""
     directory_at = 8 + len(content)
     far_at = directory_at + 2 + 12 * len(entries) + 4
     directory, far = struct.pack(order + "H", len(entries)), b""

@@ -2,11 +2,7 @@
 
 import base64
 import io
-import lzma
-import struct
 import warnings
-import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -175,118 +171,6 @@ def test_bmp(size: tuple[int, int], bits: int, top_down: bool) -> None:  # noqa:
     else:
         data = bmp(rng.integers(0, 256, (*size[::-1], bits // 8)), bits, top_down=top_down)
     assert_pillows(data)
-
-
-# ---- TIFF --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits"])
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "P", "1"])
-def test_tiff(mode: str, compression: str) -> None:
-    assert_pillows(encode(make_image(61, 43).convert(mode), "TIFF", compression=compression))
-
-
-@pytest.mark.parametrize("compression", ["group3", "group4"])
-def test_a_fax(compression: str) -> None:
-    assert_pillows(encode(make_image(64, 43).convert("1"), "TIFF", compression=compression))
-
-
-@pytest.mark.parametrize("mode", ["CMYK", "YCbCr"])
-def test_a_tiffs_other_colours_are_a_level_from_pillows_at_most(mode: str) -> None:
-    data = encode(make_image(61, 43).convert(mode), "TIFF", compression="tiff_lzw")
-    assert np.abs(load(data).astype(int) - decode_with_pillow(data)).max() <= 1
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("rows", [1, 7, 43])
-@pytest.mark.parametrize("planar", [False, True])
-def test_a_tiff_of_strips(order: str, rows: int, planar: bool) -> None:  # noqa: FBT001
-    pixels = np.asarray(make_image(61, 43))
-    data = tiff(pixels, order=order, rows=rows, planar=planar)
-    np.testing.assert_array_equal(load(data), pixels)
-    assert_pillows(data)
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("rows", [1, 7, 43])
-@pytest.mark.parametrize("planar", [False, True])
-@pytest.mark.parametrize("number", [8, 32946])
-def test_a_tiff_of_deflated_strips(order: str, rows: int, planar: bool, number: int) -> None:  # noqa: FBT001
-    pixels = np.asarray(make_image(61, 43))
-    data = tiff(pixels, order=order, rows=rows, planar=planar, compression=number, compress=zlib.compress)
-    np.testing.assert_array_equal(load(data), pixels)
-
-
-def test_a_deflated_tiff_may_fill_its_last_strip_up_and_store_the_lowest_bit_first() -> None:
-    pixels = np.asarray(make_image(61, 43))
-    full = 10 * 61 * 3
-    data = tiff(pixels, rows=10, compression=8, compress=lambda strip: zlib.compress(strip.ljust(full, b"x")))
-    np.testing.assert_array_equal(load(data), pixels)
-
-    def turned(strip: bytes) -> bytes:
-        stored = np.frombuffer(zlib.compress(strip), np.uint8)
-        return np.packbits(np.unpackbits(stored, bitorder="little")).tobytes()
-
-    data = tiff(pixels, rows=10, compression=8, compress=turned, lowest_bit_first=True)
-    np.testing.assert_array_equal(load(data), pixels)
-
-
-@pytest.mark.parametrize("planar", [False, True])
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda strip: zlib.compress(strip[:-1]), r"strip 1 of \d+ inflates to \d+ bytes instead of \d+"),
-        (lambda strip: zlib.compress(b""), r"strip 1 of \d+ inflates to 0 bytes instead of \d+"),
-        (lambda strip: zlib.compress(strip)[:-9], r"strip 1 of \d+ is damaged, or ends before"),
-        (lambda strip: zlib.compress(strip)[2:], r"strip 1 of \d+ is damaged, or ends before"),
-    ],
-)
-def test_a_deflated_tiff_whose_strips_end_early_is_an_error(
-    damage: Callable[[bytes], bytes],
-    message: str,
-    planar: bool,  # noqa: FBT001
-) -> None:
-    # FFmpeg shows what was in memory before.
-    data = tiff(np.asarray(make_image(61, 43)), rows=10, planar=planar, compression=8, compress=damage)
-    with pytest.raises(RuntimeError, match="cannot decode the image as tiff: " + message):
-        load(data)
-
-
-def test_a_deflated_tiff_that_lacks_strips_is_an_error() -> None:
-    data = tiff(np.asarray(make_image(61, 43)), rows=10, compression=8, compress=zlib.compress)
-    higher = data.replace(struct.pack("<HHIH", 257, 3, 1, 43), struct.pack("<HHIH", 257, 3, 1, 80))
-    assert higher != data
-    with pytest.raises(RuntimeError, match="its directory has 5 of the 8 strips that its 80 rows are said to be in"):
-        load(higher)
-
-
-def test_a_tiff_of_16_bit_gray() -> None:
-    values = np.random.default_rng(0).integers(0, 1 << 16, (43, 61), np.uint16)
-    for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate"):
-        data = encode(Image.fromarray(values), "TIFF", compression=compression)
-        np.testing.assert_array_equal(load(data), np.repeat(values[..., None] >> 8, 3, 2))
-
-
-@pytest.mark.parametrize("config", [None, FFMPEG])
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_what_ffmpeg_does_not_read_in_a_tiff_is_an_error(order: str, config: Any) -> None:
-    # It would give a black picture.
-    message = "its pixels are stored in tiles, which FFmpeg does not read: store it as a TIFF of strips"
-    tiles = tiff(np.asarray(make_image(61, 43)), order=order, tile=(16, 32))
-    with pytest.raises(RuntimeError, match=message):
-        load(tiles, decode_config=config)
-    with pytest.raises(RuntimeError, match=message):
-        load_image_batch([tiles], width=8, height=8, decode_config=config)
-    with pytest.raises(RuntimeError, match="its pixels are compressed as JPEG, which FFmpeg does not read"):
-        load(encode(make_image(61, 43), "TIFF", compression="jpeg"), decode_config=config)
-    with pytest.raises(
-        RuntimeError, match="its pixels are compressed with LZMA, of which FFmpeg takes no notice where"
-    ):
-        load(tiff(np.asarray(make_image(61, 43)), compression=34925, compress=lzma.compress), decode_config=config)
-    gray = tiff(np.zeros((8, 8, 1), np.uint8), order=order, lowest_bit_first=True)
-    few = gray.replace(struct.pack(order + "HHIH", 258, 3, 1, 8), struct.pack(order + "HHIH", 258, 3, 1, 4))
-    with pytest.raises(RuntimeError, match="its pixels are of 2 or 4 bits, the lowest of a byte first, which FFmpeg"):
-        load(few, decode_config=config)
 
 
 # ---- WebP, AVIF --------------------------------------------------------------------------------------------------
