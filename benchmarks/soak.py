@@ -17,6 +17,7 @@ import sys
 import time
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -36,7 +37,7 @@ from spdl.pipeline.defs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 
 ITEMS = 1_000_000
 EPOCHS = 10
@@ -279,6 +280,13 @@ def resident_mb() -> float:
     return pages * 4096 / 1e6
 
 
+def copied(container: Collection[Any]) -> list[Any]:
+    """What a container holds that threads go on changing: without the GIL they may do so while it is copied, too."""
+    while True:
+        with suppress(RuntimeError):
+            return list(container.values() if isinstance(container, dict) else container)
+
+
 def container_sizes(engine: object) -> dict[str, int]:
     """The largest size of each container that the engine's objects have, by class and attribute."""
     found: dict[str, int] = {}
@@ -291,8 +299,7 @@ def container_sizes(engine: object) -> dict[str, int]:
         if isinstance(value, list | tuple | set | frozenset | deque | dict):
             seen.add(id(value))
             if not isinstance(value, Item):
-                # A copy, since threads go on changing it.
-                elements = list(value.values()) if isinstance(value, dict) else list(value)
+                elements = copied(value)
                 found[where] = max(found.get(where, 0), len(elements))
                 pending += [(f"{where}[]", element) for element in elements]
         elif type(value).__module__.startswith("spdl.pipeline"):

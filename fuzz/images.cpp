@@ -10,6 +10,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -195,15 +196,27 @@ std::string difference(const Answer& one, const Answer& other) {
            std::to_string(*at) + " against " + std::to_string(*there);
 }
 
+// Whether they are the same, as far as they have to be: with exact=False some kernels are a level off. What that is in
+// floats is not told from other differences here.
+bool agree(const Request& request, const Answer& one, const Answer& other) {
+    if (one.reasons != other.reasons || one.shape != other.shape || one.images.size() != other.images.size()) {
+        return false;
+    }
+    if (request.exact) {
+        return one.images == other.images;
+    }
+    return request.format.type() != ElementType::kUint8 ||
+           std::ranges::equal(one.images, other.images, [](int a, int b) { return std::abs(a - b) <= 1; });
+}
+
 // Whether an image came out of it.
 bool load(Draw& draw, const Source& source) {
     const Question question(draw);
     static const auto kernels = available_kernels();
     const char* const drawn = kernels[draw.below(kernels.size())]->name;
     const Answer answer = ask(question, source, {drawn, "", 0x55});
-    // What need not be exact is so with some kernels alone.
-    const Answer other = ask(question, source, {question.request.exact ? "scalar" : drawn, "libjpeg", 0xaa});
-    if (answer != other) {
+    const Answer other = ask(question, source, {"scalar", "libjpeg", 0xaa});
+    if (!agree(question.request, answer, other)) {
         throw std::logic_error(std::string("not the same with the kernels ") + drawn + ": " +
                                difference(answer, other));
     }

@@ -35,7 +35,10 @@ class HeldStream {
         return nb::bytes(into.data(), step.made);
     }
 
-    [[nodiscard]] bool between_frames() const { return stream_.between_frames(); }
+    [[nodiscard]] bool between_frames() {
+        const Turn turn(busy_);
+        return stream_.between_frames();
+    }
 
   private:
     // The lock on the object is let go of with the GIL.

@@ -30,20 +30,21 @@ const ResampleTable* TableCache::Tables::get(const Axis& axis, Interpolation int
     return &table;
 }
 
-const ResampleTable* TableCache::horizontal(const Axis& axis, Interpolation interpolation, const HorizontalPass& pass) {
-    if (pass_ != &pass) {
-        pass_ = &pass;
+const ResampleTable* TableCache::horizontal(const Axis& axis, Interpolation interpolation,
+                                            void (*pack)(ResampleTable&)) {
+    if (pack_horizontal_ != pack) {
+        pack_horizontal_ = pack;
         horizontal_ = Tables();
     }
-    return horizontal_.get(axis, interpolation, pass.pack);
+    return horizontal_.get(axis, interpolation, pack);
 }
 
-const ResampleTable* TableCache::vertical(const Axis& axis, Interpolation interpolation, const Kernels& kernels) {
-    if (kernels_ != &kernels) {
-        kernels_ = &kernels;
+const ResampleTable* TableCache::vertical(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&)) {
+    if (pack_vertical_ != pack) {
+        pack_vertical_ = pack;
         vertical_ = Tables();
     }
-    return vertical_.get(axis, interpolation, kernels.pack_vertical);
+    return vertical_.get(axis, interpolation, pack);
 }
 
 void VerticalPass::begin(const FilterPlan& plan) {

@@ -32,8 +32,8 @@ struct FilterPlan {
 class TableCache {
   public:
     // Both are valid until the next one of its kind.
-    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, const HorizontalPass& pass);
-    const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, const Kernels& kernels);
+    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
+    const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
 
   private:
     struct Tables {
@@ -42,8 +42,8 @@ class TableCache {
         const ResampleTable* get(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
     };
 
-    const HorizontalPass* pass_ = nullptr;
-    const Kernels* kernels_ = nullptr;
+    void (*pack_horizontal_)(ResampleTable&) = nullptr;
+    void (*pack_vertical_)(ResampleTable&) = nullptr;
     Tables horizontal_;
     Tables vertical_;
 };

@@ -20,6 +20,16 @@ struct HorizontalPass {
                      int count) noexcept;
 };
 
+// Faster ones, for filters without negative weights and rows of up to kMaxNearTaps. Together they are a level off at
+// most: the horizontal pass gives the exact result or one less, and of such rows the vertical one takes a mean.
+struct NearPasses {
+    HorizontalPass horizontal;
+
+    // For Kernels::vertical. Weights are rounded, and may add up to more than 1: the mean of rows that are all one less
+    // would be less by more than a level. That much is added.
+    void (*pack_vertical)(ResampleTable& table);
+};
+
 // The two passes of a resize and what writes its result, in one variant per instruction set. All variants give the same
 // bytes, but for `near`.
 struct Kernels {
@@ -28,8 +38,8 @@ struct Kernels {
 
     HorizontalPass horizontal;
 
-    // One that is faster and at most a level off, for tables of up to kMaxNearTaps; none where that is so fast already.
-    const HorizontalPass* near;
+    // For exact=False; none where the exact passes are as fast.
+    const NearPasses* near;
 
     // As HorizontalPass::pack.
     void (*pack_vertical)(ResampleTable& table);
@@ -42,8 +52,8 @@ struct Kernels {
     PixelWriter* write_pixels;
 };
 
-// What 14 bits of a weight leave out comes to less than a level in the sum over so many.
-inline constexpr int kMaxNearTaps = 128;
+// Of 14 bits of a weight a sum over so many is half a level off at most.
+inline constexpr int kMaxNearTaps = 64;
 
 inline constexpr std::size_t kReadSlack = 192;
 inline constexpr std::size_t kWriteSlack = 64;

@@ -93,9 +93,6 @@ SPDL_AVX2 inline __m256i low_weights(__m256i weights) {
     return _mm256_shuffle_epi32(weights, kPair == 0 ? 0x55 : 0xff);
 }
 
-// What rounds; the sum of the low parts starts with it.
-constexpr std::int32_t kHalf = 1 << (ResampleTable::kFractionBits - 1);
-
 // The results, not yet clipped.
 SPDL_AVX2 inline __m256i join(__m256i high, __m256i low) {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low), ResampleTable::kFractionBits);
@@ -116,7 +113,7 @@ SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* c
     // Tap 4, as integers.
     const __m256i single = _mm256_broadcastsi128_si256(_mm_setr_epi8(
         12, kNone, kNone, kNone, 13, kNone, kNone, kNone, 14, kNone, kNone, kNone, kNone, kNone, kNone, kNone));
-    const __m256i half = _mm256_set1_epi32(kHalf);
+    const __m256i half = _mm256_set1_epi32(table.half);
     const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
     const int loads = kLoads != 0 ? kLoads : steps(table).loads;
     for (int output = 0; output < table.output; output += kGroup) {
@@ -200,7 +197,7 @@ std::size_t vertical_pairs(const ResampleTable& table) {
     return static_cast<std::size_t>(table.max_taps + 1) / 2;
 }
 
-void pack_vertical(ResampleTable& table) {
+void pack_columns(ResampleTable& table) {
     const std::size_t pairs = vertical_pairs(table);
     const auto outputs = static_cast<std::size_t>(table.output);
     table.packed.reserve(outputs * pairs * sizeof(WeightPair));
@@ -215,10 +212,9 @@ void pack_vertical(ResampleTable& table) {
 constexpr std::size_t kColumns = sizeof(__m256i);
 
 SPDL_AVX2 inline __m256i vertical_columns(const WeightPair* weights, int taps, const std::uint8_t* const* rows,
-                                          std::size_t column) {
+                                          std::size_t column, __m256i half) {
     const __m256i zero = _mm256_setzero_si256();
     __m256i high[4] = {zero, zero, zero, zero};
-    const __m256i half = _mm256_set1_epi32(kHalf);
     __m256i low[4] = {half, half, half, half};
     for (int tap = 0; tap < taps; tap += 2, ++weights) {
         const auto* const upper = reinterpret_cast<const __m256i*>(rows[tap] + column);
@@ -246,20 +242,26 @@ SPDL_AVX2 void vertical(const ResampleTable& table, int index, const std::uint8_
     const auto* const weights = reinterpret_cast<const WeightPair*>(table.packed.data()) +
                                 static_cast<std::size_t>(index) * vertical_pairs(table);
     const int taps = table.taps[static_cast<std::size_t>(index)];
+    const __m256i half = _mm256_set1_epi32(table.half);
     std::size_t column = 0;
     for (; column + kColumns <= size; column += kColumns) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(output + column), vertical_columns(weights, taps, rows, column));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(output + column),
+                            vertical_columns(weights, taps, rows, column, half));
     }
     if (column < size) {
         alignas(kColumns) std::uint8_t rest[kColumns];
-        _mm256_store_si256(reinterpret_cast<__m256i*>(rest), vertical_columns(weights, taps, rows, column));
+        _mm256_store_si256(reinterpret_cast<__m256i*>(rest), vertical_columns(weights, taps, rows, column, half));
         std::memcpy(output + column, rest, size - column);
     }
 }
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2",   has_avx2,         {pack_horizontal, horizontal}, &kAvx2Near, pack_vertical,
+void pack_vertical_avx2(ResampleTable& table) {
+    pack_columns(table);
+}
+
+const Kernels kAvx2Kernels{"avx2",   has_avx2,         {pack_horizontal, horizontal}, &kAvx2Near, pack_vertical_avx2,
                            vertical, write_pixels_avx2};
 
 }  // namespace spdl

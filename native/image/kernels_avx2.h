@@ -12,8 +12,7 @@
 
 namespace spdl {
 
-// A horizontal pass for Kernels::near.
-extern const HorizontalPass kAvx2Near;
+extern const NearPasses kAvx2Near;
 
 // Clips four pixels and writes them, and two bytes more: `left` has the first and the third, `right` the others.
 __attribute__((always_inline)) SPDL_AVX2 inline void store_pixels(__m256i left, __m256i right, std::uint8_t* to) {
@@ -26,5 +25,8 @@ __attribute__((always_inline)) SPDL_AVX2 inline void store_pixels(__m256i left, 
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 6), _mm256_extracti128_si256(bytes, 1));
 }
+
+// As kAvx2Kernels has it.
+void pack_vertical_avx2(ResampleTable& table);
 
 }  // namespace spdl

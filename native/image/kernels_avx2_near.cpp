@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "image/kernels_avx2.h"
 
 // Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products does, where exact results take two. It
-// is off by less than a level, as a table has no more than kMaxNearTaps.
+// is off by half a level at most. That much less is asked for, so that it is never above the exact one.
 
 namespace spdl {
 namespace {
@@ -82,6 +83,17 @@ void pack(ResampleTable& table) {
     }
 }
 
+void pack_vertical(ResampleTable& table) {
+    pack_vertical_avx2(table);
+    std::int32_t excess = 0;
+    for (std::size_t output = 0; output < static_cast<std::size_t>(table.output); ++output) {
+        const auto weights = table.weights.begin() + static_cast<std::ptrdiff_t>(output * table.stride);
+        const std::int32_t sum = std::reduce(weights, weights + table.taps[output]);
+        excess = std::max(excess, sum - (1 << ResampleTable::kFractionBits));
+    }
+    table.half += excess;
+}
+
 // The products of a load's pixels, four taps of either output, with two pairs of weights.
 template <int kPair>
 SPDL_AVX2 inline __m256i products(const std::uint8_t* left, const std::uint8_t* right, __m256i weights) {
@@ -104,7 +116,9 @@ template <std::size_t kRows, int kLoads>
 SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                std::uint8_t* const* outputs) noexcept {
     constexpr std::ptrdiff_t kLoadBytes = 3 * kTapsOfLoad;
-    const __m256i half = _mm256_set1_epi32(1 << (kFractionBits - 1));
+    // The sum of the weights up to each tap is off by half of the last bit at most, and levels that follow each other
+    // by 255 (summation by parts).
+    const __m256i half = _mm256_set1_epi32((1 << (kFractionBits - 1)) - 128 * table.max_taps);
     const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
     const int count = kLoads != 0 ? kLoads : loads(table);
     for (int output = 0; output < table.output; output += kGroup) {
@@ -159,7 +173,7 @@ SPDL_AVX2 void resample(const ResampleTable& table, const std::uint8_t* const* s
 
 }  // namespace
 
-const HorizontalPass kAvx2Near{pack, resample};
+const NearPasses kAvx2Near{{pack, resample}, pack_vertical};
 
 }  // namespace spdl
 

@@ -105,6 +105,7 @@ void fill(ResampleTable& table) {
 void ResampleTable::build(const Axis& wanted, Interpolation with) {
     axis = wanted;
     interpolation = with;
+    half = 1 << (kFractionBits - 1);
     switch (with) {
         case Interpolation::kArea:
             return fill<Area>(*this);

@@ -43,7 +43,10 @@ struct ResampleTable {
     std::vector<std::int32_t> taps;
     std::vector<std::int32_t> weights;
 
-    // The same weights in the form of the kernels that the table is used with (see Kernels::pack_horizontal).
+    // What sums start with, for their integer part to be rounded.
+    std::int32_t half = 0;
+
+    // The same weights in the form of the kernels that the table is used with (see HorizontalPass::pack).
     AlignedBuffer packed;
     std::size_t packed_windows = 0;  // How many vectors hold the source of one output vector.
     bool ready = false;              // Both forms are complete: no exception came in between.

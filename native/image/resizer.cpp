@@ -19,26 +19,28 @@ Range needed(const Table& table) {
     return {table.source, table.source + table.source_count};
 }
 
-// Where both passes together are a level off at most: the vertical one takes a mean of what the horizontal one gives,
-// which it does not with negative weights.
 bool allows_near(const Resampling& resampling) {
-    constexpr int kTapsOfStep = 2;  // As wide as these filters are, in input samples for an output sample.
+    // These filters are two input samples wide for each that an output sample is apart from the next, and one more.
+    constexpr double kMaxScale = (kMaxNearTaps - 1) / 2;
     const Axis& axis = resampling.horizontal;
-    return (resampling.interpolation == Interpolation::kBilinear || resampling.interpolation == Interpolation::kArea) &&
-           axis.end - axis.begin < static_cast<double>(kMaxNearTaps / kTapsOfStep - 1) * axis.output;
+    return !resampling.exact &&
+           (resampling.interpolation == Interpolation::kBilinear || resampling.interpolation == Interpolation::kArea) &&
+           axis.end - axis.begin <= kMaxScale * axis.output;
 }
 
 }  // namespace
 
 Box Resizer::prepare(const Resampling& resampling) {
     resampling_ = resampling;
-    const auto& [horizontal, vertical, interpolation, exact, vertical_first] = resampling_;
+    const Axis& horizontal = resampling_.horizontal;
+    const Axis& vertical = resampling_.vertical;
+    const Interpolation interpolation = resampling_.interpolation;
     Range columns = copied(horizontal);
     Range rows = copied(vertical);
     const Kernels& variant = kernels();
-    const bool near = !exact && variant.near != nullptr && allows_near(resampling_);
-    plan_ = {&variant, near ? variant.near : &variant.horizontal, nullptr,       nullptr,
-             {},       {horizontal.count, vertical.count},        vertical_first};
+    const NearPasses* const near = allows_near(resampling_) ? variant.near : nullptr;
+    const HorizontalPass& pass = near != nullptr ? near->horizontal : variant.horizontal;
+    plan_ = {&variant, &pass, nullptr, nullptr, {}, {horizontal.count, vertical.count}, resampling_.vertical_first};
     if (!horizontal.copies() || !vertical.copies()) {
         if (interpolation == Interpolation::kNearest) {
             nearest_columns_.build(horizontal);
@@ -47,11 +49,12 @@ Box Resizer::prepare(const Resampling& resampling) {
             rows = needed(nearest_rows_);
         } else {
             if (!horizontal.copies()) {
-                plan_.horizontal = tables_.horizontal(horizontal, interpolation, *plan_.pass);
+                plan_.horizontal = tables_.horizontal(horizontal, interpolation, pass.pack);
                 columns = needed(*plan_.horizontal);
             }
             if (!vertical.copies()) {
-                plan_.vertical = tables_.vertical(vertical, interpolation, *plan_.kernels);
+                plan_.vertical = tables_.vertical(vertical, interpolation,
+                                                  near != nullptr ? near->pack_vertical : variant.pack_vertical);
                 rows = needed(*plan_.vertical);
             }
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from spdl._cores import available_cores
@@ -66,9 +67,10 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time."
     if busiest is None:
         return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time."
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # New in Python 3.13.
     return (
         f"Nothing is saturated: stage {busiest.name!r} is the busiest, {_percent(busiest.busy_share)} of the time. "
-        "If the CPU is busy all the same, ops wait for the GIL or for each other."
+        f"If the CPU is busy all the same, ops wait {'for the GIL or ' if has_gil else ''}for each other."
     )
 
 
