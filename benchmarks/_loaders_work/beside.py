@@ -1,15 +1,17 @@
 """A training loop that takes batches at a fixed rate: how evenly its steps run beside a loader.
 
-A step is some milliseconds of work in Python, a number of turns that was found beforehand, so that what is interrupted
-takes longer instead of doing less. Then the loop waits without the GIL, as for an accelerator, until the next step is
-due. Every so many steps begin with taking a batch. What is timed is the step with its taking, without the wait. The
-loader works ahead as far as it does by itself, and is held up by the loop: all deliver the same images per second.
+A step is some milliseconds of work in Python, a number of turns that is found beforehand, so that what is interrupted
+takes longer instead of doing less. Machines are faster at some times than at others: it is found anew for each loader,
+right before that begins. Then the loop waits without the GIL, as for an accelerator, until the next step is due. Every
+so many steps begin with taking a batch. What is timed is the step with its taking, without the wait. The loader works
+ahead as far as it does by itself, and is held up by the loop: all deliver the same images per second.
 """
 
 from __future__ import annotations
 
 import time
 from math import ceil
+from statistics import median
 from typing import Any
 
 from measure import BATCH, cpu_seconds, memory_mib, photos
@@ -29,7 +31,7 @@ def train(
     *, loader: str | None, keywords: dict[str, Any], folder: str, workers: int, steps: int, step_turns: int
 ) -> dict[str, float]:
     """Run so many steps beside a loader; None is no loader."""
-    turns = step_turns * MILLISECONDS
+    turns = calibrate(step_turns * MILLISECONDS)
     if loader is None:
         return run_steps(lambda: None, steps, turns)
     with opener(loader, photos(folder), keywords)(STEP, workers) as items:
@@ -37,23 +39,17 @@ def train(
         return run_steps(lambda: next(items), steps, turns)
 
 
+def calibrate(turns: int) -> int:
+    """Find how many turns a step has that takes as long as it should, at its rate; these are about right."""
+    return round(turns * MILLISECONDS / 1000 / median(time_steps(lambda: None, 0, WARM_UP, turns)))
+
+
 def run_steps(take: Any, steps: int, turns: int) -> dict[str, float]:
-    """Time the steps."""
-    took = []
-    cpu = began = 0.0
-    due = time.perf_counter()
-    for step in range(WARM_UP + steps):
-        if step == WARM_UP:
-            cpu, began = cpu_seconds(), time.perf_counter()
-        begin = time.perf_counter()
-        if step % STEPS_PER_BATCH == 0:
-            take()
-        python_work(turns)
-        took.append(time.perf_counter() - begin)
-        due += PERIOD
-        time.sleep(max(0.0, due - time.perf_counter()))
+    """Time the steps, after some that do not count."""
+    time_steps(take, 0, WARM_UP, turns)
+    cpu, began = cpu_seconds(), time.perf_counter()
+    ranked = sorted(time_steps(take, WARM_UP, steps, turns))
     seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
-    ranked = sorted(took[WARM_UP:])
     percentiles = {f"p{it}_ms": 1000 * ranked[ceil(len(ranked) * it / 100) - 1] for it in (50, 95, 99)}
     return {
         **percentiles,
@@ -61,3 +57,18 @@ def run_steps(take: Any, steps: int, turns: int) -> dict[str, float]:
         "cpu_seconds_per_second": cpu / seconds,
         "memory_mib": memory_mib(),
     }
+
+
+def time_steps(take: Any, first: int, steps: int, turns: int) -> list[float]:
+    """Take so many steps, the first one with this number, and return how long each took, in seconds."""
+    took = []
+    due = time.perf_counter()
+    for step in range(first, first + steps):
+        begin = time.perf_counter()
+        if step % STEPS_PER_BATCH == 0:
+            take()
+        python_work(turns)
+        took.append(time.perf_counter() - begin)
+        due += PERIOD
+        time.sleep(max(0.0, due - time.perf_counter()))
+    return took
