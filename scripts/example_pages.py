@@ -210,7 +210,8 @@ def section(name: str, record: Record | None) -> str:
     parts = [
         f"![{record['title']}](../images/examples/{name}_plot.png)\n",
         *tables(importlib.import_module(name).panels(record)),
-        "".join(f"* {line}\n" for line in OBSERVATIONS[name](record)),
+        # A line that begins with a plus would be a list of its own.
+        "".join(f"* {line}\n".replace("* +", "* \\+", 1) for line in OBSERVATIONS[name](record)),
         described,
     ]
     return "\n".join(parts)
