@@ -1,6 +1,7 @@
 """What every test gets."""
 
 import gc
+import signal
 
 from hypothesis import settings
 
@@ -9,6 +10,11 @@ settings.register_profile("unhurried", parent=settings.default, deadline=None)
 settings.load_profile("unhurried")
 
 pytest_plugins = ["tests.leaks", "tests.cuda_driver", "pytester"]
+
+
+# A shell that runs the tests in the background has it that Ctrl-C is ignored, which programs that tests start inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
