@@ -55,6 +55,8 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         )
     alone = noisy["contenders"]["no loader"]
     origin = loaders["provenance"]
+    commits = [run["provenance"]["commit"] for run in (loaders, noisy)]
+    commit = commits[0] if commits[0] == commits[1] else f"{commits[0]} ({commits[1]} beside the training loop)"
     left_out = "".join(
         f" Left out: {name}: {reason}." for name, reason in (loaders["absent"] | noisy["absent"]).items()
     )
@@ -63,7 +65,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop, whose steps"
         f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
         f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
-        f" {origin['commit']}. * by the average of the area.{left_out}\n"
+        f" {commit}. * by the average of the area.{left_out}\n"
     )
 
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int kFractionBits = 14;
 constexpr int kGroup = 4;       // Output pixels at a time: two vectors of two.
 constexpr int kPairs = 4;       // Pairs of taps in a vector of weights, for each of its two outputs.
-constexpr int kTapsOfLoad = 4;  // 16 bytes are 5 source pixels,
+constexpr int kTapsOfLoad = 4;  // Of the 5 pixels that 16 bytes hold: pairs are multiplied.
 constexpr char kNone = -1;
 
 int loads(const ResampleTable& table) {
