@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-[[ $# -gt 0 ]] || set -- tests/{io,pipeline,source}/test_shared_objects.py tests/io/test_threads.py
+[[ $# -gt 0 ]] || set -- tests/{io,pipeline,source}/test_shared_objects.py tests/io/test_{shared_archives,threads}.py
 
 python=$(scripts/bundle/python_313t.sh --thread-sanitizer)
 tools=$(scripts/bundle/tools.sh)
