@@ -22,7 +22,7 @@ test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 
 test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes long)
 	@scripts/setup.sh bundle
-	@scripts/test_all.sh $(ARGS)
+	@scripts/test_all.sh $(or $(ARGS),$(parallel))
 
 test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on that wheel, with nothing built here)
 	@scripts/test_cuda.sh $(ARGS)
