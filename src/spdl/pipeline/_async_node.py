@@ -6,7 +6,7 @@ from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from ._cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
+from ._cancellation import close_generator, current_task, end_cancellation, not_cancelled, raise_cancellation
 from ._function_node import DEFERRED, Attempt, FunctionNode
 from ._lineage import Group
 from ._op import makes_coroutine
@@ -14,7 +14,7 @@ from ._overtime import Watch
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from ._engine import Engine
     from ._lane import Deferred
@@ -253,33 +253,39 @@ def _watch(node: FunctionNode, attempt: Attempt, task: Task[Any]) -> Watch:
     return Watch(attempt, cancel=cancel)
 
 
-async def _exhaust(node: FunctionNode, attempt: Attempt, results: AsyncIterator[Any], watch: Watch | None) -> None:
+async def _exhaust(
+    node: FunctionNode, attempt: Attempt, results: AsyncGeneratorType[Any, Any], watch: Watch | None
+) -> None:
     ticket, root = attempt.ticket, attempt.root
     assert isinstance(root, Group)
     # It is asked for a result when that has a place to go, as other generators are.
-    while await _has_place(node, ticket, watch):
-        begin = perf_counter()
-        try:
-            value = await anext(results)
-        except StopAsyncIteration:
-            return
-        seconds = perf_counter() - begin
-        with node.engine.lock:
-            node.note_success(seconds)
-            node.steps += 1
-            # What the whole takes is added up at its end, to both.
-            node.other_seconds -= seconds
-            if watch is not None and node.overtime is not None and not node.overtime.pause(watch):
-                break
-            if node.cancelled or node.engine.stopping:
-                break
-            if value is None:
-                node.dropped += 1
-            else:
-                root.pending += 1
-                node.emit(ticket, root, value)
-                node.engine.progressed()
-        del value
+    try:
+        while await _has_place(node, ticket, watch):
+            begin = perf_counter()
+            try:
+                value = await anext(results)
+            except StopAsyncIteration:
+                return
+            seconds = perf_counter() - begin
+            with node.engine.lock:
+                node.note_success(seconds)
+                node.steps += 1
+                # What the whole takes is added up at its end, to both.
+                node.other_seconds -= seconds
+                if watch is not None and node.overtime is not None and not node.overtime.pause(watch):
+                    break
+                if node.cancelled or node.engine.stopping:
+                    break
+                if value is None:
+                    node.dropped += 1
+                else:
+                    root.pending += 1
+                    node.emit(ticket, root, value)
+                    node.engine.progressed()
+            del value
+    finally:
+        if results.ag_frame is not None:
+            await close_generator(results)
 
 
 async def _has_place(node: FunctionNode, ticket: Ticket | None, watch: Watch | None) -> bool:

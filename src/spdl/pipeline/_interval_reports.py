@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from ._cancellation import leave_behind
+from ._cancellation import await_end
 from ._failure import log_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 __all__ = ["reporting"]
-
-_LOG = logging.getLogger("spdl.pipeline")
-
-# How long a cancelled callback may take to put its things in order.
-_GRACE = 1.0
 
 
 @asynccontextmanager
@@ -32,21 +26,13 @@ async def reporting(name: str, interval: float, report: Callable[[], Awaitable[N
         interval: Seconds from one call to the next; 0 or less: none.
         report: Calls it.
     """
-    reports = asyncio.ensure_future(_repeat(name, interval, report)) if interval > 0 else None
+    reports = asyncio.create_task(_repeat(name, interval, report), name=name) if interval > 0 else None
     try:
         yield
     finally:
         if reports is not None:
             reports.cancel()
-            _, pending = await asyncio.wait({reports}, timeout=_GRACE)
-            if pending:
-                _LOG.warning(
-                    "The interval_stats_callback of %s was cancelled and has not ended within %g s: it is left behind. "
-                    "It must let asyncio.CancelledError through.",
-                    name,
-                    _GRACE,
-                )
-                leave_behind(reports)
+            await await_end({reports}, "The interval_stats_callback of")
 
 
 async def _repeat(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> None:

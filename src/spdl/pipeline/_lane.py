@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from ._cancellation import end_others
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from types import AsyncGeneratorType
@@ -169,8 +171,6 @@ class Lane:
             except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
                 self._crash(error)
         self._loop.close()
-        if self._background is not None:
-            self._background.drop()
 
     async def _main(self) -> None:
         engine = self._engine
@@ -201,6 +201,7 @@ class Lane:
         await asyncio.gather(*self._leaving)
         if self._background is not None:
             await self._background.end()
+        await end_others()
         await self._loop.shutdown_asyncgens()
 
     async def _enter_lives(self) -> bool:

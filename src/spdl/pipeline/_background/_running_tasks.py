@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._cancellation import leave_behind
+from spdl.pipeline._cancellation import await_end
 from spdl.pipeline._failure import log_error
 from spdl.pipeline._op import name_of
 
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from ._task import BackgroundTaskFactory
 
 __all__ = ["RunningTasks"]
-
-_LOG = logging.getLogger("spdl.pipeline")
-
-# How long a cancelled task may take to put its things in order.
-_GRACE = 1.0
 
 
 class RunningTasks:
@@ -43,20 +37,7 @@ class RunningTasks:
 
     async def end(self) -> None:
         """Wait for those that were cancelled, but not for long."""
-        _, pending = await asyncio.wait(self._tasks, timeout=_GRACE)
-        for task in pending:
-            _LOG.warning(
-                "The background task %r was cancelled and has not ended within %g s: it is left behind. A task must "
-                "let asyncio.CancelledError through.",
-                task.get_name(),
-                _GRACE,
-            )
-
-    def drop(self) -> None:
-        """Leave behind those that went on. Called once the loop is closed, when nothing runs them any more."""
-        for task in self._tasks:
-            if not task.done():
-                leave_behind(task)
+        await await_end(self._tasks, "The background task")
 
 
 async def _run(factory: BackgroundTaskFactory) -> None:

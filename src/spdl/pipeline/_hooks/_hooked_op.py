@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -82,8 +83,9 @@ async def _steps(
         return result[0]
 
     try:
-        async for value in _hooked_steps(step, item, hooks):
-            yield value
+        async with aclosing(_hooked_steps(step, item, hooks)) as values:
+            async for value in values:
+                yield value
     finally:
         # Other iterators, such as a list's, have nothing to close.
         if isinstance(generator, GeneratorType):
@@ -94,8 +96,9 @@ async def _async_steps(
     generator: AsyncGenerator[Any, None], item: Any, hooks: Sequence[TaskHook]
 ) -> AsyncGenerator[Any, None]:
     try:
-        async for value in _hooked_steps(generator.__anext__, item, hooks):
-            yield value
+        async with aclosing(_hooked_steps(generator.__anext__, item, hooks)) as values:
+            async for value in values:
+                yield value
     finally:
         await generator.aclose()
 
