@@ -21,7 +21,7 @@ test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	@$(bin)/python -m pytest $(or $(ARGS),$(parallel))
 
 test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes long)
-	@scripts/setup.sh bundle
+	@scripts/setup.sh release
 	@scripts/test_all.sh $(or $(ARGS),$(parallel))
 
 test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on that wheel, with nothing built here)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Brings a checkout to the point where one make target can run: system libraries, .venv, dependencies, the package.
-# Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle
-# wheel is for a wheel on the system's libraries, bundle for one that brings them along: that needs no .venv.
+# Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle|release
+# wheel is for a wheel on the system's libraries, bundle for one that brings them along and release for testing such ones:
+# these need no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle}
+readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle|release}
 readonly python=.venv/bin/python
 readonly stamps=.venv/.spdl-setup
 readonly logs=build/logs
@@ -14,18 +15,21 @@ readonly torch="torch==2.13.0"
 
 # What each target needs. native: compilers and codec libraries. package: the editable install.
 groups=() extras="" native=no package=no optional_system=()
+# What cannot be done without the optional packages: the released reference, one of the demo's contenders, links libavdevice,
+# and so does torchcodec.
+without="the released spdl cannot be compared here"
 case $profile in
   lint) groups=(lint) ;;
   typecheck) groups=(typecheck) ;;
   wheel) groups=(build) native=yes ;;
   docs) groups=(build) extras=docs native=yes package=yes ;;
   bundle) ;;
+  release) optional_system=(libavdevice:libavdevice-dev) without="torchcodec cannot be tried beside ours" ;;
   test) groups=(build test) extras=demo native=yes package=yes ;;
-  # The released reference, one of the demo's contenders, links libavdevice.
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
-    printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel, bundle\n' "$profile" >&2
+    printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
     exit 2
     ;;
 esac
@@ -119,10 +123,13 @@ setup_system() {
   local missing
   mapfile -t missing < <(missing_tools; missing_libraries "${libraries[@]}")
   [[ ${#missing[@]} -eq 0 ]] || install_system "${missing[@]}"
+}
 
+setup_optional_system() {
+  local missing
   mapfile -t missing < <(missing_libraries "${optional_system[@]}")
   if [[ ${#missing[@]} -gt 0 ]]; then
-    (install_system "${missing[@]}") || say "going on without ${missing[*]}: the released spdl cannot be compared here"
+    (install_system "${missing[@]}") || say "going on without ${missing[*]}: $without"
   fi
 }
 
@@ -263,13 +270,15 @@ if command -v flock >/dev/null; then
   flock 9
 fi
 
-if [[ $profile == bundle ]]; then
+if [[ $profile == bundle || $profile == release ]]; then
   mapfile -t missing < <(missing_tools)
   [[ ${#missing[@]} -eq 0 ]] || install_system "${missing[@]}"
+  setup_optional_system
   exit
 fi
 if [[ $native == yes ]]; then
   setup_system
+  setup_optional_system
 fi
 setup_venv
 mkdir -p $stamps
