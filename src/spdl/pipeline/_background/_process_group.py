@@ -63,6 +63,8 @@ class ProcessGroupSampler:
 
         The kernel walks the page tables for the memory's figures: some milliseconds for each resident gigabyte.
         """
+        # The clock that the start of processes is told by. What starts while the list is made must not seem older.
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
         processes = _list_processes(self._pgid)
         living = [process for process in processes if process.state != _ZOMBIE]
         memory = [found for process in living if (found := _read_memory(process.pid)) is not None]
@@ -72,7 +74,7 @@ class ProcessGroupSampler:
         return ProcessGroupResourceUsage(
             pid=os.getpid(),
             pgid=self._pgid,
-            cpu_percent=self._count_cpu(processes),
+            cpu_percent=self._count_cpu(processes, now),
             rss_bytes=sum(found.rss for found in memory) if memory else sum(resident) or None,
             pss_bytes=sum(found.pss for found in memory) if memory else None,
             private_bytes=sum(found.private for found in memory) if memory else None,
@@ -83,9 +85,8 @@ class ProcessGroupSampler:
             net_tx_bytes=None if net is None else net.written,
         )
 
-    def _count_cpu(self, processes: list[_Process]) -> float | None:
-        # The clock that the start of processes is told by.
-        now, before = time.clock_gettime(time.CLOCK_BOOTTIME), self._sampled_at
+    def _count_cpu(self, processes: list[_Process], now: float) -> float | None:
+        before = self._sampled_at
         ticks = {(process.pid, process.start): process.ticks for process in processes}
         used = 0
         for key, count in ticks.items():
