@@ -93,6 +93,9 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 pass
             except BaseException as error:  # noqa: BLE001 - a SystemExit of the callback's, say: it ends its own thread.
                 log_error(error, "%s has ended", type(self).__name__)
+                if work.done():
+                    # asyncio would tell of it again, whenever the task is collected.
+                    work.exception()
             ours.close()
             # The pipeline may be gone by now.
             with contextlib.suppress(RuntimeError):
