@@ -84,7 +84,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     names = list(CONTENDERS)
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME", help="default: all")
-    parser.add_argument("--prepare", action="store_true", help="make the environments and measure nothing")
+    parser.add_argument("--prepare", action="store_true", help="make the environments and photos, and stop")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     return parser.parse_args(arguments)
 
@@ -110,6 +110,7 @@ def main() -> int:
     options = parse_options()
     console = Console()
     commands, absent = find_contenders(options.contenders, console)
+    photos = demo_photos(console)
     if options.prepare:
         for name, reason in absent.items():
             console.print(f"{name} is left out: {reason}")
@@ -118,7 +119,7 @@ def main() -> int:
     if "transfer" in steps and shutil.which("nvidia-smi") is None:
         steps.remove("transfer")
         absent["all: transfer"] = "this machine has no NVIDIA GPU"
-    turns = Turns(demo_photos(console), options.seconds, commands, absent)
+    turns = Turns(photos, options.seconds, commands, absent)
     best: dict[str, int] = {}
     for name in console.track(options.rounds * options.contenders, "loaders"):
         if name not in turns.absent:

@@ -263,6 +263,7 @@ class Item:
 
 
 class TestFinalisers:
+    @pytest.mark.skipif(FREE_THREADED, reason="the thread that made an item lets go of it when it comes to it")
     def test_an_item_that_was_replaced_is_gone_at_the_next_stage(self) -> None:
         class Item:
             def __init__(self, number: int) -> None:

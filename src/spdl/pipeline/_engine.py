@@ -47,6 +47,7 @@ class Engine:
         "done",
         "ending",
         "epochs",
+        "exited",
         "failures",
         "forked",
         "gates",
@@ -127,6 +128,8 @@ class Engine:
         self.done = False
         # Threads of executors that run the engine's code now.
         self.inside: list[int] = []
+        # The interpreter's exit has stopped it.
+        self.exited = False
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
         self.started_at = self.stopped_at = 0.0

@@ -71,6 +71,7 @@ def _stop_all() -> None:
     deadline = monotonic() + STOP_SECONDS
     for engine in engines:
         end_threads(engine, max(0.0, deadline - monotonic()))
+        engine.exited = True
 
 
 def _mark_forked() -> None:

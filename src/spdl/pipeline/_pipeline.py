@@ -106,11 +106,12 @@ class Pipeline(Generic[T]):
             TimeoutError: If an op still runs then; the message shows where. `stop` may be called again.
             PipelineFailure: If a stage failed and no reader was told; at most once.
         """
-        timeout = check_timeout("timeout", timeout)
-        if not self._started:
-            return
         engine = self._engine
-        if engine.forked:
+        if engine.exited:
+            # A generator that is collected last may come here when the modules' names are gone already.
+            return
+        timeout = check_timeout("timeout", timeout)
+        if not self._started or engine.forked:
             return
         if engine.is_mine():
             engine.request_stop()

@@ -176,8 +176,8 @@ async def count_on_the_loop(_: int) -> int:
         (digest, {"releases", "partly", "unknown"}),
         (compress, {"releases", "partly", "unknown"}),
         (root, {"releases", "partly", "unknown"}),
-        (nap, {"waits"}),
-        (doze, {"waits"}),
+        (nap, {"waits", "unknown"}),
+        (doze, {"waits", "unknown"}),
         # The event loop is one thread, so it never is more than one.
         (count_on_the_loop, {"holds", "unknown"}),
     ],

@@ -48,12 +48,14 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     least = max(1.0, alone.num_runnable)
     way = (enough.num_runnable - least) / (max(_ENOUGH_CORES, enough.concurrency * share) - 1)
     busy = _is_busy(alone)
+    # They would wait but for the time without a core that was left out, which may have been other threads'.
+    unsure = alone.cpu_seconds < _WAITS * alone.busy_seconds
     if way < _HOLDS:
         # A single measurement may have got no core at all, and then nobody could take the GIL.
         above = sum((it.num_runnable or 0.0) - least for it in together) / len(together)
-        return "holds" if above < (_BUSY_ABOVE if busy else _ABOVE) else "unknown"
+        return "holds" if above < (_BUSY_ABOVE if busy else _ABOVE) and not unsure else "unknown"
     # On a busy machine a thread that holds the GIL may wait for a core and all others for it; and all that wakes waits.
-    if busy and (way < _RELEASES or share < _COMPUTES):
+    if unsure or (busy and (way < _RELEASES or share < _COMPUTES)):
         return "unknown"
     return "releases" if way >= _RELEASES else "partly"
 

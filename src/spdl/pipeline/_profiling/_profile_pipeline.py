@@ -70,7 +70,7 @@ def profile_pipeline(
     Example:
         >>> import time
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
-        >>> builder = PipelineBuilder().add_source(range(64)).pipe(lambda _: time.sleep(0.001) or 1, name="fetch")
+        >>> builder = PipelineBuilder().add_source(range(32)).pipe(lambda _: time.sleep(0.01) or 1, name="fetch")
         >>> (result,) = profile_pipeline(builder.add_sink().get_config())
         >>> [it.concurrency for it in result.stats], result.gil
         ([32, 16, 8, 4, 1], 'waits')
