@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images" / "examples"
 BOX_WIDTH, GAP, MARGIN = 158, 32, 20
 NAME_HEIGHT, LINE_HEIGHT, PADDING = 18, 15, 12
 TITLE_HEIGHT, FLOW_GAP = 26, 22
-DETAIL_CHARACTERS = 23
+DETAIL_CHARACTERS = 22
 
 KINDS = {
     "main": ("main process, its loop", "#fce7f3", "#db2777"),
