@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Brings a checkout to the point where one make target can run: system libraries, .venv, dependencies, the package.
 # Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle|release
-# wheel is for a wheel on the system's libraries, bundle for one that brings them along and release for testing such ones:
-# these need no .venv.
+# wheel is for a wheel on the system's libraries, bundle for one that brings them along, release for testing such ones.
+# The last two need no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,8 +15,8 @@ readonly torch="torch==2.13.0"
 
 # What each target needs. native: compilers and codec libraries. package: the editable install.
 groups=() extras="" native=no package=no optional_system=()
-# What cannot be done without the optional packages: the released reference, one of the demo's contenders, links libavdevice,
-# and so does torchcodec.
+# What cannot be done without the optional packages: the released reference, one of the demo's contenders, links
+# libavdevice, and so does torchcodec.
 without="the released spdl cannot be compared here"
 case $profile in
   lint) groups=(lint) ;;

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import time
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class Life:
     """Notes when an op's async generator begins and ends, which takes it a while."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 0.01) -> None:
+        self.seconds = seconds
         self.begun = self.ended = 0
 
     async def endless(self, item: int) -> AsyncIterator[int]:
@@ -33,7 +35,7 @@ class Life:
             while True:
                 yield item
         finally:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(self.seconds)
             self.ended += 1
 
 
@@ -64,6 +66,39 @@ def test_generators_under_way_are_closed_before_stop_returns(caplog: pytest.LogC
         assert before < life.begun == life.ended
     gc.collect()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("sink", [1, 100_000])
+def test_closing_is_waited_for_wherever_the_generator_is(sink: int) -> None:
+    # More than the tasks of others are given.
+    life = Life(1.5)
+    with source([0]).pipe(life.endless).add_sink(sink).build(num_threads=1).auto_stop() as pipeline:
+        assert pipeline.get_item(timeout=10) == 0
+    assert life.begun == life.ended == 1
+
+
+def test_what_closing_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    variable: ContextVar[int] = ContextVar("variable")
+    ended: list[bool] = []
+
+    async def op(item: int) -> AsyncIterator[int]:
+        token = variable.set(item)
+        try:
+            while True:
+                yield item
+        finally:
+            # It would not be allowed in another context than that of the first step.
+            variable.reset(token)
+            ended.append(True)
+            raise OSError("no such host")
+
+    with source([0]).pipe(op, name="stage").add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+        assert pipeline.get_item(timeout=10) == 0
+    assert ended == [True]
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "Stage 'stage'" in record.getMessage()
+    assert "op raised when it was closed: OSError: no such host" in record.getMessage()
 
 
 def test_a_generator_that_a_consumer_of_its_own_left_early_is_closed(caplog: pytest.LogCaptureFixture) -> None:
@@ -107,6 +142,65 @@ def test_tasks_that_ops_have_started_are_cancelled(caplog: pytest.LogCaptureFixt
     assert not caplog.records
 
 
+def test_generators_that_these_tasks_have_used_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    life = Life()
+
+    async def consume() -> None:
+        async for _ in life.endless(0):
+            await asyncio.sleep(3600)
+
+    tasks: list[asyncio.Future[Any]] = []
+
+    async def op(item: int) -> int:
+        tasks.append(asyncio.create_task(consume()))
+        await asyncio.sleep(0)
+        return item
+
+    assert run(source(range(3)).pipe(op)) == [0, 1, 2]
+    del tasks[:]
+    gc.collect()
+    assert life.begun == life.ended == 3
+    assert not caplog.records
+
+
+def test_a_step_of_a_generator_is_cancelled_at_once() -> None:
+    async def waits() -> AsyncIterator[int]:
+        await asyncio.sleep(3600)
+        yield 0
+
+    steps: list[asyncio.Future[int]] = []
+
+    async def op(item: int) -> int:
+        steps.append(asyncio.ensure_future(anext(waits())))
+        return item
+
+    begin = time.monotonic()
+    assert run(source(range(3)).pipe(op)) == [0, 1, 2]
+    assert time.monotonic() - begin < 0.9
+    assert all(step.cancelled() for step in steps)
+
+
+def test_stop_waits_for_them_no_longer_than_it_is_told() -> None:
+    async def lingers() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.8)
+
+    tasks: list[asyncio.Task[None]] = []
+
+    async def op(item: int) -> int:
+        tasks.append(asyncio.create_task(lingers()))
+        await asyncio.sleep(0)
+        return item
+
+    pipeline = source([0]).pipe(op).add_sink(1).build(num_threads=1)
+    assert pipeline.get_item(timeout=10) == 0
+    pipeline.stop(timeout=0.2)
+    pipeline.stop()
+    assert tasks[0].cancelled()
+
+
 def test_one_that_ignores_its_cancellation_is_left_behind(caplog: pytest.LogCaptureFixture) -> None:
     async def stubborn() -> None:
         while True:
@@ -126,4 +220,4 @@ def test_one_that_ignores_its_cancellation_is_left_behind(caplog: pytest.LogCapt
     gc.collect()
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "stubborn' was cancelled and has not ended within 1 s" in record.getMessage()
+    assert "stubborn' was to end with its pipeline and has not ended within 1 s" in record.getMessage()

@@ -6,7 +6,8 @@ from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from ._cancellation import close_generator, current_task, end_cancellation, not_cancelled, raise_cancellation
+from ._cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
+from ._failure import log_error
 from ._function_node import DEFERRED, Attempt, FunctionNode
 from ._lineage import Group
 from ._op import makes_coroutine
@@ -248,7 +249,7 @@ def _watch(node: FunctionNode, attempt: Attempt, task: Task[Any]) -> Watch:
 
     def cancel(watch: Watch) -> None:
         # Once the op has ended, the task may be at another item.
-        lane.post(lambda: watch.ended or task.cancel())
+        lane.post(lambda: None if watch.ended else lane.cancel(task))
 
     return Watch(attempt, cancel=cancel)
 
@@ -285,7 +286,21 @@ async def _exhaust(
             del value
     finally:
         if results.ag_frame is not None:
-            await close_generator(results)
+            await _close(node, results)
+
+
+async def _close(node: FunctionNode, generator: AsyncGeneratorType[Any, Any]) -> None:
+    """Close an async generator that has more results, of which none is wanted. What it raises is logged."""
+    lane = node.engine.lane
+    assert lane is not None
+    task = current_task()
+    lane.closing.add(task)
+    try:
+        await generator.aclose()
+    except Exception as error:  # noqa: BLE001 - its item's fate is settled.
+        log_error(error, "Stage %r: %s raised when it was closed", node.name, generator.__qualname__)
+    finally:
+        lane.closing.discard(task)
 
 
 async def _has_place(node: FunctionNode, ticket: Ticket | None, watch: Watch | None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -11,21 +10,12 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Collection
-    from types import AsyncGeneratorType
 
-__all__ = [
-    "await_end",
-    "close_generator",
-    "current_task",
-    "end_cancellation",
-    "end_others",
-    "not_cancelled",
-    "raise_cancellation",
-]
+__all__ = ["await_end", "current_task", "end_cancellation", "end_others", "not_cancelled", "raise_cancellation"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-# How long a cancelled task may take to put its things in order.
+# How long a task may take to put its things in order.
 _GRACE = 1.0
 
 # Tasks that go on whatever they are told.
@@ -64,55 +54,58 @@ async def raise_cancellation(task: asyncio.Task[Any]) -> None:
         raise pending
 
 
-async def await_end(tasks: Collection[asyncio.Task[Any]], what: str) -> None:
-    """Wait for tasks that were cancelled, but not for long.
-
-    Those that go on are left behind, with a warning that begins with ``what`` and the name of each.
-    """
+async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that were cancelled, but not for long: those that go on are left behind."""
     import asyncio  # noqa: PLC0415 - as above.
 
-    pending = (await asyncio.wait(tasks, timeout=_GRACE))[1] if tasks else ()
-    for task in pending:
-        _LOG.warning(
-            "%s %r was cancelled and has not ended within %g s: it is left behind. It must let "
-            "asyncio.CancelledError through.",
-            what,
-            _name_of(task),
-            _GRACE,
-        )
-        # asyncio would complain, in worse words.
-        task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
-        # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
-        _LEFT_BEHIND.append(task)
-
-
-def _name_of(task: asyncio.Task[Any]) -> str:
-    # asyncio numbers tasks that nobody has named.
-    name = task.get_name()
-    return getattr(task.get_coro(), "__qualname__", name) if name.startswith("Task-") else name
-
-
-async def close_generator(generator: AsyncGeneratorType[Any, Any]) -> None:
-    """Close an async generator, which ends what it began though the current task is cancelled meanwhile."""
-    import asyncio  # noqa: PLC0415 - as above.
-
-    await asyncio.shield(asyncio.create_task(generator.aclose()))
+    for task in (await asyncio.wait(tasks, timeout=_GRACE))[1]:
+        _leave_behind(task)
 
 
 async def end_others() -> None:
-    """End all tasks of the loop but the current one and those that were left behind, as ``asyncio.run`` does."""
+    """End all tasks of the loop but the current one, as ``asyncio.run`` does; those that go on are left behind."""
     import asyncio  # noqa: PLC0415 - as above.
 
-    # The loop makes a task of what closes an async generator that was collected, and the task has to begin.
-    for _ in range(2):
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _GRACE
+    begun = False
+    while True:
+        # The loop makes a task of what closes an async generator that was collected, and the task has to begin.
         await asyncio.sleep(0)
-    others = asyncio.all_tasks() - {current_task(), *_LEFT_BEHIND}
-    # What closes a generator is no coroutine, and was told to end already.
-    if closing := {task for task in others if type(task.get_coro()) is not CoroutineType}:
-        await asyncio.wait(closing, timeout=_GRACE)
+        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {current_task(), *_LEFT_BEHIND}
+        if not others or loop.time() >= deadline:
+            break
+        # Those that come later are part of how the first ones end.
+        for task in () if begun else others:
+            if not _closes_generator(task):
+                task.cancel()
+        begun = True
+        await asyncio.wait(others, timeout=deadline - loop.time())
     for task in others:
-        task.cancel()
-    await await_end(others, "The unfinished task")
+        _leave_behind(task)
+
+
+def _closes_generator(task: asyncio.Task[Any]) -> bool:
+    # The type of what `aclose` returns has no name in `types`.
+    return type(task.get_coro()).__name__ == "async_generator_athrow"
+
+
+def _leave_behind(task: asyncio.Task[Any]) -> None:
+    # asyncio numbers tasks that nobody has named.
+    name = task.get_name()
+    if name.startswith("Task-"):
+        name = getattr(task.get_coro(), "__qualname__", "aclose")
+    _LOG.warning(
+        "The task %r was to end with its pipeline and has not ended within %g s: it is left behind. It must let "
+        "asyncio.CancelledError through.",
+        name,
+        _GRACE,
+    )
+    # asyncio would complain, in worse words.
+    task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+    # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
+    _LEFT_BEHIND.append(task)
 
 
 def not_cancelled(error: BaseException) -> BaseException:

@@ -26,13 +26,15 @@ async def reporting(name: str, interval: float, report: Callable[[], Awaitable[N
         interval: Seconds from one call to the next; 0 or less: none.
         report: Calls it.
     """
-    reports = asyncio.create_task(_repeat(name, interval, report), name=name) if interval > 0 else None
+    reports = None
+    if interval > 0:
+        reports = asyncio.create_task(_repeat(name, interval, report), name=f"interval_stats_callback of {name}")
     try:
         yield
     finally:
         if reports is not None:
             reports.cancel()
-            await await_end({reports}, "The interval_stats_callback of")
+            await await_end({reports})
 
 
 async def _repeat(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> None:

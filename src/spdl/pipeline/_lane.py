@@ -46,6 +46,8 @@ class Lane:
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        # Those of them that close a generator, which is not to be interrupted.
+        self.closing: set[asyncio.Task[Any]] = set()
         # Those of them that serve a source.
         self._pulls: dict[asyncio.Task[None], Source] = {}
         self._background: RunningTasks | None = None
@@ -55,6 +57,8 @@ class Lane:
         # What ops returned and the loop has not seen yet, and whether it will look again.
         self._arrivals: list[tuple[FunctionNode, Attempt, Deferred]] = []
         self._ended = False
+        # The stages' tasks have ended, and others are waited for.
+        self._ending_others = False
         # What leaves the context managers around stages' lives. It is waited for, and not cancelled.
         self._leaving: list[asyncio.Task[None]] = []
         self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
@@ -93,6 +97,15 @@ class Lane:
         # A closed loop has nothing to learn.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function)
+
+    def cancel(self, task: asyncio.Task[Any]) -> None:
+        """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""
+        if task not in self.closing:
+            task.cancel()
+
+    def awaits_others(self) -> bool:
+        """Whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
+        return self._ending_others and asyncio.current_task(self._loop) is None
 
     def suspended(self) -> list[asyncio.Task[None]]:
         """The tasks that do not end, though the thread is free to run them. Needs no lock."""
@@ -195,13 +208,15 @@ class Lane:
         if self._background is not None:
             self._background.cancel()
         for task in list(self._tasks):
-            task.cancel()
+            self.cancel(task)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._leaving += [self._loop.create_task(life.leave()) for life in engine.lives if not life.leaving]
         await asyncio.gather(*self._leaving)
+        self._ending_others = True
         if self._background is not None:
             await self._background.end()
         await end_others()
+        self._ending_others = False
         await self._loop.shutdown_asyncgens()
 
     async def _enter_lives(self) -> bool:

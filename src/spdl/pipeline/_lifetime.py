@@ -48,7 +48,8 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
         if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine):
             return []
         if elapsed >= seconds:
-            return alive
+            lane = engine.lane
+            return alive if lane is None or not lane.awaits_others() else [it for it in alive if it is not lane.thread]
         # They end in any order, and new ones may have been started until just now.
         for thread in alive:
             # A start that is under way elsewhere, or was interrupted, leaves threads that never ran.
@@ -70,8 +71,7 @@ def _stop_all() -> None:
         engine.request_stop()
     deadline = monotonic() + STOP_SECONDS
     for engine in engines:
-        end_threads(engine, max(0.0, deadline - monotonic()))
-        engine.exited = True
+        engine.exited = not end_threads(engine, max(0.0, deadline - monotonic()))
 
 
 def _mark_forked() -> None:

@@ -94,8 +94,9 @@ class Pipeline(Generic[T]):
         """Stop the pipeline and wait for its threads.
 
         Ops that run are waited for, in executors of yours as well; what they return is discarded. Items that were
-        finished can still be read. Calling it again, or before `start`, does nothing. Inside an op of the pipeline it
-        only asks the pipeline to stop, since the op cannot wait for itself.
+        finished can still be read. Calling it again, before `start`, or when the interpreter's exit has stopped all
+        pipelines, does nothing. Inside an op of the pipeline it only asks the pipeline to stop, since the op cannot
+        wait for itself.
 
         Args:
             timeout: Seconds to wait for running ops; None waits 10, and less than 0 is as 0. A source that blocks is

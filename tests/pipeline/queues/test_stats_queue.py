@@ -220,7 +220,8 @@ class TestReports:
         assert len(run(source(range(20)).pipe(nap(0.005), name="op"), Deaf)) == 20
         warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         assert len(warnings) == 1
-        assert ":op_queue' was cancelled and has not ended within 1 s: it is left behind" in warnings[0]
+        assert "interval_stats_callback of" in warnings[0]
+        assert ":op_queue' was to end with its pipeline and has not ended within 1 s: it is left behind" in warnings[0]
 
 
 class TestMethodsOfObjects:

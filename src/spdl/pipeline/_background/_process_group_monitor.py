@@ -93,7 +93,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 pass
             except BaseException as error:  # noqa: BLE001 - a SystemExit of the callback's, say: it ends its own thread.
                 log_error(error, "%s has ended", type(self).__name__)
-                if work.done():
+                if work.done() and not work.cancelled():
                     # asyncio would tell of it again, whenever the task is collected.
                     work.exception()
             ours.close()

@@ -37,7 +37,7 @@ class RunningTasks:
 
     async def end(self) -> None:
         """Wait for those that were cancelled, but not for long."""
-        await await_end(self._tasks, "The background task")
+        await await_end(self._tasks)
 
 
 async def _run(factory: BackgroundTaskFactory) -> None:

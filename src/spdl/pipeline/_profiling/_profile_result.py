@@ -102,7 +102,8 @@ class ProfileResult:
         way from the one to the other they hold it, if also the measurements at all other concurrencies have less than
         one runnable thread more on average. From 0.6 on they release it. On a machine that is busy with other work
         (even one op at a time waits for a core for a quarter of the time) only the clear cases are told: less than half
-        a thread more, and from 0.6 on for ops that do nothing but compute; the others are unknown. Where the system
+        a thread more, and from 0.6 on for ops that do nothing but compute; the others are unknown, as are those that
+        would wait but for the time that was left out because no core was free. Where the system
         does not tell how long threads waited for cores, ops that use 1.4 cores release it, and others are unknown.
         """
         return gil_use(self.stats)
