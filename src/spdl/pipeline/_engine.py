@@ -14,6 +14,7 @@ from ._lineage import Lineage, describe
 from ._policy import MaxFailures, Tally
 from ._quarantine import Quarantine
 from ._reporter import Reporter
+from ._rubbish import throw_away
 from ._sentinel import MARK
 from ._sink import Sink
 from ._source import Source
@@ -367,7 +368,7 @@ class Engine:
         """Drop without the lock what was taken out of queues. Called and returns with the lock held."""
         rubbish, self.rubbish = self.rubbish, []
         self.lock.release()
-        rubbish.clear()
+        throw_away(rubbish)
         self.reporter.log()
         self.lock.acquire()
 

@@ -10,6 +10,7 @@ from ._function_node import DEFERRED, Attempt
 from ._node import STARVED
 from ._order import Ticket
 from ._overtime import WrittenOff
+from ._rubbish import throw_away
 from ._sampling import SHORT
 from ._sentinel import MARK
 
@@ -256,7 +257,7 @@ def _drop_rubbish(engine: Engine) -> bool:
     if source is not None:
         source.pulling = True
     engine.lock.release()
-    rubbish.clear()
+    throw_away(rubbish)
     failure: BaseException | None = None
     if source is not None:
         try:

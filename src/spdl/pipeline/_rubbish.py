@@ -1,0 +1,19 @@
+"""What becomes of objects that nobody wants any more."""
+
+from __future__ import annotations
+
+from types import CoroutineType
+from typing import Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+__all__ = ["throw_away"]
+
+
+def throw_away(rubbish: list[Any]) -> None:
+    """Empty a list of such objects, whose finalizers may run now: nobody calls it with the engine's lock held."""
+    for value in rubbish:
+        # What an op returned to a stage that had ended meanwhile: Python would complain that it was never awaited.
+        if type(value) is CoroutineType and not value.cr_running and not value.cr_suspended:
+            value.close()
+    rubbish.clear()
