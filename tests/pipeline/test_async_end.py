@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, source
+from tests.pipeline.support import run, source, wait_until
 
-from spdl.pipeline import TaskHook
+from spdl.pipeline import PipelineFailure, TaskHook
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -221,3 +221,22 @@ def test_one_that_ignores_its_cancellation_is_left_behind(caplog: pytest.LogCapt
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "stubborn' was to end with its pipeline and has not ended within 1 s" in record.getMessage()
+
+
+def test_a_coroutine_that_comes_when_its_stage_has_ended_is_closed() -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    def op(item: int) -> Any:
+        if item == 1:
+            raise SystemExit
+        assert wait_until(lambda: "failed" in repr(pipeline).splitlines()[0])
+        return never()
+
+    pipeline = source(range(2)).pipe(op, concurrency=2).add_sink(1).build(num_threads=2)
+    pipeline.start()
+    with pytest.raises(PipelineFailure):
+        pipeline.get_item(timeout=10)
+    pipeline.stop()
+    # Python complains of those that were never awaited, which fails the test.
+    gc.collect()
