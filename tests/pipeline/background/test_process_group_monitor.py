@@ -84,11 +84,13 @@ def test_samples_of_an_idle_group() -> None:
 
 
 def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
-    """Two children that are busy all the time, the second from between two samples."""
+    """Two children that are busy all the time, each from between two samples."""
     lines = run_in_a_group("""
         import psutil
         burn = [sys.executable, "-c", "while True: pass"]
         def work():
+            # The first sample tells nothing of what was used before it.
+            sample()
             children = [subprocess.Popen(burn)]
             sample()
             children.append(subprocess.Popen(burn))

@@ -75,7 +75,7 @@ def test_a_pool_of_threads_is_shared_by_pipelines() -> None:
         ended: list[str] = []
 
         def op(name: str) -> str:
-            time.sleep(0.002)
+            time.sleep(0.005)
             ended.append(name)
             return name
 

@@ -155,12 +155,12 @@ def root(_: int) -> Any:
 
 
 def nap(_: int) -> int:
-    time.sleep(0.002)
+    time.sleep(0.01)
     return 1
 
 
 async def doze(_: int) -> int:
-    await asyncio.sleep(0.002)
+    await asyncio.sleep(0.01)
     return 1
 
 
