@@ -835,8 +835,8 @@ _FAILURES = (
     Mutant(
         "the cancellation of an op that has just ended reaches the next item",
         "_async_node.py",
-        "watch.ended or task.cancel()",
-        "task.cancel()",
+        "None if watch.ended else lane.cancel(task)",
+        "lane.cancel(task)",
         ("test_overtime.py::test_a_late_cancellation_does_not_reach_the_next_item",),
     ),
     Mutant(
@@ -878,10 +878,31 @@ _THE_END = (
         ("test_function_node.py::TestGenerators::test_generators_are_closed_when_the_pipeline_stops",),
     ),
     Mutant(
+        "a coroutine that comes too late is not closed",
+        "_rubbish.py",
+        "            value.close()",
+        "            pass",
+        ("test_async_end.py::test_a_coroutine_that_comes_when_its_stage_has_ended_is_closed",),
+    ),
+    Mutant(
+        "a generator is interrupted while it is closed",
+        "_lane.py",
+        "        if task not in self.closing:\n            task.cancel()",
+        "        task.cancel()",
+        ("test_async_end.py::test_closing_is_waited_for_wherever_the_generator_is",),
+    ),
+    Mutant(
+        "tasks that ops have started are not ended",
+        "_lane.py",
+        "        await end_others()",
+        "        pass",
+        ("test_async_end.py::test_tasks_that_ops_have_started_are_cancelled",),
+    ),
+    Mutant(
         "what was queued is dropped under the lock",
         "_worker.py",
-        "    engine.lock.release()\n    rubbish.clear()",
-        "    rubbish.clear()\n    engine.lock.release()",
+        "    engine.lock.release()\n    throw_away(rubbish)",
+        "    throw_away(rubbish)\n    engine.lock.release()",
         ("test_faults.py::TestFinalisers",),
     ),
     Mutant(
