@@ -89,15 +89,15 @@ def _list_segments() -> Resources:
     return found
 
 
-def _is_used_elsewhere(segment: str) -> bool:
-    """Tell whether an unrelated process of this machine has the segment mapped, which makes it that one's."""
+def _is_of_another(segment: tuple[object, ...]) -> bool:
+    """Tell whether the segment is an unrelated process's: one has it mapped, or had it and has removed it since."""
     own = {process.pid for process in psutil.Process().children(recursive=True)} | {os.getpid()}
-    path = str(_SHARED_MEMORY / segment)
+    path = str(_SHARED_MEMORY / str(segment[1]))
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
             if pid not in own and path in Path(f"/proc/{pid}/maps").read_text():
                 return True
-    return False
+    return segment not in _list_segments()
 
 
 def _list_resources() -> Resources:
@@ -119,7 +119,7 @@ def _find_leaks(before: Resources) -> list[str]:
         # What came after the test is another process's, or what is left behind has made it.
         here = _list_resources()
         leaks = {key: here[key] for key in leaks if key in here}
-    return sorted(text for key, text in leaks.items() if not (key[0] == "segment" and _is_used_elsewhere(str(key[1]))))
+    return sorted(text for key, text in leaks.items() if not (key[0] == "segment" and _is_of_another(key)))
 
 
 @pytest.fixture(scope="session")

@@ -978,15 +978,15 @@ _THE_END = (
     Mutant(
         "a coroutine that appears after the end is neither run nor closed",
         "_lane.py",
-        "        if self._ended:\n            _close(deferred)\n            return",
+        "        if self._ended:\n            self._engine.rubbish.append(deferred)\n            return",
         "        if self._ended:\n            return",
         ("test_wake_ups.py::TestWorkers::test_a_coroutine_that_appears_when_the_loop_has_ended",),
     ),
     Mutant(
         "a coroutine that appears at the end is neither run nor closed",
         "_lane.py",
-        "            _close(arrival[2])",
-        "            pass",
+        "        throw_away([deferred for _, _, deferred in arrivals])",
+        "        pass",
         ("test_wake_ups.py::TestWorkers::test_a_stop_before_the_first_coroutine_appears",),
     ),
 )

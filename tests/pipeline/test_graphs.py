@@ -6,10 +6,10 @@ import asyncio
 import itertools
 import threading
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.support import wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline
 from spdl.pipeline.defs import (
@@ -47,12 +47,22 @@ class TestMerge:
         assert sorted(run(config)) == list(range(-149, 1))
 
     def test_branches_take_turns(self) -> None:
-        branches = [chain([index] * 300) for index in range(3)]
-        got = run(merged(*branches, sink=1), num_threads=1)
-        # While all three last, none falls behind by more than what waits in its queue.
-        for length in range(10, 600, 10):
-            counts = Counter(got[:length])
-            assert max(counts.values()) - min(counts[index] for index in range(3)) <= 4
+        asked = [0, 0, 0]
+
+        def counted(branch: int) -> Iterator[int]:
+            while True:
+                asked[branch] += 1
+                yield branch
+
+        # Two items wait in each branch's queue and one in the sink: then each can take its turn when there is room.
+        ready = 3 * 2 + 1
+        pipeline = build_pipeline(merged(*(chain(counted(index)) for index in range(3)), sink=1), num_threads=1)
+        with pipeline.auto_stop():
+            got: list[int] = []
+            for _ in range(300):
+                assert wait_until(lambda: sum(asked) >= len(got) + ready)
+                got.append(pipeline.get_item(timeout=20))
+        assert got == [(got[0] + turn) % 3 for turn in range(300)]
 
     def test_a_fast_branch_does_not_starve_a_slow_one(self) -> None:
         def slow(x: int) -> int:

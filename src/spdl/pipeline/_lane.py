@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 from threading import Thread
 from time import perf_counter
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from ._cancellation import end_others
+from ._rubbish import throw_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from types import AsyncGeneratorType
+    from types import AsyncGeneratorType, CoroutineType
 
     from ._background._running_tasks import RunningTasks
     from ._engine import Engine
@@ -26,12 +26,6 @@ __all__ = ["Deferred", "Lane"]
 
 # What an op may return for the loop to run.
 Deferred: TypeAlias = "CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any]"
-
-
-def _close(deferred: Deferred) -> None:
-    # A coroutine that never ran would complain of it; an async generator that never ran does not.
-    if isinstance(deferred, CoroutineType):
-        deferred.close()
 
 
 class Lane:
@@ -81,7 +75,7 @@ class Lane:
     def adopt(self, node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
         """Run what an op returned. Called with the engine's lock held."""
         if self._ended:
-            _close(deferred)
+            self._engine.rubbish.append(deferred)
             return
         self._arrivals.append((node, attempt, deferred))
         self.wake()
@@ -203,8 +197,7 @@ class Lane:
         with engine.lock:
             self._ended = True
             arrivals, self._arrivals = self._arrivals, []
-        for arrival in arrivals:
-            _close(arrival[2])
+        throw_away([deferred for _, _, deferred in arrivals])
         if self._background is not None:
             self._background.cancel()
         for task in list(self._tasks):

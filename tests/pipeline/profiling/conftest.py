@@ -9,3 +9,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spdl.pipeline._profiling._feed._LEAST_SECONDS", 0.02)
     monkeypatch.setattr("spdl.pipeline._profiling._feed.MOST_SECONDS", 0.1)
     monkeypatch.setattr("spdl.pipeline._profiling._measure.MOST_SECONDS", 0.1)
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have stages measured at a concurrency of 1 alone, where results keep the order of the items they are for."""
+    monkeypatch.setattr("spdl.pipeline._profiling._profile._CONCURRENCIES", (1,))

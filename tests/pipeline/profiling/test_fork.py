@@ -14,7 +14,9 @@ from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineCon
 if TYPE_CHECKING:
     from spdl.pipeline import StageInfo
 
-pytestmark = pytest.mark.usefixtures("short")
+# What comes next is given the results for the first round of items. Of several that are worked on at once, one of the
+# second round may overtake one of the first.
+pytestmark = pytest.mark.usefixtures("short", "one_at_a_time")
 
 
 class Notes:

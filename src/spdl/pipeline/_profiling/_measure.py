@@ -36,7 +36,8 @@ class Measurement:
 
     Attributes:
         stats: What was measured.
-        outputs: The first results: those of the first time that the items were given, and as many as were asked for.
+        outputs: The first results: as many as the items give once, and as many as were asked for. Of items that are
+            worked on at once, one of the second round may be here instead of one of the first that took longer.
         failure: What says so, if every item failed.
     """
 
