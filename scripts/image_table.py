@@ -26,8 +26,8 @@ UNITS = {
     "microseconds": "{:,.0f} microseconds",
     "peak_mib": "{:,.0f} MiB",
     "growth": "grows {:.3f}x",
-    "excess_ms": "{:+.1f} ms",
-    "scaling": "{:.2f}x one",
+    "excess_ms": "{:+.1f} ms of excess",
+    "scaling": "{:.2f} times one caller",
 }
 
 
@@ -139,34 +139,31 @@ def whole(results: dict[str, Any]) -> str:
 
 def header(row: dict[str, Any]) -> tuple[str, ...]:
     """Return the columns of a row's table."""
-    return WHOLE_HEADER if "images_per_second" in first(row) else ("contender", "resize", *map(spaced, first(row)))
+    return WHOLE_HEADER if is_of_loading(row) else ("contender", "resize", *map(spaced, own_figures(row)))
 
 
-def first(row: dict[str, Any]) -> dict[str, float]:
-    """Return the figures of the first contender; the others have the same."""
-    figures: dict[str, float] = next(iter(row["contenders"].values()))
-    return figures if "images_per_cpu_second" in figures else {k: v for k, v in figures.items() if k != "workers"}
+def is_of_loading(row: dict[str, Any]) -> bool:
+    """Whether a row is of how fast images are loaded, whatever else was measured of it."""
+    return "images_per_cpu_second" in next(iter(row["contenders"].values()))
+
+
+def own_figures(row: dict[str, Any]) -> list[str]:
+    """Return the names of what was measured in a row of another kind."""
+    return [name for name in next(iter(row["contenders"].values())) if name != "workers"]
 
 
 def contender_lines(row: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return the lines of a row's table."""
     lines = []
+    cells: tuple[str, ...]
     for name, it in row["contenders"].items():
-        resize = row["resizes"][name]
-        if "images_per_cpu_second" not in it:
-            lines.append((name, resize, *(number(it[key]) for key in first(row))))
-            continue
-        memory = it.get("memory_mib", it.get("peak_mib", 0))
-        lines.append(
-            (
-                name,
-                resize,
-                f"{it['workers']:.0f}",
-                number(it["images_per_second"]),
-                number(it["images_per_cpu_second"]),
-                number(memory),
-            )
-        )
+        if is_of_loading(row):
+            memory = it.get("memory_mib", it.get("peak_mib", 0))
+            speeds = number(it["images_per_second"]), number(it["images_per_cpu_second"])
+            cells = f"{it['workers']:.0f}", *speeds, number(memory)
+        else:
+            cells = tuple(number(it[figure]) for figure in own_figures(row))
+        lines.append((name, row["resizes"][name], *cells))
     return lines
 
 

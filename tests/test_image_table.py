@@ -3,6 +3,7 @@
 import copy
 import importlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,24 @@ def test_other_figures_make_other_tables(image_table: ModuleType, results: Any) 
             changed["rows"][key]["contenders"][contender][row["figure"]] *= 1.5
             assert image_table.whole(changed) != whole, (key, contender)
             assert contender not in in_summary or image_table.summary(changed) != summary, (key, contender)
+
+
+def test_figures_stand_below_their_names(image_table: ModuleType, results: Any) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", image_table.whole(results), re.MULTILINE)
+    assert len(tables) == len(results["rows"])
+    for table, row in zip(tables, results["rows"].values(), strict=True):
+        heading, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
+        for (name, figures), line in zip(row["contenders"].items(), lines, strict=True):
+            cells = dict(zip(heading, line, strict=True))
+            assert cells["contender"] == name
+            names = {image_table.spaced(figure): value for figure, value in figures.items()}
+            said = {
+                "images per second": figures.get("images_per_second"),
+                "per CPU-second": figures.get("images_per_cpu_second"),
+                "MiB": figures.get("memory_mib", figures.get("peak_mib")),
+            } | names
+            for title in heading[2:]:
+                assert float(cells[title].replace(",", "")) == pytest.approx(said[title], rel=0.01, abs=0.01), title
 
 
 def test_a_missed_mark_is_shown(image_table: ModuleType, results: Any) -> None:

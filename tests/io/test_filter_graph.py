@@ -335,7 +335,8 @@ def test_threads_share_a_graph() -> None:
 
 def test_python_runs_while_filters_do() -> None:
     source = "buffer=video_size=2000x1500:pix_fmt=rgb24:time_base=1/25:pixel_aspect=0/1"
-    graph = FilterGraph(f"{source},gblur=sigma=20:steps=6,buffersink")
+    blur = "gblur=sigma=20:steps=6"
+    graph = FilterGraph(f"{source},{blur},{blur},{blur},buffersink")
     frames = frames_of(size=(2000, 1500))
     counted = 0
     done = threading.Event()
@@ -352,7 +353,8 @@ def test_python_runs_while_filters_do() -> None:
         while not done.wait(0.001):
             counted += 1
         assert blurred.result() is not None
-    assert counted > 10
+    # With the GIL held all the time there would be two.
+    assert counted > 5
 
 
 def test_memory_does_not_grow_with_graphs_and_frames(tmp_path: Path) -> None:

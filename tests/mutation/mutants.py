@@ -568,6 +568,13 @@ _COUNTS = (
         ("test_thread_pool_node.py::test_no_op_waits_for_another",),
     ),
     Mutant(
+        "a thread of a pool begins an op before another one can begin the next",
+        "_thread_pool_node.py",
+        "            if self._wants_another_call() and",
+        "            if False and",
+        ("priority/test_stages.py::test_a_pool_of_threads_is_shared_by_pipelines",),
+    ),
+    Mutant(
         "a hand-over to a process that came back counts as under way",
         "_process_pool_node.py",
         "        self.handed_over -= 1\n        if watch is not None",
