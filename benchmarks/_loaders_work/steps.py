@@ -110,11 +110,15 @@ def measure_step(
     }
 
 
-def take(items: Iterator[Any], seconds: float, least: int) -> int:
-    """Take items for so long, at least so many; return how many they were."""
+def take(items: Iterator[Any], seconds: float, wave: int) -> int:
+    """Take items for so long; return how many they were.
+
+    Workers that began together end together: their items come in waves of so many. It takes whole waves, for one more or
+    less would be as much as all that a short time holds.
+    """
     begin = time.perf_counter()
     for number, _ in enumerate(items, start=1):
-        if number >= least and time.perf_counter() - begin >= seconds:
+        if number % wave == 0 and time.perf_counter() - begin >= seconds:
             return number
     raise SystemExit("the loader came to an end")
 
