@@ -62,7 +62,8 @@ wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12
 	@scripts/setup.sh bundle
 	@scripts/bundle/wheel.sh $(or $(PYTHON),python3)
 
-sources: ## Put the sources of all that is in the wheel into dist, for a release
+sources: ## Put the sources of all that is in the wheel into dist, and our own, for a release
+	@scripts/setup.sh bundle
 	@scripts/bundle/release_sources.sh
 
 clean: ## Remove everything that make made, .venv included

@@ -15,6 +15,7 @@ import json
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from _turns import Job, take_turns
 from spdl.cli._provenance import provenance
@@ -41,6 +42,12 @@ def install(python: str, options: tuple[str, ...], folder: Path) -> Path:
     return interpreter
 
 
+def write(file: Path, result: dict[str, Any]) -> None:
+    """Write the outcome."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main() -> int:
     """Measure, print and write the outcome."""
     parser = argparse.ArgumentParser(description="Measure what the stable ABI costs.")
@@ -49,7 +56,10 @@ def main() -> int:
     options = parser.parse_args()
     python = find_python()
     if python is None:
-        print("not measured: there is no Python 3.12 here")
+        reason = "there is no Python 3.12 here"
+        print(f"not measured: {reason}")
+        if options.json:
+            write(options.json, {"provenance": provenance(), "absent": reason})
         return 0
 
     with tempfile.TemporaryDirectory() as name:
@@ -72,9 +82,8 @@ def main() -> int:
     largest = max(row["ratio"] for row in rows.values())
     print(f"largest ratio {largest:.3f}, mark at most {MARK}: {'met' if largest <= MARK else 'MISSED'}")
     if options.json:
-        result = {"provenance": provenance(), "rounds": options.rounds, "mark": MARK, "largest": largest, "rows": rows}
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        found = {"rounds": options.rounds, "mark": MARK, "largest": largest, "rows": rows}
+        write(options.json, {"provenance": provenance(), **found})
     return 0 if largest <= MARK else 1
 
 

@@ -62,7 +62,7 @@ def measure_training(
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: both rates against the threads that load."""
+    """Say what is to be drawn: both rates, and what a batch takes of it, against the threads that load."""
     rows = measured["rows"]
     threads = [row["num_threads"] for row in rows]
     lines = {
@@ -70,9 +70,15 @@ def panels(measured: Record) -> list[Panel]:
         "CacheDataLoader, the upper bound": Line(threads, [row["cached_images_per_second"] for row in rows]),
     }
     headspace = {"headspace": Line(threads, [row["headspace"] for row in rows], ours=True)}
+    parts = {
+        "DataLoader, waiting": Line(threads, [row["data_ms"] for row in rows], ours=True),
+        "DataLoader, training": Line(threads, [row["step_ms"] for row in rows], ours=True),
+        "CacheDataLoader, training": Line(threads, [row["cached_step_ms"] for row in rows]),
+    }
     return [
         Panel("Training", "threads that load", "images/s", lines, doubling=True),
         Panel("How much quicker it could get", "threads that load", "times", headspace, doubling=True),
+        Panel("What a batch takes", "threads that load", "milliseconds", parts, doubling=True),
     ]
 
 

@@ -202,10 +202,10 @@ def section(name: str, record: Record | None) -> str:
         return "No run is recorded yet: the program prints its table, and draws it with `--plot`.\n"
     origin = record["provenance"]
     rounds = "one round" if record["rounds"] == 1 else f"medians of {record['rounds']} rounds in turns"
+    compared = " Each is compared at its best number of workers." if "num_workers" in record["rows"][0] else ""
     described = (
         f"Measured on {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit {origin['commit']},"
-        f" by `{origin['command']}`; {rounds}. Where several numbers of workers were tried, each is compared at its"
-        " best.\n"
+        f" by `{origin['command']}`; {rounds}.{compared}\n"
     )
     parts = [
         f"![{record['title']}](../images/examples/{name}_plot.png)\n",

@@ -57,6 +57,13 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     origin = loaders["provenance"]
     commits = [run["provenance"]["commit"] for run in (loaders, noisy)]
     commit = commits[0] if commits[0] == commits[1] else f"{commits[0]} ({commits[1]} beside the training loop)"
+    missed = "".join(
+        f" Missed: {it['figure'].removesuffix('_ms')} beside {it['of']}, {it['value']:.2f} of the lowest"
+        f" ({it['beside']}) where at most {it['mark']:.2f} was meant."
+        for it in noisy["claims"]
+        if not it["met"]
+    )
+    counts = sorted({row["workers"] for row in loaders["rows"]})
     left_out = "".join(
         f" Left out: {name}: {reason}." for name, reason in (loaders["absent"] | noisy["absent"]).items()
     )
@@ -65,7 +72,8 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop, whose steps"
         f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
         f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
-        f" {commit}. * by the average of the area.{left_out}\n"
+        f" {commit}. The best of {', '.join(map(str, counts))} workers. * resized by the average of the area, all"
+        f" others by an antialiased bilinear filter.{missed}{left_out}\n"
     )
 
 

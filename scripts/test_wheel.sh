@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the wheel for one Python, installs it with the test tools alone into a new environment, and runs tests there with
-# no compiler on PATH. SPDL_TEST_NEIGHBOURS may name further packages to install beside it.
+# no compiler on PATH. SPDL_TEST_NEIGHBOURS may name further packages to install beside it, and SPDL_TEST_WHEEL a wheel that
+# was built already.
 # Usage: scripts/test_wheel.sh PYTHON [PYTEST_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +16,7 @@ print("%d.%d%s" % (*sys.version_info[:2], "t" if s.get_config_var("Py_GIL_DISABL
 readonly version environment=build/test-$version
 [[ $version == *t ]] && group=test-free-threaded || group=test
 
-wheel=$(scripts/bundle/wheel.sh "$python")
+wheel=${SPDL_TEST_WHEEL:-$(scripts/bundle/wheel.sh "$python")}
 say "testing ${wheel##*/} on Python $version"
 rm -rf "$environment"
 "$python" -m venv "$environment"
@@ -35,5 +36,5 @@ for command in /usr/bin/* /bin/*; do
   esac
 done
 
-PATH=$PWD/$environment/bin:$PWD/$commands SPDL_WHEEL=$PWD/dist/${wheel##*/} \
+PATH=$PWD/$environment/bin:$PWD/$commands SPDL_WHEEL=$(realpath "$wheel") \
   "$environment/bin/python" -m pytest "$@"

@@ -1,6 +1,7 @@
 """The page about installing gives what was measured."""
 
 import json
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -13,3 +14,13 @@ def test_what_the_stable_abi_costs() -> None:
     assert least < 0 < most < 100 * (record["mark"] - 1)
     text = " ".join((ROOT / "docs" / "install.md").read_text(encoding="utf-8").split())
     assert f"between {-least:.1f} % less and {most:.1f} % more than" in text
+
+
+def test_the_packages_that_a_build_from_source_takes() -> None:
+    setup = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
+    (array,) = re.findall(r"^readonly libraries=\((.*?)^\)", setup, re.MULTILINE | re.DOTALL)
+    # libturbojpeg is for the benchmarks alone.
+    wanted = set(re.findall(r"^  \"lib.*:(lib\S+)\"", array, re.MULTILINE)) - {"libturbojpeg0-dev"}
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"On Debian and Ubuntu it takes `(.*?)`", text, re.DOTALL)
+    assert wanted == {name for name in said.split() if name.startswith("lib")}

@@ -277,6 +277,31 @@ def test_the_recorded_runs_are_of_all_contenders(loaders_table: ModuleType, turn
     assert beside["contenders"].keys() | beside["absent"].keys() >= everybody - {turns.BARE}
 
 
+def test_a_missed_mark_is_told(loaders_table: ModuleType) -> None:
+    run, beside = loaders_table.recorded()
+    for claim in beside["claims"]:
+        claim["met"] = True
+    assert "Missed" not in loaders_table.content(run, beside)
+    beside["claims"][0]["met"] = False
+    assert f"Missed: p50 beside {beside['claims'][0]['of']}" in loaders_table.content(run, beside)
+
+
+@pytest.fixture(scope="module")
+def comparison_page(loaders_table: ModuleType) -> ModuleType:
+    return importlib.import_module("comparison_page")
+
+
+def test_the_page_shows_the_recorded_runs(comparison_page: ModuleType) -> None:
+    text = comparison_page.PAGE.read_text(encoding="utf-8")
+    assert comparison_page.with_contents(text, comparison_page.contents()) == text, "run scripts/comparison_page.py"
+
+
+def test_the_page_names_all_that_was_lost(comparison_page: ModuleType, loaders_table: ModuleType) -> None:
+    run, beside = loaders_table.recorded()
+    assert comparison_page.lost("loaders", run).count("* ") == sum(not it["met"] for it in run["claims"])
+    assert comparison_page.contents()["neighbour"].count("**missed**") == sum(not it["met"] for it in beside["claims"])
+
+
 def test_other_figures_make_another_table(loaders_table: ModuleType, readme: str) -> None:
     run, beside = loaders_table.recorded()
     for row in run["rows"]:

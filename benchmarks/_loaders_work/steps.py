@@ -113,8 +113,8 @@ def measure_step(
 def take(items: Iterator[Any], seconds: float, wave: int) -> int:
     """Take items for so long; return how many they were.
 
-    Workers that began together end together: their items come in waves of so many. It takes whole waves, for one more or
-    less would be as much as all that a short time holds.
+    Workers that began together end together: their items come in waves of so many. It takes whole waves, for one more
+    or less would be as much as all that a short time holds.
     """
     begin = time.perf_counter()
     for number, _ in enumerate(items, start=1):

@@ -22,7 +22,10 @@ PYTHON
 
 # A release's archive of sources brings them along.
 readonly brought=$bundle_root/sources/${url##*/}
-if is_right "$brought"; then
+if [[ -f $brought ]]; then
+  # Whoever has changed it, as its licence allows, is not to get the unchanged one in its place.
+  is_right "$brought" || fail "$brought is not what sources.txt pins (SHA-256 $sha256): to build from it, put its own" \
+    "hash there ($(sha256sum "$brought" | cut -d ' ' -f 1)); to build from the original, remove it"
   printf '%s\n' "$brought"
   exit
 fi

@@ -7,6 +7,9 @@ bundle_root=$(cd "$bundle_scripts/../.." && pwd)
 bundle_cache=${SPDL_BUNDLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spdl/bundle}
 mkdir -p "$bundle_cache/logs"
 
+# What a shell has set for its own builds, such as -march=native, is not for what runs elsewhere.
+unset CFLAGS CXXFLAGS CPPFLAGS
+
 say() { printf 'spdl bundle: %s\n' "$*" >&2; }
 
 fail() {

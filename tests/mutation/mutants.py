@@ -887,8 +887,8 @@ _THE_END = (
     Mutant(
         "a coroutine that comes too late is not closed",
         "_rubbish.py",
-        "            value.close()",
-        "            pass",
+        "                value.close()",
+        "                pass",
         ("test_async_end.py::test_a_coroutine_that_comes_when_its_stage_has_ended_is_closed",),
     ),
     Mutant(

@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 from packaging.licenses import canonicalize_license_expression
 from tests.wheel import elf
+from tests.wheel.conftest import cannot
 
-pytestmark = pytest.mark.skipif(shutil.which("readelf") is None, reason="needs binutils")
+
+@pytest.fixture(scope="module", autouse=True)
+def binutils() -> None:
+    if shutil.which("readelf") is None:
+        cannot("needs binutils")
+
 
 SYSTEM = {
     "libc.so.6",
@@ -192,7 +198,7 @@ def test_notices_of_all_that_is_inside_are_there(licenses: Path) -> None:
     assert folders == {name.partition("/")[0] for name in NOTICES}
 
 
-def test_what_the_lgpl_asks_for_is_there(licenses: Path) -> None:
+def test_what_the_lgpl_asks_for_is_there(wheel: Path, licenses: Path) -> None:
     folder = licenses / "third_party" / "ffmpeg"
     source = next(
         line.split()
@@ -215,5 +221,10 @@ def test_what_the_lgpl_asks_for_is_there(licenses: Path) -> None:
         "replace.sh",
     ):
         assert (folder / "scripts" / script).stat().st_size > 0
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {it.filename: it.external_attr >> 16 for it in archive.infolist() if "/ffmpeg/scripts/" in it.filename}
+    assert {name for name, mode in modes.items() if mode & 0o100} == {
+        name for name in modes if name.endswith(".sh") and not name.endswith("/places.sh")
+    }
     assert "scripts/replace.sh" in replacing
     assert "reverse engineer spdl-turbo to debug" in " ".join(replacing.split())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.io.images import write_jpegs
+from tests.wheel.conftest import cannot
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
@@ -27,7 +28,7 @@ def hidden() -> list[str]:
     unshare, bash, mount, true = (shutil.which(name) or name for name in ("unshare", "bash", "mount", "true"))
     command = [unshare, "--user", "--map-root-user", "--mount", bash, "-c", HIDE, mount]
     if shutil.which(unshare) is None or subprocess.run([*command, true], check=False, capture_output=True).returncode:
-        pytest.skip("this system gives no view of the file system of one's own (unshare), to hide its libraries in")
+        cannot("this system gives no view of the file system of one's own (unshare), to hide its libraries in")
     return command
 
 

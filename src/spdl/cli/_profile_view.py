@@ -29,7 +29,7 @@ REMEDIES: Final = {
         "holds the GIL: its ops compute one after the other, whatever the concurrency. Threads do not make it faster;"
         " processes do (pipe(..., executor=ProcessPoolExecutor())), and so do libraries that release the GIL."
     ),
-    "partly": "holds the GIL part of the time: more threads help up to a point.",
+    "partly": "holds the GIL part of the time: more threads help up to a point, if at all.",
     "takes turns": (
         "hardly computes, yet more threads get no more done: look for a lock, a connection that all share, a device at"
         " its limit, or native code that waits without releasing the GIL."

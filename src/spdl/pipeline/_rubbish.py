@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import CoroutineType
 from typing import Any
 
@@ -15,5 +16,7 @@ def throw_away(rubbish: list[Any]) -> None:
     for value in rubbish:
         # What an op returned to a stage that had ended meanwhile: Python would complain that it was never awaited.
         if type(value) is CoroutineType and not value.cr_running and not value.cr_suspended:
-            value.close()
+            # Whoever else has it may begin to run it at this very moment.
+            with contextlib.suppress(Exception):
+                value.close()
     rubbish.clear()
