@@ -43,6 +43,9 @@ def rewrite(wheel: Path) -> None:
     with InWheel(wheel, wheel) as root:
         (info,) = root.glob("*.dist-info")
         folder = info / "licenses"
+        # To be run by whoever replaces FFmpeg. Whatever built the wheel has made all files alike.
+        for script in folder.glob("third_party/ffmpeg/scripts/*.sh"):
+            script.chmod(0o755)
         # The scripts that built FFmpeg lie there because its licence asks for them; they are none themselves.
         notices = sorted(
             str(path.relative_to(folder))
