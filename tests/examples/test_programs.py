@@ -117,7 +117,7 @@ def check(name: str, expected: Expected, stdout: str, record_file: Path, picture
     shown = example_pages.section(name, record)
     assert shown.count("\n* ") > 0, shown
     assert "nan" not in shown
-    assert "; one round. " in shown
+    assert "; one round." in shown
     assert record["provenance"]["cores"] > 0
     assert record["provenance"]["versions"]["torch"]
     with Image.open(picture) as image:
