@@ -353,7 +353,6 @@ def test_python_runs_while_filters_do() -> None:
         while not done.wait(0.001):
             counted += 1
         assert blurred.result() is not None
-    # With the GIL held all the time there would be two.
     assert counted > 5
 
 
