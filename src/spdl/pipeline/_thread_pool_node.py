@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._executor_node import ExecutorNode
 from ._function_node import FunctionNode
 from ._overtime import WrittenOff
+from ._priority._entrypoint import PriorityExecutorEntrypoint
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -27,22 +28,28 @@ class ThreadPoolNode(ExecutorNode):
     A worker that finds something to do submits a call. When the pool runs it, it takes what waits first, as a worker
     would, and goes on while there is something, for a millisecond at most. So one submission, the costly part, may
     serve many short ops, and no item ever waits for another: as long as there is more, one more call is on its way.
+
+    In a pool that ranks calls there may be one for each of its threads, if ops are long. Several threads may be free at
+    once, and each but the first would begin what is less urgent if it found no call for what is waiting here.
     """
 
-    __slots__ = ("coming",)
+    __slots__ = ("coming", "most_coming")
 
     calls_op = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # A call was submitted that does not run yet.
-        self.coming = False
+        # How many calls were submitted that do not run yet.
+        self.coming = 0
+        self.most_coming = 1
+        if isinstance(self.executor, PriorityExecutorEntrypoint):
+            self.most_coming = self.executor._max_workers  # noqa: SLF001 - as the standard library's pools call it.
 
     def ready(self) -> bool:
-        return not self.coming and super().ready()
+        return (not self.coming or self._wants_another_call()) and super().ready()
 
     def turn(self) -> None:
-        self.coming = True
+        self.coming += 1
         self.engine.release_to_user()
         # Where it is refused, or given up, the stage has ended, and none is to come any more.
         self.hand_over((), self._landed, self._serve)
@@ -53,10 +60,8 @@ class ThreadPoolNode(ExecutorNode):
         begin = perf_counter()
         engine.inside.append(get_ident())
         engine.lock.acquire()
-        self.coming = False
+        self.coming -= 1
         try:
-            if self._wants_another_call() and not (engine.stopping or engine.done):
-                self.turn()
             while not (engine.stopping or engine.done) and FunctionNode.ready(self):
                 try:
                     FunctionNode.turn(self)
@@ -77,12 +82,13 @@ class ThreadPoolNode(ExecutorNode):
             engine.inside.remove(get_ident())
 
     def _wants_another_call(self) -> bool:
-        """Whether a thread that takes an item must first see to it that another can take the next.
-
-        That one may be free before a worker has submitted a call for it. In a pool that ranks calls it would begin what
-        is less urgent.
-        """
-        return len(self.queue) > 1 and self.busy_seconds > _SHORT_SECONDS * self.completed and self.ready()
+        """Whether ops are long, and there is an item and a slot for one call more than those on their way."""
+        return (
+            self.coming < self.most_coming
+            and self.coming < len(self.queue)
+            and self.coming < self.limit - self.running
+            and self.busy_seconds > _SHORT_SECONDS * self.completed
+        )
 
     def _landed(self, future: Future[Any]) -> None:
         self.check_alive(future)

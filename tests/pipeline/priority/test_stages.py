@@ -135,6 +135,53 @@ def test_short_ops_share_a_call() -> None:
     assert 0 < calls < 1500
 
 
+def sleep_and_return(item: int) -> int:
+    time.sleep(0.002)
+    return item
+
+
+def count_waiting_calls(executor: Any) -> list[int]:
+    """Return a list to be filled with how many calls had been submitted and not begun at each submission."""
+    waiting = 0
+    lock = threading.Lock()
+    counts: list[int] = []
+    submit = executor.submit
+
+    def counting(call: Any, *args: Any) -> Any:
+        nonlocal waiting
+        with lock:
+            waiting += 1
+            counts.append(waiting)
+        return submit(begin, call, *args)
+
+    def begin(call: Any, *args: Any) -> Any:
+        nonlocal waiting
+        with lock:
+            waiting -= 1
+        return call(*args)
+
+    executor.submit = counting
+    return counts
+
+
+def test_as_many_calls_wait_as_there_are_threads() -> None:
+    """All threads may be free at once. What waits beyond that is for nothing."""
+    with PriorityThreadPoolExecutor(3) as pool:
+        counts = count_waiting_calls(executor := pool.get_executor())
+        stages = source(range(200)).pipe(sleep_and_return, executor=executor, concurrency=16)
+        assert len(run(stages, sink=200)) == 200
+    assert max(counts) == 3
+
+
+def test_no_call_is_submitted_without_an_item_for_it() -> None:
+    with PriorityThreadPoolExecutor(8) as pool:
+        counts = count_waiting_calls(executor := pool.get_executor())
+        stages = source(range(50)).pipe(sleep_and_return, executor=executor, concurrency=2)
+        assert len(run(stages, sink=50)) == 50
+    assert max(counts) <= 2
+    assert len(counts) <= 100
+
+
 def test_processes_are_started_before_threads() -> None:
     """Their locks would be copied as they stand."""
     with PriorityProcessPoolExecutor(2) as pool:
