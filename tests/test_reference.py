@@ -147,6 +147,7 @@ def test_modules_are_found() -> None:
     assert {"spdl.dataloader", "spdl.source", "spdl.source.utils", "spdl.source.imagenet"} <= set(MODULES)
     assert len(NAMES) > 100
     assert {"spdl.io.load_npy", "spdl.io.load_image_batch", "spdl.io.to_torch"} <= {name.path for name in LOADERS}
+    assert {"spdl.io.save_npy", "spdl.io.save_npz", "spdl.io.transfer_buffer"} <= {name.path for name in TAKERS}
 
 
 def check_it_says_what_it_is(name: Named) -> None:
@@ -163,11 +164,31 @@ def check_an_example_shows_it(name: Named) -> None:
         assert doctest.DocTestRunner().run(test).failed == 0
 
 
-def check_arguments_and_errors_of_a_function(name: Named) -> None:
+def says_what_it_raises(doc: str) -> bool:
+    return bool(section(doc, "Raises") or re.search(r"ever raises|[Ww]hat (\w+\s){1,3}raise", doc))
+
+
+def says_what_it_returns(function: Any, doc: str) -> bool:
+    """Whether a section tells, or the first words do, or there is nothing to tell."""
+    if result_of(function) in {"None", "Self", "AsyncIterator[None]", ""}:
+        return True
+    first = re.match(r"(Return|Whether|How many|The|What|An?|Wrap)\b", doc)
+    return bool(first or re.search(r"\b[Rr]eturn\b", doc.partition("\n")[0]) or section(doc, "Returns", "Yields"))
+
+
+def result_of(function: Any) -> str:
+    try:
+        result = inspect.signature(function).return_annotation
+    except (ValueError, TypeError):  # nanobind's functions, as above.
+        return ""
+    return "" if result is inspect.Signature.empty else str(result)
+
+
+def check_arguments_results_and_errors(name: Named) -> None:
     taken = parameters(name.value)
     assert set(taken) <= set(described(name)), "the Args of the docstring lack some"
-    if taken:
-        assert section(name.doc, "Raises") or "ever raises" in name.doc, "what it raises is not said"
+    assert not taken or says_what_it_raises(name.doc), "what it raises is not said"
+    assert says_what_it_returns(name.value, name.doc), "what it returns is not said"
 
 
 def check_fields_and_arguments_of_a_class(name: Named) -> None:
@@ -175,7 +196,7 @@ def check_fields_and_arguments_of_a_class(name: Named) -> None:
     assert not lacking, "fields without a description"
     if users_make(name):
         assert set(parameters(name.value)) <= set(described(name)), "the Args of the docstring lack some"
-        assert section(name.doc, "Raises") or "ever raises" in name.doc, "what it raises is not said"
+        assert says_what_it_raises(name.doc), "what it raises is not said"
 
 
 def check_methods_of_a_class(name: Named) -> None:
@@ -187,6 +208,8 @@ def check_methods_of_a_class(name: Named) -> None:
             taken = parameters(_function(member))
             said = entries(section(doc, "Args"))
             assert set(taken) <= set(said) or (len(taken) == 1 and not said), f"{key}: Args lack some of {taken}"
+            assert not taken or says_what_it_raises(doc), f"{key}: what it raises is not said"
+            assert says_what_it_returns(_function(member), doc), f"{key}: what it returns is not said"
 
 
 DURATIONS = re.compile(r"timeout|delay|(^|stats_)interval|seconds|elapsed|(^|_)time$")
@@ -216,6 +239,19 @@ SHAPES = re.compile(r"\(\s*\w+(, ?\w+)+,?\)|shape|dimension|by key")
 LOADERS = [name for name in FUNCTIONS if ARRAYS.search(str(inspect.signature(name.value).return_annotation))]
 
 
+TAKEN = re.compile(r"ndarray|NDArray|ArrayLike|ArrayInterface|CPUBuffer|CUDABuffer")
+TAKERS = [
+    name
+    for name in FUNCTIONS
+    if any(TAKEN.search(str(parameter.annotation)) for parameter in inspect.signature(name.value).parameters.values())
+]
+
+
+def check_arrays_that_are_taken_have_shapes_and_types(name: Named) -> None:
+    assert SHAPES.search(name.doc), "of which shape is it?"
+    assert ELEMENTS.search(name.doc), "what are its elements?"
+
+
 def check_arrays_have_shapes_types_and_owners(name: Named) -> None:
     said = section(name.doc, "Returns")
     assert said, "what it returns is not said"
@@ -235,11 +271,12 @@ def test_every_public_name_is_in_the_reference() -> None:
 CHECKS: dict[Callable[[Named], None], list[Named]] = {
     check_it_says_what_it_is: NAMES,
     check_an_example_shows_it: NAMES,
-    check_arguments_and_errors_of_a_function: FUNCTIONS,
+    check_arguments_results_and_errors: FUNCTIONS,
     check_fields_and_arguments_of_a_class: CLASSES,
     check_methods_of_a_class: CLASSES,
     check_units_are_named: NAMES,
     check_arrays_have_shapes_types_and_owners: LOADERS,
+    check_arrays_that_are_taken_have_shapes_and_types: TAKERS,
 }
 
 
@@ -259,14 +296,18 @@ def test_every_public_name(check: Callable[[Named], None]) -> None:
     ("doc", "wrong"),
     [
         ("Waits.\n\nArgs:\n    timeout: How long.\n\nRaises:\n    OSError: If so.\n", check_units_are_named),
-        ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nExample:\n    >>> 1\n", check_arguments_and_errors_of_a_function),
-        ("Waits.\n\nRaises:\n    OSError: If so.\n\nExample:\n    >>> 1\n", check_arguments_and_errors_of_a_function),
+        ("Return it.\n\nArgs:\n    timeout: Seconds.\n\nExample:\n    >>> 1\n", check_arguments_results_and_errors),
+        ("Return it.\n\nRaises:\n    OSError: If so.\n\nExample:\n    >>> 1\n", check_arguments_results_and_errors),
         ("Waits.\n\nArgs:\n    timeout: Seconds.\n\nRaises:\n    OSError: If so.\n", check_an_example_shows_it),
+        (
+            "Waits.\n\nArgs:\n    timeout: Seconds.\n\nRaises:\n    OSError: If so.\n",
+            check_arguments_results_and_errors,
+        ),
         ("no sentence", check_it_says_what_it_is),
     ],
 )
 def test_what_is_lacking_is_found(doc: str, wrong: Any) -> None:
-    def function(timeout: float) -> None: ...
+    def function(timeout: float) -> float: ...
 
     function.__doc__ = doc
     with pytest.raises(AssertionError):

@@ -107,7 +107,8 @@ def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
         buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
 
     Returns:
-        A view that keeps the buffer's memory alive: a NumPy array, or on a GPU a ``DeviceNDArray`` of Numba's.
+        A view of the same shape and dtype that keeps the buffer's memory alive: a NumPy array, or on a GPU a
+        ``DeviceNDArray`` of Numba's.
 
     Raises:
         ImportError: If the buffer is on a GPU and Numba is not installed.

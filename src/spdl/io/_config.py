@@ -95,6 +95,9 @@ def demux_config(
         format_options: Options of that demuxer, their values as text, such as ``{"loop": "1"}``.
         buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 
+    Returns:
+        What functions take as ``demux_config``. It never changes, and any number of threads may share it.
+
     Raises:
         TypeError: If an argument is of another type.
         ValueError: If `buffer_size` is out of range, or a string holds a null character.
@@ -130,6 +133,9 @@ def decode_config(
             decoded. Both give the same shapes; on photos their pixels differ by 2.5 levels on average at most, and by a
             fraction of one where chroma is not subsampled, since FFmpeg's inverse DCT, chroma upsampling and filters
             are others. FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
+
+    Returns:
+        What functions take as ``decode_config``. It never changes, and any number of threads may share it.
 
     Raises:
         TypeError: If an argument is of another type.

@@ -104,6 +104,9 @@ def encode_config(
         encoder_options: Options of FFmpeg's encoder, their values as text, such as ``{"lossless": "1"}`` for WebP or
             ``{"compression_level": "9"}`` for PNG. JPEG is then left to FFmpeg, too.
 
+    Returns:
+        What functions take as ``encode_config``. It never changes, and any number of threads may share it.
+
     Raises:
         TypeError: If an argument is of another type.
         ValueError: If an argument is out of range, or a string holds a null character.

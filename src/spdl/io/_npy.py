@@ -66,7 +66,8 @@ def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
         dst: A path or a file opened for writing in binary mode. Unlike ``numpy.save`` this appends nothing to the path.
             A file that is there already is replaced when the new one is complete, so that arrays that are views of it,
             `array` perhaps among them, keep what they show.
-        array: The array. It is written from where it lies; only one with gaps is copied.
+        array: An array of any shape and dtype but ``object``, or what numpy makes one of. It is written from where it
+            lies; only one with gaps is copied.
 
     Raises:
         OSError: If the file cannot be written, or its folder if it is to be replaced.

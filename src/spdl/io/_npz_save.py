@@ -88,7 +88,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
         dst: A path or a file opened for writing in binary mode, which need not be seekable. Unlike ``numpy.savez`` this
             appends nothing to the path. A file that is there already is replaced when the new one is complete, so that
             arrays that are views of it keep what they show.
-        arrays: The arrays by key.
+        arrays: The arrays by key, of any shape and dtype but ``object``.
         compression: None stores the arrays as they are, which is what loads fastest. ``"deflate"`` makes the archive
             smaller if the data allows it, and any zip program reads it. ``"zstd"`` inflates faster unless the data
             compresses to next to nothing.

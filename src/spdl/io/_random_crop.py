@@ -92,6 +92,9 @@ def random_resized_crop(
         scale: The least and the greatest share of the image's area.
         ratio: The least and the greatest ratio of width to height.
 
+    Returns:
+        What `load_image_batch` takes as ``crop``: it draws one crop for each image.
+
     Raises:
         ValueError: If a number is out of range, or a range is empty.
 

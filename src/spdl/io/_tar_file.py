@@ -72,6 +72,13 @@ class TarFile:
 
         Args:
             position: From 0 to the number of members.
+
+        Returns:
+            An iterator over names and read-only views of the mapped file.
+
+        Raises:
+            ValueError: If there is no such position.
+            FormatError: While iterating, if the file is shorter than its index says.
         """
         if not 0 <= position <= len(self):
             msg = f"`position` must be from 0 to {len(self)}, got {position}"

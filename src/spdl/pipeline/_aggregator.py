@@ -41,7 +41,11 @@ class Aggregator(ABC, Generic[T, U]):
 
     @abstractmethod
     def accumulate(self, item: T) -> U | None:
-        """Take one item. Return what to pass on, or None to wait for more."""
+        """Take one item. Return what to pass on, or None to wait for more.
+
+        Raises:
+            Exception: Whatever it likes: the pipeline fails, for what was gathered would be lost.
+        """
 
     @abstractmethod
     def flush(self) -> U | None:
@@ -68,7 +72,7 @@ class Collate(Aggregator[T, list[T]]):
         self._batch: list[T] = []
 
     def accumulate(self, item: T) -> list[T] | None:
-        """Add the item; return the batch once it is full."""
+        """Add the item; return the batch once it is full. Never raises."""
         self._batch.append(item)
         return self._take() if len(self._batch) >= self.n else None
 

@@ -64,6 +64,9 @@ def build_pipeline(
             (`spdl.pipeline.config.set_default_background_tasks`) come before them.
         use_thread_output_queue: As for `PipelineBuilder.build`.
 
+    Returns:
+        The pipeline. It starts with `Pipeline.start`, within `Pipeline.auto_stop`, or with the first read.
+
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
 

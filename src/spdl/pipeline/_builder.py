@@ -267,6 +267,9 @@ class PipelineBuilder(Generic[T, U]):
                 stage number, name and concurrency.
             use_thread_output_queue: Accepted for compatibility: the consumer always reads from its own thread.
 
+        Returns:
+            The pipeline. It starts with `Pipeline.start`, within `Pipeline.auto_stop`, or with the first read.
+
         Raises:
             RuntimeError: If the source or the sink is missing.
             TypeError, ValueError: If an argument is not as described; the message names it.

@@ -53,6 +53,9 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
         timeout: Seconds that the op may take for an item; None sets no limit.
         on_timeout: ``"report"``, or ``"drop"`` to give such an item up as well.
 
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
+
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
 
@@ -85,6 +88,9 @@ def Aggregate(  # noqa: N802 - as Pipe.
     Args:
         input: How many items make a list, or an `Aggregator` that decides for itself.
         drop_last: Whether to drop what is left at the end, instead of passing on a shorter list.
+
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
 
     Raises:
         TypeError, ValueError: If ``input`` is neither an int of at least 1 nor an `Aggregator`.
@@ -121,6 +127,9 @@ def PathVariants(  # noqa: N802 - as Pipe.
         name: What statistics and messages call the stage.
         batched: The items are batches: the router returns an index for each element, and each path gets its share.
 
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
+
     Raises:
         TypeError, ValueError: If the router is not callable, there is no path, or a path is empty or holds something
             that is no stage.
@@ -154,6 +163,9 @@ def Merge(  # noqa: N802 - as Pipe.
             them. When the op returns, the merge has ended, and what is still to come of the pipelines is given up;
             what it raises fails the pipeline.
 
+    Returns:
+        The declaration, for the ``src`` of a `PipelineConfig`. Nothing runs yet.
+
     Raises:
         TypeError, ValueError: If there is no pipeline, or one is something else, or the op is no coroutine function.
 
@@ -176,6 +188,9 @@ def Merge(  # noqa: N802 - as Pipe.
 
 def Disaggregate() -> DisaggregateConfig[Any]:  # noqa: N802 - as Pipe.
     """Declare a stage that passes on the elements of each item one by one; elements that are None are dropped.
+
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
 
     Example:
         >>> from spdl.pipeline import build_pipeline

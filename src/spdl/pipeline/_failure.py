@@ -86,7 +86,14 @@ class PipelineFailure(ExceptionGroup[Exception]):
         return PipelineFailure, ([("", error) for error in self.exceptions],), self.__dict__ or None
 
     def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]
-        """Build the part that ``except*`` or ``split`` leaves."""
+        """Build the part that ``except*`` or ``split`` leaves. Never raises.
+
+        Args:
+            excs: The failures that are left.
+
+        Returns:
+            A `PipelineFailure` of these alone; their stages are not known any more.
+        """
         return PipelineFailure([("", error) for error in excs])
 
 

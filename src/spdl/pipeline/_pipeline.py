@@ -138,6 +138,9 @@ class Pipeline(Generic[T]):
         Args:
             timeout: Given to `stop`.
 
+        Returns:
+            A context manager that gives the pipeline itself.
+
         Raises:
             PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence; if the pipeline
                 could not be stopped, a note on it says so.

@@ -64,6 +64,9 @@ class ImageNet:
 
         Args:
             seed: Any int, for `random.Random`.
+
+        Raises:
+            TypeError: If it is no int.
         """
         self._items = shuffled(self._sorted, seed)
 

@@ -56,6 +56,9 @@ class LocalDirectory:
 
         Args:
             seed: Any int, for `random.Random`.
+
+        Raises:
+            TypeError: If it is no int.
         """
         self._paths = shuffled(self._sorted, seed)
 

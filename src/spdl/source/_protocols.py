@@ -31,6 +31,9 @@ class IterableWithShuffle(Protocol[T_co]):
 
         Args:
             seed: The same seed is to give the same order, on every machine.
+
+        Raises:
+            TypeError, ValueError: For a seed that the implementation does not take.
         """
 
 

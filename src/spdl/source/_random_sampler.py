@@ -81,6 +81,9 @@ class DistributedRandomSampler:
 
         Args:
             seed: An int of at least 0. All ranks must be given the same.
+
+        Raises:
+            TypeError, ValueError: If it is no int of at least 0.
         """
         self._seed = check_int("seed", seed, least=0)
 

@@ -84,6 +84,9 @@ def create_task(  # noqa: PLR0917 - the reference's signature, as what follows.
         suppression_threshold: The first time that only a warning is logged instead, saying that this place repeats.
         suppression_warning_interval: From there on one more warning, with the count, at every multiple of this.
 
+    Returns:
+        The task.
+
     Raises:
         RuntimeError: If no event loop runs in this thread.
         TypeError, ValueError: If another argument is not as described.

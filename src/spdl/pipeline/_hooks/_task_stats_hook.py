@@ -72,7 +72,11 @@ class TaskStatsHook(TaskHook):
         return TaskRecord(self._successes, self._failures, self._seconds, self._times.counts.copy())
 
     def measure(self, read: Callable[[], TaskRecord]) -> None:
-        """Have the attributes tell what ``read`` returns. Called by the pipeline."""
+        """Have the attributes tell what ``read`` returns. Called by the pipeline; never raises.
+
+        Args:
+            read: Returns what was counted since the stage began.
+        """
         self._read = read
 
     @property
@@ -102,7 +106,7 @@ class TaskStatsHook(TaskHook):
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:  # noqa: ARG002 - for derived classes.
-        """Measure a task."""
+        """Measure a task. What it raises goes on, and is counted as a failure."""
         begin = perf_counter()
         try:
             yield

@@ -49,6 +49,9 @@ class PriorityExecutorEntrypoint(Executor):
             *args: What it is called with.
             **kwargs: Likewise.
 
+        Returns:
+            The future of what the call returns. It can be cancelled as long as the call has not begun.
+
         Raises:
             RuntimeError: If the pool was shut down, or the interpreter exits.
             concurrent.futures.BrokenExecutor: If the pool has lost a process, or an initializer failed.

@@ -43,8 +43,15 @@ class ProfileHook(ABC):
         Args:
             stage: The stage's name, as in `ProfileResult`.
             concurrency: How many items it works on at once.
+
+        Returns:
+            A context manager. What it raises ends the profile, and `profile_pipeline` raises it.
         """
 
     @abstractmethod
     def pipeline_profile_hook(self) -> AbstractContextManager[object]:
-        """Wrap the whole profile, the reading of the source included."""
+        """Wrap the whole profile, the reading of the source included.
+
+        Returns:
+            A context manager. What it raises, `profile_pipeline` raises.
+        """

@@ -76,7 +76,7 @@ class StatsQueue(AsyncQueue[T]):
         self._last: QueueRecord | None = None
 
     async def put(self, item: T) -> None:
-        """Put an item in, and measure how long it waited for a place."""
+        """Put an item in, and measure how long it waited for a place. Never raises: a full queue is waited for."""
         begin = perf_counter()
         await super().put(item)
         now = perf_counter()
@@ -87,7 +87,7 @@ class StatsQueue(AsyncQueue[T]):
             self._put_times.add(now - begin)
 
     async def get(self) -> T:
-        """Take an item out, and measure how long it was waited for."""
+        """Take an item out and return it, and measure how long it was waited for."""
         begin = perf_counter()
         item = await super().get()
         now = perf_counter()
