@@ -24,3 +24,12 @@ def test_the_packages_that_a_build_from_source_takes() -> None:
     text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"On Debian and Ubuntu it takes `(.*?)`", text, re.DOTALL)
     assert wanted == {name for name in said.split() if name.startswith("lib")}
+
+
+def test_the_sizes_are_those_of_the_record() -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "wheel_size.json").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^\| (cp\d+-\w+) \| .* \| ([\d.]+) MB \|$", text, re.MULTILINE))
+    assert said == {tag: f"{size['bytes'] / 1e6:.1f}" for tag, size in record["wheels"].items()}
+    (of_ffmpeg,) = re.findall(r"shared, ([\d.]+) MB of the wheel", text)
+    assert {f"{size['ffmpeg_bytes'] / 1e6:.1f}" for size in record["wheels"].values()} == {of_ffmpeg}

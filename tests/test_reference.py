@@ -307,7 +307,8 @@ def test_every_public_name(check: Callable[[Named], None]) -> None:
     ],
 )
 def test_what_is_lacking_is_found(doc: str, wrong: Any) -> None:
-    def function(timeout: float) -> float: ...
+    def function(timeout: float) -> float:
+        return timeout
 
     function.__doc__ = doc
     with pytest.raises(AssertionError):
