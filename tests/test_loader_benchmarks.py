@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +161,59 @@ def test_long_rounds_try_every_step_with_every_number(make: Any, loaders: Module
     turns = make(seed="well")
     loaders.take_round(turns, options, ["decode", "batch"], {}, THEIRS)
     assert {key[1:] for key in turns.found} == {("decode", 1), ("decode", 8), ("batch", 1), ("batch", 8)}
+
+
+# Its thread works on until nobody holds the loader, which holds itself: the garbage collector has to find it.
+LOADER = """
+import contextlib, itertools, threading, time, weakref
+
+class Loader:
+    def __init__(self):
+        self.itself = self
+        closed = threading.Event()
+        weakref.finalize(self, {closing})
+        threading.Thread(target=self.work, args=[closed], daemon=True).start()
+
+    @staticmethod
+    def work(closed):
+        while not closed.is_set():
+            pass
+
+    def __iter__(self):
+        return itertools.repeat(0)
+
+@contextlib.contextmanager
+def open_loader(paths, step, workers):
+    working = [it for it in threading.enumerate() if "work" in it.name]
+    assert not working, working
+    yield iter(Loader())
+"""
+
+
+def measure_loader(folder: Path, closing: str) -> "subprocess.CompletedProcess[str]":
+    (folder / "lingering.py").write_text(LOADER.format(closing=closing))
+    arguments: dict[str, Any] = {"work": "steps.measure", "loader": "lingering", "keywords": {}}
+    arguments |= {"folder": str(folder / "photos"), "cases": [["bare", 1], ["bare", 2]], "seconds": 0.05}
+    program = ROOT / "benchmarks" / "_loaders_work"
+    return subprocess.run(
+        [sys.executable, str(program), json.dumps(arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+
+
+def test_nothing_of_one_loader_works_on_while_the_next_is_measured(folder: Path) -> None:
+    done = measure_loader(folder.parent, "closed.set")
+    assert done.stderr == ""
+    assert [row["workers"] for row in json.loads(done.stdout)["rows"]] == [1, 2]
+
+
+def test_a_loader_that_does_not_end_is_told(folder: Path) -> None:
+    done = measure_loader(folder.parent, "print")
+    assert done.stderr == "it still works 5 seconds after it was closed\n"
+    assert done.returncode == 1
 
 
 speeds = st.floats(1, 1e6)

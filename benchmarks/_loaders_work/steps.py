@@ -7,6 +7,7 @@ and again until it is closed. What is no loader, but the limit of all, has a ste
 
 from __future__ import annotations
 
+import gc
 import time
 from importlib import import_module
 from importlib.metadata import distributions
@@ -28,6 +29,10 @@ SHAPES = {
 }
 SHAPES["transfer"] = SHAPES["normalise"]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SETTLED = 0.015, 0.05
+"""CPU-seconds in so many seconds below which nothing works any more: little more than one tick of the clock."""
+PATIENCE = 5.0
+"""Seconds for what was closed to come to rest."""
 LOOKS = 3
 """How often memory is looked at, while the loader goes on."""
 
@@ -65,6 +70,7 @@ def measure(
     open_step = opener(loader, photos(folder), keywords)
     if sample:
         save_sample(open_step, Path(sample))
+        settle()
     rows: list[dict[str, Any]] = []
     for step, workers in cases:
         row: dict[str, Any] = {"step": step, "workers": workers or fastest(rows)}
@@ -73,6 +79,7 @@ def measure(
         except UnavailableError as reason:
             row["unavailable"] = str(reason)
         rows.append(row)
+        settle()
     return {"rows": rows, "versions": versions()}
 
 
@@ -108,6 +115,23 @@ def measure_step(
         "peak_mib": memory,
         "first_seconds": first,
     }
+
+
+def settle() -> None:
+    """Wait until a loader that was closed works no more, so that the next one has the cores to itself.
+
+    Threads of some loaders go on until the garbage collector finds what holds them.
+    """
+    gc.collect()
+    most, interval = SETTLED
+    end = time.perf_counter() + PATIENCE
+    used = cpu_seconds()
+    while time.perf_counter() < end:
+        time.sleep(interval)
+        before, used = used, cpu_seconds()
+        if used - before < most:
+            return
+    raise SystemExit(f"it still works {PATIENCE:g} seconds after it was closed")
 
 
 def take(items: Iterator[Any], seconds: float, wave: int) -> int:

@@ -1,0 +1,51 @@
+"""How large the wheels are, and how much of each is FFmpeg.
+
+Claim: less than 15 MB each, of 1,000,000 bytes.
+
+Run it as `python benchmarks/wheel_size.py WHEEL... [--json FILE]`. The exit status says whether the claim holds.
+"""
+
+import argparse
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+from spdl.cli._provenance import provenance
+
+LIMIT_BYTES = 15_000_000
+# What the repair of a wheel calls the folder of shared libraries, which are FFmpeg's alone.
+SHARED = "spdl_turbo.libs/"
+
+
+def measure(wheel: Path) -> dict[str, int]:
+    """Return the bytes of a wheel, and those that the shared libraries take in it, compressed as they are there."""
+    with zipfile.ZipFile(wheel) as archive:
+        shared = [entry.compress_size for entry in archive.infolist() if entry.filename.startswith(SHARED)]
+    return {"bytes": wheel.stat().st_size, "ffmpeg_bytes": sum(shared)}
+
+
+def tag(wheel: Path) -> str:
+    """Return which Pythons a wheel is for, as its name says it: ``cp312-abi3``."""
+    _, _, python, abi, _ = wheel.stem.split("-")
+    return f"{python}-{abi}"
+
+
+def main() -> int:
+    """Measure, print the sizes, and write them where that is asked for; return the exit status."""
+    parser = argparse.ArgumentParser(description="Measure how large wheels are.")
+    parser.add_argument("wheels", nargs="+", type=Path, metavar="WHEEL", help="what `make wheel` put into dist")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    options = parser.parse_args()
+
+    sizes = {tag(wheel): measure(wheel) for wheel in options.wheels}
+    for name, size in sizes.items():
+        print(f"{name:13} {size['bytes'] / 1e6:5.1f} MB, FFmpeg {size['ffmpeg_bytes'] / 1e6:5.1f} MB")
+    if options.json:
+        result = {"limit": LIMIT_BYTES, "wheels": sizes, "provenance": provenance()}
+        options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return 0 if all(size["bytes"] < LIMIT_BYTES for size in sizes.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
