@@ -39,6 +39,8 @@ def main() -> int:
     options = parser.parse_args()
 
     sizes = {tag(wheel): measure(wheel) for wheel in options.wheels}
+    if len(sizes) < len(options.wheels):
+        parser.error("two of these wheels are for the same Python: name one version of each")
     for name, size in sizes.items():
         print(f"{name:13} {size['bytes'] / 1e6:5.1f} MB, FFmpeg {size['ffmpeg_bytes'] / 1e6:5.1f} MB")
     if options.json:

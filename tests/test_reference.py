@@ -39,8 +39,12 @@ class Named:
         self.value = value
         self.is_class = inspect.isclass(value)
         self.doc = inspect.getdoc(value) or "" if self.is_class or inspect.isroutine(value) else _below(module, name)
-        own = vars(value) if self.is_class else {}
+        own = dict(vars(value)) if self.is_class else {}
         # Slots are the fields, which the class describes.
+        # A base that is not public is described by its heirs.
+        for base in value.__mro__[1:] if self.is_class else ():
+            if base.__module__.startswith("spdl.") and base.__name__ not in _exported():
+                own = {**vars(base), **own}
         self.methods = {
             key: member
             for key, member in own.items()
@@ -93,6 +97,11 @@ def _below(module: str, name: str) -> str:
             if isinstance(target, ast.Name) and target.id == name and isinstance(second, ast.Expr):
                 return inspect.cleandoc(ast.literal_eval(second.value))
     return ""
+
+
+@cache
+def _exported() -> frozenset[str]:
+    return frozenset(name for module in MODULES for name in importlib.import_module(module).__all__)
 
 
 def _public() -> list[Named]:
@@ -164,16 +173,22 @@ def check_an_example_shows_it(name: Named) -> None:
         assert doctest.DocTestRunner().run(test).failed == 0
 
 
+def introduction(doc: str) -> str:
+    """What stands above the first heading."""
+    return re.split(r"^(?:Args|Attributes|Returns|Yields|Raises|Example):$", doc, maxsplit=1, flags=re.MULTILINE)[0]
+
+
 def says_what_it_raises(doc: str) -> bool:
-    return bool(section(doc, "Raises") or re.search(r"ever raises|[Ww]hat (\w+\s){1,3}raise", doc))
+    told = re.search(r"\b[Nn]ever raises|\b[Ww]hat (\w+\s){1,3}raises", introduction(doc) + section(doc, "Returns"))
+    return bool(section(doc, "Raises") or told)
 
 
 def says_what_it_returns(function: Any, doc: str) -> bool:
     """Whether a section tells, or the first words do, or there is nothing to tell."""
     if result_of(function) in {"None", "Self", "AsyncIterator[None]", ""}:
         return True
-    first = re.match(r"(Return|Whether|How many|The|What|An?|Wrap)\b", doc)
-    return bool(first or re.search(r"\b[Rr]eturn\b", doc.partition("\n")[0]) or section(doc, "Returns", "Yields"))
+    told = re.match(r"(Return|Whether|How many|The|What|An?)\b|.*(\. | and )[Rr]eturn\b", doc)
+    return bool(told or section(doc, "Returns", "Yields"))
 
 
 def result_of(function: Any) -> str:
@@ -248,8 +263,9 @@ TAKERS = [
 
 
 def check_arrays_that_are_taken_have_shapes_and_types(name: Named) -> None:
-    assert SHAPES.search(name.doc), "of which shape is it?"
-    assert ELEMENTS.search(name.doc), "what are its elements?"
+    said = name.doc.partition("\nExample:\n")[0]
+    assert SHAPES.search(said), "of which shape is it?"
+    assert ELEMENTS.search(said), "what are its elements?"
 
 
 def check_arrays_have_shapes_types_and_owners(name: Named) -> None:
@@ -313,3 +329,33 @@ def test_what_is_lacking_is_found(doc: str, wrong: Any) -> None:
     function.__doc__ = doc
     with pytest.raises(AssertionError):
         wrong(Named("spdl", "function", function))
+
+
+@pytest.mark.parametrize(
+    ("doc", "fault"),
+    [
+        ("", "not described"),
+        ("Return it.\n\nArgs:\n    other: What.\n\nRaises:\n    OSError: If so.", "Args lack"),
+        ("Return it.\n\nArgs:\n    op: What it raises fails all.", "raises is not said"),
+        ("Wait until the ops return.\n\nArgs:\n    op: It.\n\nRaises:\n    OSError: If so.", "returns is not said"),
+    ],
+)
+def test_what_methods_lack_is_found(doc: str, fault: str) -> None:
+    class Waiter:
+        def wait(self, op: str) -> str:
+            return op
+
+    Waiter.wait.__doc__ = doc
+    with pytest.raises(AssertionError, match=fault):
+        check_methods_of_a_class(Named("spdl", "Waiter", Waiter))
+
+
+@pytest.mark.parametrize(
+    "doc", ["Copy it.\n\nArgs:\n    array: Of bytes.", "Copy it.\n\nArgs:\n    array: Of any shape."]
+)
+def test_arrays_without_shape_or_type_are_found(doc: str) -> None:
+    def function(array: object) -> None: ...
+
+    function.__doc__ = doc
+    with pytest.raises(AssertionError):
+        check_arrays_that_are_taken_have_shapes_and_types(Named("spdl", "function", function))

@@ -29,8 +29,10 @@ SHAPES = {
 }
 SHAPES["transfer"] = SHAPES["normalise"]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SETTLED = 0.015, 0.05
-"""CPU-seconds in so many seconds below which nothing works any more: little more than one tick of the clock."""
+AT_REST = 0.015, 0.03
+"""CPU-seconds in so many seconds below which nothing works: little more than one tick of the clock."""
+LOOKS_AT_REST = 3
+"""How often in a row that must be seen: on a machine with other work a thread may have to wait for a core."""
 PATIENCE = 5.0
 """Seconds for what was closed to come to rest."""
 LOOKS = 3
@@ -70,16 +72,15 @@ def measure(
     open_step = opener(loader, photos(folder), keywords)
     if sample:
         save_sample(open_step, Path(sample))
-        settle()
     rows: list[dict[str, Any]] = []
     for step, workers in cases:
+        settle()
         row: dict[str, Any] = {"step": step, "workers": workers or fastest(rows)}
         try:
             row |= measure_step(open_step, step, row["workers"], seconds)
         except UnavailableError as reason:
             row["unavailable"] = str(reason)
         rows.append(row)
-        settle()
     return {"rows": rows, "versions": versions()}
 
 
@@ -123,15 +124,16 @@ def settle() -> None:
     Threads of some loaders go on until the garbage collector finds what holds them.
     """
     gc.collect()
-    most, interval = SETTLED
+    most, interval = AT_REST
     end = time.perf_counter() + PATIENCE
-    used = cpu_seconds()
-    while time.perf_counter() < end:
+    used, quiet = cpu_seconds(), 0
+    while quiet < LOOKS_AT_REST:
+        if time.perf_counter() > end:
+            raise SystemExit(f"it still works {PATIENCE:g} seconds after it was closed")
         time.sleep(interval)
         before, used = used, cpu_seconds()
-        if used - before < most:
-            return
-    raise SystemExit(f"it still works {PATIENCE:g} seconds after it was closed")
+        # Less than before: a child has just ended, and was looked for among the living and the dead in between.
+        quiet = quiet + 1 if 0 <= used - before < most else 0
 
 
 def take(items: Iterator[Any], seconds: float, wave: int) -> int:

@@ -13,6 +13,7 @@ from spdl.io import (
     decode_config,
     demux_config,
     demux_image,
+    encode_config,
     load_image,
     load_image_batch,
     to_numpy,
@@ -49,6 +50,17 @@ def test_options_are_text(make: Callable[..., object], name: str) -> None:
         make(**{name: ["a"]})
     with pytest.raises(ValueError, match=rf"^`{name}\['a'\]` must not hold a null character"):
         make(**{name: {"a": "1\0"}})
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(demux_config, "format_options"), (decode_config, "decoder_options"), (encode_config, "encoder_options")],
+)
+def test_options_are_copied(make: Callable[..., object], name: str) -> None:
+    options = {"a": "b"}
+    config = make(**{name: options})
+    options["a"] = "unchecked\0"
+    assert getattr(config, name) == {"a": "b"}
 
 
 def test_names_are_text_without_null_characters() -> None:

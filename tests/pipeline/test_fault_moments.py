@@ -190,7 +190,8 @@ def test_a_failure_that_nobody_reads(kind: Kind) -> None:
             raise SystemExit
         return x
 
-    with kind.pipeline(interrupt, Items(COUNT)) as pipeline:
+    # A failure is told behind all that came before it, for which there is to be room.
+    with kind.pipeline(interrupt, Items(COUNT), sink=COUNT) as pipeline:
         pipeline.start()
         assert wait_until(lambda: "failed" in repr(pipeline).splitlines()[0])
         with pytest.raises(PipelineFailure):

@@ -38,13 +38,15 @@ def check_integer(name: str, value: object, largest: int, unit: str, accepted: s
     return number
 
 
-def check_options(name: str, options: object) -> None:
-    """Raise TypeError or ValueError unless `options` map names to values, both as check_text wants it, or are None."""
+def copy_options(name: str, options: object) -> dict[str, str] | None:
+    """Return a copy of `options`, which must map names to values, both as check_text wants it, or be None."""
     if options is None:
-        return
+        return None
     if not isinstance(options, Mapping):
         msg = f"`{name}` must map names of options to values, both str, got {type(options).__name__}"
         raise TypeError(msg)
-    for key, value in options.items():
+    copied = dict(options)
+    for key, value in copied.items():
         check_text(f"{name}'s key", key)
         check_text(f"{name}[{key!r}]", value)
+    return copied

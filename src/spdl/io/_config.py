@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from spdl.io._arguments import check_integer, check_options, check_text, check_type
+from spdl.io._arguments import check_integer, check_text, check_type, copy_options
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class DemuxConfig:
         """Check what can be checked without FFmpeg."""
         if self.format is not None:
             check_text("format", self.format)
-        check_options("format_options", self.format_options)
+        object.__setattr__(self, "format_options", copy_options("format_options", self.format_options))
         check_integer("buffer_size", self.buffer_size, _MAX_BUFFER_SIZE, "bytes")
 
 
@@ -74,7 +74,7 @@ class DecodeConfig:
         """Check what can be checked without FFmpeg."""
         if self.decoder is not None:
             check_text("decoder", self.decoder)
-        check_options("decoder_options", self.decoder_options)
+        object.__setattr__(self, "decoder_options", copy_options("decoder_options", self.decoder_options))
         check_integer("max_pixels", self.max_pixels, _LARGEST_MAX_PIXELS, "pixels")
         if self.backend not in (None, *get_args(Backend)):
             msg = f"`backend` must be one of {', '.join(map(repr, get_args(Backend)))} or None, got {self.backend!r}"
@@ -96,7 +96,7 @@ def demux_config(
         buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 
     Returns:
-        What functions take as ``demux_config``. It never changes, and any number of threads may share it.
+        What functions take as ``demux_config``. It holds a copy of the options; any number of threads may share it.
 
     Raises:
         TypeError: If an argument is of another type.
@@ -135,7 +135,7 @@ def decode_config(
             are others. FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
 
     Returns:
-        What functions take as ``decode_config``. It never changes, and any number of threads may share it.
+        What functions take as ``decode_config``. It holds a copy of the options; any number of threads may share it.
 
     Raises:
         TypeError: If an argument is of another type.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._arguments import check_integer, check_options, check_text
+from spdl.io._arguments import check_integer, check_text, copy_options
 from spdl.io._image_formats import FORMATS
 from spdl.io._request import MAX_SIDE
 
@@ -72,7 +72,7 @@ class EncodeConfig:
             raise ValueError(msg)
         if self.encoder is not None:
             check_text("encoder", self.encoder)
-        check_options("encoder_options", self.encoder_options)
+        object.__setattr__(self, "encoder_options", copy_options("encoder_options", self.encoder_options))
 
 
 def encode_config(
@@ -105,7 +105,7 @@ def encode_config(
             ``{"compression_level": "9"}`` for PNG. JPEG is then left to FFmpeg, too.
 
     Returns:
-        What functions take as ``encode_config``. It never changes, and any number of threads may share it.
+        What functions take as ``encode_config``. It holds a copy of the options; any number of threads may share it.
 
     Raises:
         TypeError: If an argument is of another type.

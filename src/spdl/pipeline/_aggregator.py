@@ -72,7 +72,7 @@ class Collate(Aggregator[T, list[T]]):
         self._batch: list[T] = []
 
     def accumulate(self, item: T) -> list[T] | None:
-        """Add the item; return the batch once it is full. Never raises."""
+        """Add the item, and return the batch once it is full. Never raises."""
         self._batch.append(item)
         return self._take() if len(self._batch) >= self.n else None
 

@@ -83,7 +83,8 @@ class ExecutorNode(FunctionNode):
     def check_alive(self, future: Future[Any]) -> bool:
         """Fail the pipeline if the executor gave the call up. Called with the lock held."""
         if future.cancelled():
-            if not self.engine.stopping:
+            # What was on its way for nothing may be cancelled by who shuts the executor down when all has come.
+            if not (self.engine.stopping or self.engine.done or self.finished):
                 self.engine.fail(self, None, RuntimeError("The executor was shut down while it had work to do."))
             return False
         error = future.exception()

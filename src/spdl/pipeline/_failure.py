@@ -86,13 +86,16 @@ class PipelineFailure(ExceptionGroup[Exception]):
         return PipelineFailure, ([("", error) for error in self.exceptions],), self.__dict__ or None
 
     def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]
-        """Build the part that ``except*`` or ``split`` leaves. Never raises.
+        """Build the part that ``except*`` or ``split`` leaves.
 
         Args:
             excs: The failures that are left.
 
         Returns:
             A `PipelineFailure` of these alone; their stages are not known any more.
+
+        Raises:
+            ValueError: If there are none.
         """
         return PipelineFailure([("", error) for error in excs])
 

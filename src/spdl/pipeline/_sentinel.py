@@ -31,8 +31,10 @@ MARK: Final[tuple[Any, Any]] = (EPOCH_END, None)
 def is_epoch_end(item: object) -> bool:
     """Whether ``item`` is what a continuous source puts between two passes, for custom merge ops and queues.
 
+    Never raises.
+
     Args:
-        item: Anything that came out of a queue. Never raises, whatever it is.
+        item: Anything that came out of a queue.
 
     Example:
         >>> from spdl.pipeline import is_epoch_end
@@ -43,10 +45,10 @@ def is_epoch_end(item: object) -> bool:
 
 
 def is_eof(item: object) -> bool:
-    """Whether ``item`` is what ends a queue, for custom merge ops and queues.
+    """Whether ``item`` is what ends a queue, for custom merge ops and queues. Never raises.
 
     Args:
-        item: Anything that came out of a queue. Never raises, whatever it is.
+        item: Anything that came out of a queue.
 
     Example:
         >>> from spdl.pipeline import is_eof

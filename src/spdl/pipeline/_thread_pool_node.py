@@ -18,8 +18,6 @@ __all__ = ["ThreadPoolNode"]
 
 # How long a call may go on taking items before whatever else waits in the executor has its turn.
 _TURN_SECONDS = 0.001
-# Where ops take less than this in the mean, one has ended before another thread begins: it is what a wake-up takes.
-_SHORT_SECONDS = 20e-6
 
 
 class ThreadPoolNode(ExecutorNode):
@@ -29,11 +27,11 @@ class ThreadPoolNode(ExecutorNode):
     would, and goes on while there is something, for a millisecond at most. So one submission, the costly part, may
     serve many short ops, and no item ever waits for another: as long as there is more, one more call is on its way.
 
-    In a pool that ranks calls there may be one for each of its threads, if ops are long. Several threads may be free at
-    once, and each but the first would begin what is less urgent if it found no call for what is waiting here.
+    In a pool that ranks calls a thread sees to it, before it is free, that there is a call for what waits here, or it
+    would begin what is less urgent. Several may be free at once, so each of them does, whoever else did.
     """
 
-    __slots__ = ("coming", "most_coming")
+    __slots__ = ("coming", "ranked")
 
     calls_op = True
 
@@ -41,12 +39,10 @@ class ThreadPoolNode(ExecutorNode):
         super().__init__(*args, **options)
         # How many calls were submitted that do not run yet.
         self.coming = 0
-        self.most_coming = 1
-        if isinstance(self.executor, PriorityExecutorEntrypoint):
-            self.most_coming = self.executor._max_workers  # noqa: SLF001 - as the standard library's pools call it.
+        self.ranked = isinstance(self.executor, PriorityExecutorEntrypoint)
 
     def ready(self) -> bool:
-        return (not self.coming or self._wants_another_call()) and super().ready()
+        return not self.coming and super().ready()
 
     def turn(self) -> None:
         self.coming += 1
@@ -67,28 +63,26 @@ class ThreadPoolNode(ExecutorNode):
                     FunctionNode.turn(self)
                 except WrittenOff:
                     continue
-                following = self.next
-                if isinstance(following, ThreadPoolNode) and following.ready():
-                    # Before this thread is free again, and looks for the most urgent call in a pool that ranks them.
-                    following.turn()
                 if engine.rubbish:
                     engine.drop_rubbish()
                 if perf_counter() - begin > _TURN_SECONDS:
                     break
+            for node in (self.next, self):
+                if isinstance(node, ThreadPoolNode):
+                    node.prepare_for_free_thread()
         except BaseException as error:  # noqa: BLE001 - a fault of the engine's: the consumer must be told.
             engine.crash(error)
         finally:
             engine.lock.release()
             engine.inside.remove(get_ident())
 
-    def _wants_another_call(self) -> bool:
-        """Whether ops are long, and there is an item and a slot for one call more than those on their way."""
-        return (
-            self.coming < self.most_coming
-            and self.coming < len(self.queue)
-            and self.coming < self.limit - self.running
-            and self.busy_seconds > _SHORT_SECONDS * self.completed
-        )
+    def prepare_for_free_thread(self) -> None:
+        """Submit a call if something waits here for which there may be none."""
+        engine = self.engine
+        if (self.ranked or not self.coming) and not (engine.stopping or engine.done) and FunctionNode.ready(self):
+            self.turn()
 
     def _landed(self, future: Future[Any]) -> None:
-        self.check_alive(future)
+        # The call itself raises nothing: the executor did, which has not made it, so what waits would wait for ever.
+        if self.check_alive(future) and (error := future.exception()) is not None:
+            self.engine.fail(self, None, error)

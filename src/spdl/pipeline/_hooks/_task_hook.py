@@ -58,4 +58,7 @@ class TaskHook(ABC):
         Args:
             input_item: What the op was given. For an aggregator's ``flush``, something for which `is_eof` or
                 `is_epoch_end` is true.
+
+        Returns:
+            A context manager, entered before the task and left after it.
         """

@@ -106,7 +106,7 @@ class TaskStatsHook(TaskHook):
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:  # noqa: ARG002 - for derived classes.
-        """Measure a task. What it raises goes on, and is counted as a failure."""
+        """Measure a task. What it raises goes on; an `Exception` counts as a failure."""
         begin = perf_counter()
         try:
             yield
