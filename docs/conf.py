@@ -48,7 +48,7 @@ OTHERS = (
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
-    r"AbstractContextManager|Array|ArrayLike|ArraySource|ArrayTarget|Backend|BackgroundTaskFactory|BaseContext"
+    r"Abstract(Async)?ContextManager|Array|ArrayLike|ArraySource|ArrayTarget|Backend|BackgroundTaskFactory|BaseContext"
     r"|Batch|Box|Compression|Crop|Dtype|Executor|Flip|Future|ImageSource"
     r"|ImageTarget|Interpolation|Layout|MaxFailures|MergeOp|Mode|OnError|OnFailure|OnTimeout|Op"
     r"|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage"
