@@ -29,10 +29,10 @@ SHAPES = {
 }
 SHAPES["transfer"] = SHAPES["normalise"]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-AT_REST = 0.015, 0.03
-"""CPU-seconds in so many seconds below which nothing works: little more than one tick of the clock."""
-LOOKS_AT_REST = 3
-"""How often in a row that must be seen: on a machine with other work a thread may have to wait for a core."""
+AT_REST = 0.004, 0.04
+"""CPU-seconds in so many seconds below which nothing works; what does gets more, unless it waits for a core."""
+LOOKS_AT_REST = 2
+"""How often in a row that must be seen."""
 PATIENCE = 5.0
 """Seconds for what was closed to come to rest."""
 LOOKS = 3
