@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 Result = dict[str, Any]
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose columns are numbers, but for the first."""
-    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """Return a table whose columns are numbers, but for the first ones, which are words."""
+    lines = [header, (*["---"] * words, *["---:"] * (len(header) - words)), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
@@ -38,8 +38,8 @@ def loaders(result: Result) -> str:
     steps = [step for step in STEPS if any(row["step"] == step for row in result["rows"])]
     ours = max((row["images_per_second"] for name in OURS if (row := best(result, name, MAIN_STEP))), default=None)
     header = (
-        "loader", "resize", *[f"{step}, images/s (workers)" for step in steps],
-        "ours / it", "CPU ms per image", "peak MiB", "first batch, s",
+        "loader", "resize", *[f"{step} (workers)" for step in steps],
+        "ours / it", "CPU ms", "peak MiB", "first batch, s",
     )  # fmt: skip
     rows = []
     for name, about in result["contenders"].items():
@@ -59,7 +59,8 @@ def loaders(result: Result) -> str:
             )
         )
     rows += [(name, reason, *[""] * (len(header) - 2)) for name, reason in result["absent"].items()]
-    return table(header, rows)
+    told = f"Images per second of each step. What follows them is of `{MAIN_STEP}`, CPU time per image:"
+    return f"{told}\n\n{table(header, rows, words=2)}"
 
 
 def noisy_neighbour(result: Result) -> str:
