@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import threading
 import time
@@ -296,9 +297,10 @@ class TestIntervals:
                 calls.append(stats)
                 raise OSError("no place left")
 
-        hook = measured(source(range(30)).pipe(Timed(lambda _: 0.005), name="op"), Failing, interval=0.02)["op"]
-        assert hook.num_success == 30
-        assert len(calls) >= 3
+        # As many items as it takes: how much is done in an interval is the machine's business.
+        items = itertools.takewhile(lambda _: len(calls) < 3, range(2000))
+        hook = measured(source(items).pipe(Timed(lambda _: 0.005), name="op"), Failing, interval=0.02)["op"]
+        assert 3 <= len(calls) <= hook.num_success
         errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
         assert len(errors) == len(calls)
         assert all("interval_stats_callback" in error and "no place left" in error for error in errors)
