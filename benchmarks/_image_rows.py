@@ -69,7 +69,7 @@ def ours(
 
 
 def one_thread(environment: str = OWN, images: int = 1536, **work: Any) -> Contender:
-    """This package or the reference on one thread; `flow` is the batch call or the seed's."""
+    """This package or the reference on one thread; `flow` is the batch call or image by image."""
     return ours("one_thread", environment, images=images, **({"flow": "batch"} | work))
 
 
@@ -114,8 +114,8 @@ def scaled() -> Row:
     return Row("the same with `exact=False`, from 1000x750", ALONE, contenders, tuple(claims), photos="large")
 
 
-def seed_flow() -> Row:
-    """The seed's flow, ours and the reference's, and what one call does in its place."""
+def image_by_image() -> Row:
+    """Image by image, ours and the reference's, and what one call does in its place."""
     contenders = {BARE: BARE_DECODE}
     claims = []
     for resize in (PAD, STRETCH):
@@ -264,7 +264,7 @@ def rows(cores: float) -> dict[str, Row]:
     return {
         "decode": decode(),
         "scaled": scaled(),
-        "seed-flow": seed_flow(),
+        "image-by-image": image_by_image(),
         "float": normalised(),
         "loaders": loaders(workers),
         "random-crop": random_crop(workers),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from spdl.cli._console import Console
 
-BATCH, FLOW = "spdl-turbo, load_image_batch", "spdl-turbo, seed flow"
-REFERENCE = "spdl 0.8.0, seed flow"
+BATCH, FLOW = "spdl-turbo, load_image_batch", "spdl-turbo, image by image"
+REFERENCE = "spdl 0.8.0, image by image"
 BARE = "libjpeg-turbo, bare decode"
 ANTIALIASED, AREA, NO_RESIZE = "stretch, bilinear, antialiased", "stretch, area average", "full size"
 

@@ -23,7 +23,7 @@ BATCH_SIZE = 32
 SIZE = 224
 
 
-def seed_flow() -> Callable[[list[str], int], Iterator[int]]:
+def image_by_image() -> Callable[[list[str], int], Iterator[int]]:
     """The second document's flow as it is written there; ours and the reference's alike."""
     import spdl.io  # noqa: PLC0415 - each contender's process has only its own library.
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415
@@ -132,7 +132,7 @@ def bare_decoder() -> Callable[[list[str], int], Iterator[int]]:
     return load
 
 
-CONTENDERS = {"seed": seed_flow, "batch": batch_call, "torch": torch_dataloader, "bare": bare_decoder}
+CONTENDERS = {"seed": image_by_image, "batch": batch_call, "torch": torch_dataloader, "bare": bare_decoder}
 
 began: list[float] = []
 

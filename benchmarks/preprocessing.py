@@ -36,8 +36,8 @@ from spdl.cli._provenance import provenance
 
 WORK = Path(__file__).with_name("_preprocessing_work.py")
 MANY_CORES = 16
-FLOW, BATCH = "spdl-turbo, seed flow", "spdl-turbo, load_image_batch"
-REFERENCE, TORCH, BARE = "spdl 0.8.0, seed flow", "PyTorch DataLoader, Pillow", "libjpeg-turbo, bare decode"
+FLOW, BATCH = "spdl-turbo, image by image", "spdl-turbo, load_image_batch"
+REFERENCE, TORCH, BARE = "spdl 0.8.0, image by image", "PyTorch DataLoader, Pillow", "libjpeg-turbo, bare decode"
 
 CLAIMS_ON_FEW_CORES = (
     (FLOW, "images_per_second", REFERENCE, "at least", 2.5),

@@ -1,8 +1,8 @@
-"""Writes the recorded run of benchmarks/images.py into the README and docs/images.md, between markers, as tables.
+"""Writes the recorded run of benchmarks/images.py into docs/images.md, between markers, as tables.
 
 Run it as `.venv/bin/python scripts/image_table.py` after
 `.venv/bin/python benchmarks/images.py --rounds 5 --json benchmarks/results/images.json`, on a machine that does nothing
-else. README.md, the page and the results are to be committed together; a test compares them.
+else. The page and the results are to be committed together; a test compares them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "images.json"
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "images.md"
+PAGE = ROOT / "docs" / "images.md"
 
 OURS, REFERENCE = "spdl-turbo", "spdl 0.8.0"
 HEADER = ("work", "others", "spdl-turbo", "outcome (mark)")
@@ -32,13 +32,13 @@ UNITS = {
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Return the README's table: of others, those that the claims are closest to, and the reference."""
+    """Return a table of all rows in short: of others, those that the claims are closest to, and the reference."""
     lines = [HEADER, ("---",) * len(HEADER), *(cells(row) for row in results["rows"].values())]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{origin(results)}"
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return what stands in a row of the README's table."""
+    """Return what stands in a row of the short table."""
     contenders, figure = row["contenders"], row["figure"]
     shown = closest_claims(row)
     named = {name for claim in shown for name in (claim["of"], claim["beside"])}
@@ -192,10 +192,12 @@ def replaced(text: str, name: str, content: str) -> str:
 
 
 def main() -> None:
-    """Renew the README and the page."""
+    """Renew the page."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    for path, name, content in ((README, "summary", summary(results)), (PAGE, "whole", whole(results))):
-        path.write_text(replaced(path.read_text(encoding="utf-8"), name, content), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    for name, content in (("summary", summary(results)), ("whole", whole(results))):
+        text = replaced(text, name, content)
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -97,14 +97,14 @@ def make(turns: ModuleType, loaders: ModuleType, folder: Path, tmp_path: Path) -
     program.write_text(PROGRAM)
 
     def make(**how: str) -> Any:
-        names = {"seed": "spdl 0.8.0, seed flow", "ours": "spdl-turbo, load_image_batch"}
+        names = {"seed": "spdl 0.8.0, image by image", "ours": "spdl-turbo, load_image_batch"}
         commands = {names[key]: (sys.executable, str(program), each) for key, each in how.items()}
         return turns.Turns(folder, 0.1, commands, {})
 
     return make
 
 
-THEIRS, OURS = "spdl 0.8.0, seed flow", "spdl-turbo, load_image_batch"
+THEIRS, OURS = "spdl 0.8.0, image by image", "spdl-turbo, load_image_batch"
 
 
 def test_medians_of_all_turns_count(make: Any) -> None:

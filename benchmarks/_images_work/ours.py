@@ -53,7 +53,7 @@ def batch_call(resize: str, *, kernels: str = "", random: bool = False, **keywor
     return load
 
 
-def seed_flow(resize: str) -> tuple[Callable[[Any], Any], Callable[[list[Any]], Any]]:
+def image_by_image(resize: str) -> tuple[Callable[[Any], Any], Callable[[list[Any]], Any]]:
     """Demux and decode an image, and convert a batch, as programs written for the reference do."""
     mode, interpolation = resize.split("-")
     desc = spdl.io.get_video_filter_desc(
@@ -83,7 +83,7 @@ def one_thread(
 
 
 def _whole_flow(resize: str) -> Callable[[list[Any]], Any]:
-    decode, convert = seed_flow(resize)
+    decode, convert = image_by_image(resize)
     return lambda sources: convert([decode(source) for source in sources])
 
 
@@ -130,7 +130,7 @@ def _pipeline(flow: str, resize: str, workers: int, **keywords: Any) -> Callable
         if flow == "batch":
             load = batch_call(resize, **keywords)
             return builder.pipe(lambda paths: spdl.io.to_numpy(load(paths)), concurrency=workers)
-        decode, convert = seed_flow(resize)
+        decode, convert = image_by_image(resize)
         return builder.pipe(decode, concurrency=workers).aggregate(BATCH).pipe(convert)
 
     def run(source: Iterator[list[str]]) -> Iterator[int]:

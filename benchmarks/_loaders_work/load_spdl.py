@@ -1,4 +1,4 @@
-"""This package and the released reference: the seed's flow is the same code with each, in its own environment."""
+"""This package and the released reference: image by image, the same code runs with each, in its own environment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from measure import BATCH, batches
-from ours import batch_call, seed_flow
+from ours import batch_call, image_by_image
 from pixels import normalise
 
 import spdl.io
@@ -39,7 +39,7 @@ def in_batches(paths: list[str], step: str, workers: int) -> Any:
 
 def by_image(paths: list[str], step: str, workers: int) -> Any:
     """Demux, decode with a filter, convert, as programs written for the reference do."""
-    decode, convert = seed_flow(STRETCH)
+    decode, convert = image_by_image(STRETCH)
     builder: Any = PipelineBuilder().add_source(cycle(paths)).pipe(decode, concurrency=workers)
     if step == "decode":
         return builder.pipe(lambda frames: convert([frames])[0])
