@@ -24,7 +24,10 @@ case $profile in
   wheel) groups=(build) native=yes ;;
   docs) groups=(build) extras=docs native=yes package=yes ;;
   bundle) ;;
-  release) optional_system=(libavdevice:libavdevice-dev) without="torchcodec cannot be tried beside ours" ;;
+  release)
+    optional_system=(libavdevice:libavdevice-dev openssl:libssl-dev zlib:zlib1g-dev libffi:libffi-dev)
+    without="torchcodec cannot be tried beside ours, or a Python 3.13t that is built from source lacks modules"
+    ;;
   test) groups=(build test) extras=demo native=yes package=yes ;;
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
@@ -271,9 +274,12 @@ if command -v flock >/dev/null; then
 fi
 
 if [[ $profile == bundle || $profile == release ]]; then
-  mapfile -t missing < <(missing_tools)
+  mapfile -t missing < <(missing_tools; command -v xz >/dev/null || echo xz-utils)
   [[ ${#missing[@]} -eq 0 ]] || install_system "${missing[@]}"
   setup_optional_system
+  # The tools that compile are installed into an environment of their own, by whichever Python is the first on PATH.
+  base=$(PYTHON="" find_python)
+  "$base" -c 'import ensurepip, venv' 2>/dev/null || require_python_part "$base" venv "the modules venv and ensurepip"
   exit
 fi
 if [[ $native == yes ]]; then

@@ -25,18 +25,19 @@ importable() {
 }
 
 readonly wanted=(3.11 3.12 3.13 3.13t)
-failed=() missing=() stable=""
+# The wheel of 3.12 is for all later ones, so they are to be tested with that very file.
+stable=$(scripts/bundle/wheel.sh python3.12) || stable=""
+readonly stable
+failed=() missing=()
 for version in "${wanted[@]}"; do
   line=$(scripts/bundle/pythons.sh "$version")
   if [[ -z $line ]]; then
     missing+=("$version")
     continue
   fi
-  # The wheel of 3.12 is for all later ones, so they are to be tested with that very file.
   case $version in 3.11 | *t) wheel="" ;; *) wheel=$stable ;; esac
   SPDL_TEST_WHEEL=$wheel SPDL_TEST_NEIGHBOURS=$(neighbours "$version") SPDL_IMPORT_ORDER=$(importable "$version") \
     scripts/test_wheel.sh "${line#* }" "$@" || failed+=("$version")
-  [[ $version != 3.12 ]] || stable=$(ls dist/spdl_turbo-*-cp312-abi3-*.whl)
 done
 if [[ ${#failed[@]} -gt 0 ]]; then
   printf 'spdl test: failed on %s\n' "${failed[*]}" >&2

@@ -19,6 +19,9 @@ from spdl.io._lazy import native
 VARIABLE = "SPDL_TEST_CUDA_DRIVER"
 """Names the library that is loaded in place of CUDA's."""
 
+COMPILER = "SPDL_TEST_CC"
+"""Names the compiler that makes that library where none is to be found on PATH, as where a wheel is tested."""
+
 SOURCE = Path(__file__).with_name("fake_cuda_driver.c")
 
 CUDA_ONLY = pytest.mark.skip(reason="needs an NVIDIA GPU: `make test-cuda` runs it")
@@ -96,7 +99,7 @@ class FakeDriver:
 @pytest.fixture(scope="session")
 def fake_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The driver, compiled."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    compiler = os.environ.get(COMPILER) or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a C compiler, for the driver that stands in for CUDA's")
     library = tmp_path_factory.mktemp("cuda") / "libfakecuda.so"

@@ -217,6 +217,8 @@ def test_remedy_installs_from_where_ours_came(tmp_path: Path, origin: str, their
     assert (
         f"\n    {pip} uninstall --yes spdl spdl-core spdl-io && {pip} install --force-reinstall --no-deps {expected}\n"
     ) in result.stderr
+    # The record of a wheel that pip found in a folder by its name is that of one from an index.
+    assert ("Add --find-links and the folder" in result.stderr) == (expected == "spdl-turbo==1.2.3")
 
 
 def test_distributions_in_another_folder_do_no_harm(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ std::vector<std::string> ffmpeg_filters() {
 std::string remedy_for_missing_part() {
     return std::string("spdl-turbo runs here on FFmpeg ") + av_version_info() + ", " + ffmpeg_license() +
            ", which was built without it. To run on an FFmpeg that has it, build spdl-turbo on that one: "
-           "pip install --no-binary spdl-turbo spdl-turbo";
+           "pip install --force-reinstall --no-deps --no-binary spdl-turbo spdl-turbo, or in a checkout "
+           "pip install --force-reinstall --no-deps .";
 }
 
 }  // namespace spdl

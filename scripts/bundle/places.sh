@@ -8,7 +8,7 @@ bundle_cache=${SPDL_BUNDLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spdl/bundle}
 mkdir -p "$bundle_cache/logs"
 
 # What a shell has set for its own builds, such as -march=native, is not for what runs elsewhere.
-unset CFLAGS CXXFLAGS CPPFLAGS
+unset CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CMAKE_ARGS SKBUILD_CMAKE_ARGS SKBUILD_CMAKE_DEFINE
 
 say() { printf 'spdl bundle: %s\n' "$*" >&2; }
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/places.sh"
 
-python=$(command -v "${1:?usage: scripts/bundle/wheel.sh PYTHON [FOLDER]}") || fail "there is no $1"
+python=$("$bundle_scripts/python.sh" "${1:?usage: scripts/bundle/wheel.sh PYTHON [FOLDER]}")
 readonly python folder=${2:-$bundle_root/dist}
 readonly platform=manylinux_2_28_$(uname -m)
 

@@ -70,17 +70,24 @@ def _find_ours(names: list[str]) -> str | None:
     return next((name for name in names if name.startswith(_OURS)), None)
 
 
-def compose_reinstall() -> str:
-    """Return the command that installs this distribution again, from where it came."""
+def compose_reinstall(*, after: str = "") -> str:
+    """Return the lines that show the command that installs this distribution again, from where it came.
+
+    Args:
+        after: What that line holds before it.
+    """
     folder, names = _find_installation()
     ours = _find_ours(names)
     origin = _find_origin(os.path.join(folder, ours)) if ours else ["spdl-turbo"]
-    return _pip("install", "--force-reinstall", "--no-deps", *origin)
+    # pip keeps no record of the folder that it found a wheel in.
+    by_name = origin[0].startswith("spdl-turbo") and "@" not in origin[0]
+    note = "Add --find-links and the folder if it came from a folder of wheels.\n" if by_name else ""
+    return f"\n\n    {after}{_pip('install', '--force-reinstall', '--no-deps', *origin)}\n{note}"
 
 
 def _compose_remedy() -> str:
     uninstall = _pip("uninstall", "--yes", "spdl", "spdl-core", "spdl-io")
-    return f"Remove them and restore spdl-turbo with this command:\n\n    {uninstall} && {compose_reinstall()}\n"
+    return f"Remove them and restore spdl-turbo with this command:{compose_reinstall(after=f'{uninstall} && ')}"
 
 
 def _check() -> None:

@@ -12,7 +12,10 @@ from spdl.io import decode_config, demux_config, load_image
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 from tests.io.images import make_jpeg
 
-REMEDY = "To run on an FFmpeg that has it, build spdl-turbo on that one: pip install --no-binary spdl-turbo spdl-turbo"
+REMEDY = (
+    "To run on an FFmpeg that has it, build spdl-turbo on that one: pip install --force-reinstall --no-deps "
+    "--no-binary spdl-turbo spdl-turbo, or in a checkout pip install --force-reinstall --no-deps ."
+)
 
 
 def load_library(name: str) -> ctypes.CDLL:

@@ -114,4 +114,4 @@ def test_filters_under_the_gpl_are_missing_with_a_remedy(
     )
     printed = run(hidden, python, program, tmp_path)
     assert f"there is no filter '{name}'" in printed
-    assert "pip install --no-binary spdl-turbo spdl-turbo" in printed
+    assert "pip install --force-reinstall --no-deps --no-binary spdl-turbo spdl-turbo" in printed

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.io.images import encode, make_image, write_jpegs
+from tests.wheel.conftest import cannot
 
 # Each imports one library and decodes with it.
 DECODES = {
@@ -68,7 +69,7 @@ def test_symbols_of_another_ffmpeg_open_to_all_do_no_harm(order: tuple[str, ...]
 def test_torchcodec_beside_ours(ours_first: bool, media: str, tmp_path: Path) -> None:  # noqa: FBT001 - a parameter.
     alone = subprocess.run([sys.executable, "-c", "import torchcodec"], check=False, capture_output=True, text=True)
     if (missing := re.search(r"libavdevice\S+: cannot open shared object file", alone.stderr)) is not None:
-        pytest.skip(f"torchcodec takes its FFmpeg from the system, which lacks a part: {missing[0]}")
+        cannot(f"torchcodec takes its FFmpeg from the system, which lacks a part: {missing[0]}")
     theirs = textwrap.dedent("""
         import io, av
         from torchcodec.decoders import VideoDecoder

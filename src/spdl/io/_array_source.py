@@ -6,6 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl.io._address import not_to_read
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
@@ -67,9 +68,17 @@ def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
         return native.map_file(os.fsdecode(path))
     except OSError as error:
         if error.errno != errno.ENODEV:
-            raise
+            raise not_to_read(error, path) from None
     with open(path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
         return file.read()
+
+
+def look_at(path: str | os.PathLike[str]) -> os.stat_result:
+    """Return what the system knows of a file."""
+    try:
+        return os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
+    except OSError as error:
+        raise not_to_read(error, path) from None
 
 
 def file_prefix(source: ArraySource) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._address import not_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except OSError as error:
         # Nobody knows the name of the new file.
         error.filename = folder
-        raise
+        raise not_to_write(error, path) from None
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor.
             if mode is not None:

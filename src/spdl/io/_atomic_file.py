@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from typing import Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.io._address import not_to_write
 
 
 def write_file(path: str, content: Any) -> None:
@@ -46,4 +46,4 @@ def write_file(path: str, content: Any) -> None:
             raise
     except OSError as error:
         # Not the temporary file's name, which nobody knows.
-        raise OSError(error.errno, error.strerror, path) from None
+        raise not_to_write(OSError(error.errno, error.strerror, path), path) from None

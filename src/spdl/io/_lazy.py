@@ -21,7 +21,7 @@ else:
             except ImportError as error:
                 msg = (
                     f"spdl.io's native part cannot be loaded. Tried {_describe_attempt()}: {error}. Install it again "
-                    f"with this command:\n\n    {_guard.compose_reinstall()}\n"
+                    f"with this command:{_guard.compose_reinstall()}"
                 )
                 raise ImportError(msg, name=_NAME, path=error.path) from error
             value = getattr(module, name)

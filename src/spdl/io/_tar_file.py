@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._array_source import map_file
+from spdl.io._array_source import look_at, map_file
 from spdl.io._format_error import FormatError
 from spdl.io._tar_index import TarIndex, tar_index
 
@@ -41,7 +41,7 @@ class TarFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fsdecode(path)
         while True:
-            archive = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
+            archive = look_at(path)
             self.index: TarIndex = tar_index(path)
             self._file = map_file(path)
             # Another archive may have taken its place between the two.

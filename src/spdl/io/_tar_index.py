@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.io._array_source import map_file, name_file
+from spdl.io._array_source import look_at, map_file, name_file
 from spdl.io._array_target import replaced
 from spdl.io._decompress import is_compressed
 from spdl.io._format_error import FormatError
@@ -124,7 +124,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         (3, 'a.cls', 2)
     """
     beside = os.fsdecode(path) + SUFFIX
-    archive = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
+    archive = look_at(path)
     known = _load(beside, archive)
     if known is not None:
         return known
