@@ -129,6 +129,26 @@ def _wide(title: str, threads: list[int]) -> Row:
     return Row(title, ITEMS, works, claims, cores=16)
 
 
+def _unpacking(threads: int) -> Row:
+    work = {"work": "unpacking.pipeline", "threads": threads}
+    return Row(
+        f"real work: 256 KiB unpacked by `zlib`, then hashed, on {threads} threads",
+        ITEMS,
+        {
+            OURS: work | {"items": 1_500},
+            REFERENCE: work | {"items": 1_500},
+            BARE: {"work": "unpacking.bare_threads", "threads": threads, "items": 1_500},
+        },
+        (
+            Claim("items_per_second", "at least", 2, REFERENCE),
+            # Ops of a third of a millisecond: what is handed over is noticed.
+            Claim("items_per_second", "at least", 0.85, BARE),
+        ),
+        f"{threads} threads that do both to an item, `queue.Queue`",
+        times=3,
+    )
+
+
 ON_EXECUTOR: Work = {"work": "stream.pipeline", "stages": 1, "concurrency": 4, "threads": 8, "pool": 4}
 ROUND_TRIP: Work = {"work": "round_trip.pipeline", "stages": 3, "concurrency": 4, "threads": 8, "sink": 3}
 
@@ -201,6 +221,7 @@ ROWS: dict[str, Row] = {
         [4, 2, 8],
         16,
     ),
+    "unpacking": _unpacking(2),
     "training": _training(
         "training loop: 1 ms steps, 400/s, each takes an item of 1 ms without the GIL; 4 threads", 4, bare=1, wait=True
     ),

@@ -22,7 +22,7 @@ WORK = Path(__file__).with_name("_loaders_work")
 STEPS = ("decode", "batch", "normalise", "transfer")
 MAIN_STEP = "normalise"
 """What a training loop takes; by it the best number of workers is found where not all are tried."""
-FIGURES = ("images_per_second", "cpu_ms_per_image", "peak_mib", "first_seconds")
+FIGURES = ("images_per_second", "cpu_ms_per_image", "memory_mib", "first_seconds")
 LARGEST_DIFFERENCE = 4.0
 """From Pillow's pixels, in levels of 255, on average: other filters differ by less, no antialiasing by more."""
 

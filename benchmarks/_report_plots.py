@@ -28,7 +28,7 @@ OTHERS = "#8c96a3"
 COSTS = {
     "images_per_second": "images per second",
     "cpu_ms_per_image": "CPU milliseconds per image",
-    "peak_mib": "peak memory, MiB",
+    "memory_mib": "memory, MiB",
     "first_seconds": "seconds to the first batch",
 }
 

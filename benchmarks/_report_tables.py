@@ -39,7 +39,7 @@ def loaders(result: Result) -> str:
     ours = max((row["images_per_second"] for name in OURS if (row := best(result, name, MAIN_STEP))), default=None)
     header = (
         "loader", "resize", *[f"{step} (workers)" for step in steps],
-        "ours / it", "CPU ms", "peak MiB", "first batch, s",
+        "ours / it", "CPU ms", "MiB", "first batch, s",
     )  # fmt: skip
     rows = []
     for name, about in result["contenders"].items():
@@ -54,7 +54,7 @@ def loaders(result: Result) -> str:
                 *["" if it is None else f"{it['images_per_second']:,.0f} ({it['workers']})" for it in each],
                 f"{ours / main['images_per_second']:.2f}" if ours else "",
                 f"{main['cpu_ms_per_image']:.2f}",
-                f"{main['peak_mib']:,.0f}",
+                f"{main['memory_mib']:,.0f}",
                 f"{main['first_seconds']:.2f}",
             )
         )

@@ -6,6 +6,7 @@ rounds; `_engine_rows.py` has the marks:
 * stages that do nothing pass a multiple of the items per second that the released reference (spdl 0.8.0) passes, and
   on an executor of the user's half of what bare `submit` and callback do;
 * a single item is through in a fraction of the reference's time;
+* stages that unpack and hash, which is work for the processor, reach what as many plain threads do with it;
 * sleeping stages reach min(c_i / d_i, threads / sum d_i), where c_i is a stage's concurrency and d_i its op's duration
   measured alone, and nobody is overtaken by more than the items in flight;
 * the steps of a training loop run as evenly as beside one bare thread that does the loader's work.

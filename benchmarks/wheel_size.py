@@ -2,7 +2,7 @@
 
 Claim: less than 15 MB each, of 1,000,000 bytes.
 
-Run it as `python benchmarks/wheel_size.py WHEEL... [--json FILE]`. The exit status says whether the claim holds.
+Run it as `python benchmarks/wheel_size.py [--json FILE] [WHEEL...]`. The exit status says whether the claim holds.
 """
 
 import argparse
@@ -34,13 +34,16 @@ def tag(wheel: Path) -> str:
 def main() -> int:
     """Measure, print the sizes, and write them where that is asked for; return the exit status."""
     parser = argparse.ArgumentParser(description="Measure how large wheels are.")
-    parser.add_argument("wheels", nargs="+", type=Path, metavar="WHEEL", help="what `make wheel` put into dist")
+    made = sorted((Path(__file__).parent.parent / "dist").glob("spdl_turbo-*.whl"))
+    parser.add_argument("wheels", nargs="*", type=Path, default=made, metavar="WHEEL", help="default: those in dist")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     options = parser.parse_args()
 
     sizes = {tag(wheel): measure(wheel) for wheel in options.wheels}
     if len(sizes) < len(options.wheels):
         parser.error("two of these wheels are for the same Python: name one version of each")
+    if not sizes:
+        print("not measured: there is no wheel in dist, where `make wheel` puts them")
     for name, size in sizes.items():
         print(f"{name:13} {size['bytes'] / 1e6:5.1f} MB, FFmpeg {size['ffmpeg_bytes'] / 1e6:5.1f} MB")
     if options.json:

@@ -14,7 +14,7 @@ readonly sections=(loaders data_formats engine noisy_neighbour)
 declare -A short=(
   [loaders]="--rounds 3 --seconds 0.2 --workers 1 2 4 --other-steps best"
   [data_formats]="--rounds 3 --seconds 0.1 --workers 1 2 4"
-  [engine]="--rounds 3 --rows no-op ordered async executor round-trip sleep-1ms sleep-mixed-8"
+  [engine]="--rounds 3 --rows no-op ordered async executor round-trip unpacking sleep-1ms sleep-mixed-8"
   [noisy_neighbour]="--rounds 3 --steps 120"
 )
 
@@ -31,7 +31,7 @@ if [[ $# -eq 0 ]]; then
 fi
 for name in "${names[@]}"; do
   if [[ $name != demo && ! -f benchmarks/$name.py ]]; then
-    printf 'spdl bench: there is no %q; known are %s, demo and what else is in benchmarks/\n' "$name" "${sections[*]}" >&2
+    printf 'make bench: there is no %q; known are %s, demo and what else is in benchmarks/\n' "$name" "${sections[*]}" >&2
     exit 2
   fi
 done
@@ -49,7 +49,8 @@ for name in "${names[@]}"; do
   options=()
   [[ $effort == quick ]] && read -ra options <<<"${short[$name]:-}"
   if [[ $name == demo ]]; then
-    .venv/bin/spdl demo --report $results --json $results/demo.json
+    mkdir -p $results/demo
+    .venv/bin/spdl demo --report $results/demo --json $results/demo.json
   else
     $python "benchmarks/$name.py" --json "$results/$name.json" "${options[@]}"
   fi

@@ -26,7 +26,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
 END = "<!-- end: scripts/loaders_table.py -->\n"
 HEADER = (
-    "loader", "images/s (workers)", "ours / it", "CPU ms per image", "peak MiB", "first batch, s",
+    "loader", "images/s (workers)", "ours / it", "CPU ms per image", "MiB", "first batch, s",
     "p50, p99 ms of a training step",
 )  # fmt: skip
 
@@ -46,7 +46,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
                 f"{row['images_per_second']:,.0f} ({row['workers']})",
                 f"{ours / row['images_per_second']:.2f}",
                 f"{row['cpu_ms_per_image']:.2f}",
-                f"{row['peak_mib']:,.0f}",
+                f"{row['memory_mib']:,.0f}",
                 f"{row['first_seconds']:.2f}",
                 f"{beside['p50_ms']:.2f}, {beside['p99_ms']:.2f}" + ("" if beside["keeps_up"] else " (late)")
                 if beside
@@ -72,8 +72,11 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop, whose steps"
         f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
         f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
-        f" {commit}. The best of {', '.join(map(str, counts))} workers. * resized by the average of the area, all"
-        f" others by an antialiased bilinear filter.{missed}{left_out}\n"
+        f" {commit}. The best of {', '.join(map(str, counts))} workers, {noisy['workers']} beside the training loop."
+        " Memory is that of all its processes while it loads (PSS). The first batch counts from when the loader is"
+        " opened, what it imports being there. * resized by the average of the area, all other loaders by an"
+        f" antialiased bilinear filter. {BARE} does nothing but decode photos that are in memory, at their full size:"
+        f" the limit of all that decode by it.{missed}{left_out}\n"
     )
 
 

@@ -83,7 +83,7 @@ for step, workers in arguments["cases"]:
     if how == "no batches" and step == "batch":
         row["unavailable"] = "it makes none"
     else:
-        row |= dict.fromkeys(["cpu_ms_per_image", "peak_mib", "first_seconds"], 1.0)
+        row |= dict.fromkeys(["cpu_ms_per_image", "memory_mib", "first_seconds"], 1.0)
         row["images_per_second"] = 100.0 * min(row["workers"], 3.5)
     rows.append(row)
 print(json.dumps({"rows": rows, "versions": {"spdl": "9.9"}}))
@@ -260,7 +260,7 @@ def test_ours_lose_where_they_do_not_keep_up(noisy: ModuleType) -> None:
 def result() -> dict[str, Any]:
     """A run in which ours lose a step, and one contender is missing."""
     about = {"workers": "threads", "resize": "stretch, bilinear, antialiased", "levels_from_pillow": 0.1}
-    costs = {"cpu_ms_per_image": 1.0, "peak_mib": 100.0, "first_seconds": 0.1}
+    costs = {"cpu_ms_per_image": 1.0, "memory_mib": 100.0, "first_seconds": 0.1}
     speeds = {OURS: {"batch": 80.0, "normalise": 100.0}, THEIRS: {"batch": 90.0, "normalise": 50.0}}
     return {
         "provenance": {

@@ -47,7 +47,9 @@ def opener(
     module: str, paths: list[str], keywords: dict[str, Any]
 ) -> Callable[[str, int], AbstractContextManager[Iterator[Any]]]:
     """Return what opens the loader of that module for a step and a number of workers."""
-    return lambda step, workers: import_module(module).open_loader(paths, step, workers, **keywords)
+    # What is imported is not part of any first batch.
+    open_loader = import_module(module).open_loader
+    return lambda step, workers: open_loader(paths, step, workers, **keywords)
 
 
 def measure(
@@ -113,7 +115,7 @@ def measure_step(
     return {
         "images_per_second": taken * images / elapsed,
         "cpu_ms_per_image": 1000 * cpu / (taken * images),
-        "peak_mib": memory,
+        "memory_mib": memory,
         "first_seconds": first,
     }
 

@@ -82,6 +82,7 @@ def test_the_source() -> None:
 def test_the_threads() -> None:
     stages = [stage(name, busy_seconds=9.5, concurrency=4) for name in ("one", "two")]
     assert verdict(*stages, num_threads=2) == "The threads are the limit: all 2 of them ran ops 95 % of the time."
+    assert verdict(stages[0], num_threads=1) == "The only thread is the limit: it ran ops 95 % of the time."
 
 
 def test_nothing() -> None:

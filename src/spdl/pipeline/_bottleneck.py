@@ -64,6 +64,8 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time."
     threads = sum(stage.busy_seconds for stage in inner) / (elapsed * num_threads)
     if threads >= _SATURATED:
+        if num_threads == 1:
+            return f"The only thread is the limit: it ran ops {_percent(threads)} of the time."
         return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time."
     if busiest is None:
         return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time."

@@ -12,6 +12,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def patient(short: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have measurements go on as long as it takes to see enough."""
+    monkeypatch.setattr("spdl.pipeline._profiling._feed.MOST_SECONDS", 20)
+    monkeypatch.setattr("spdl.pipeline._profiling._measure.MOST_SECONDS", 20)
+
+
+@pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have stages measured at a concurrency of 1 alone, where results keep the order of the items they are for."""
     monkeypatch.setattr("spdl.pipeline._profiling._profile._CONCURRENCIES", (1,))
