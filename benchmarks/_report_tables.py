@@ -60,6 +60,8 @@ def loaders(result: Result) -> str:
         )
     rows += [(name, reason, *[""] * (len(header) - 2)) for name, reason in result["absent"].items()]
     told = f"Images per second of each step. What follows them is of `{MAIN_STEP}`, CPU time per image:"
+    if result.get("processes") == "one for all":
+        told += " (memory includes what the same process has kept of fewer workers)"
     return f"{told}\n\n{table(header, rows, words=2)}"
 
 

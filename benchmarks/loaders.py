@@ -129,6 +129,7 @@ def main() -> int:
         "provenance": provenance(),
         "rounds": options.rounds,
         "seconds": options.seconds,
+        "processes": "one for each number of workers" if options.other_steps == "all" else "one for all",
         "absent": turns.absent,
         "contenders": {
             name: describe(it, turns.versions[name], turns.differences.get(name))

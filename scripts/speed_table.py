@@ -28,7 +28,8 @@ HEADER = ("work", REFERENCE, "other yardstick", OURS, "outcome (mark)", "CPU sec
 
 def whole(results: dict[str, Any]) -> str:
     """Return the page's table, and a paragraph that says what it comes from."""
-    return table(HEADER, [cells(row) for row in results["rows"].values()]) + f"\n{origin(results)}\n"
+    lines = [cells(row) for row in results["rows"].values()]
+    return table(HEADER, lines) + f"\n{origin(results)} `{results['provenance']['command']}` measured it.\n"
 
 
 def headline(results: dict[str, Any]) -> str:

@@ -276,6 +276,15 @@ def check_arrays_have_shapes_types_and_owners(name: Named) -> None:
     assert ELEMENTS.search(name.doc), "what are its elements?"
 
 
+HANDED_ON = re.compile(r"ImagePackets|ImageFrames")
+HANDING_ON = [name for name in FUNCTIONS if HANDED_ON.search(str(inspect.signature(name.value)))]
+
+
+def check_packets_and_frames_have_owners(name: Named) -> None:
+    said = name.doc.partition("\nExample:\n")[0]
+    assert re.search(r"consume|keeps? |kept ", said), "who has them afterwards?"
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     pages = "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md"))
     whole = set(re.findall(r"automodule:: (\S+)\n(?! +:no-members:)", pages))
@@ -293,6 +302,7 @@ CHECKS: dict[Callable[[Named], None], list[Named]] = {
     check_units_are_named: NAMES,
     check_arrays_have_shapes_types_and_owners: LOADERS,
     check_arrays_that_are_taken_have_shapes_and_types: TAKERS,
+    check_packets_and_frames_have_owners: HANDING_ON,
 }
 
 

@@ -83,7 +83,8 @@ def get_filter_desc(packets: ImagePackets | None = None, **filter_args: Any) -> 
     """Describe a filter graph that suits what is to be decoded.
 
     Args:
-        packets: What is to be decoded: `ImagePackets`. None describes a graph for images or video.
+        packets: What is to be decoded: `ImagePackets`, which are not consumed. None describes a graph for images or
+            video.
         filter_args: What `get_video_filter_desc` takes.
 
     Returns:

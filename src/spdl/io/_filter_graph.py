@@ -96,7 +96,7 @@ def get_buffer_desc(codec: ImageCodec | ImageFrames, label: str | None = None, p
 
     Args:
         codec: What is put in, or frames like it: ``packets.codec`` says what is stored, which is what `decode_packets`
-            gives with ``filter_desc=None``; frames say what they are.
+            gives with ``filter_desc=None``; frames say what they are, and are not consumed.
         label: A name to tell it from other inputs: the input is then called ``buffer@label``.
         pix_fmt: The pixel format, if it is another one.
 
