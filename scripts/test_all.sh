@@ -7,12 +7,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # What is installed beside the wheel, and what can be imported then. PyTorch has a build for the CPU alone, which is not
-# several GB, for 3.11.
+# several GB, for 3.11; for 3.12 and 3.13 $SPDL_TEST_TORCH says what to install.
 neighbours() {
   case $1 in
     3.11) printf 'av opencv-python-headless torch==2.13.0 torchcodec==0.13.0\n' ;;
     3.13t) printf 'av\n' ;;
-    *) printf 'av opencv-python-headless\n' ;;
+    *) printf 'av opencv-python-headless %s\n' "${SPDL_TEST_TORCH:-}" ;;
   esac
 }
 
@@ -20,7 +20,7 @@ importable() {
   case $1 in
     3.11) printf 'av cv2 torch spdl.io\n' ;;
     3.13t) printf 'av spdl.io\n' ;;
-    *) printf 'av cv2 spdl.io\n' ;;
+    *) printf 'av cv2 %s spdl.io\n' "${SPDL_TEST_TORCH:+torch}" ;;
   esac
 }
 
