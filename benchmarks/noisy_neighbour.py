@@ -1,7 +1,8 @@
 """How evenly a training loop's steps run beside a loader that gives it as many photos as every other one.
 
-The stand-in for a training loop computes for 4 ms of every 10 ms, calibrated right before each turn, and takes a
-normalised batch of 32 photos every tenth step: 320 images per second from whichever loader, as each waits for the loop.
+The stand-in for a training loop computes for 4 ms of every 10 ms, calibrated right before and after each turn, and
+takes a normalised batch of 32 photos every tenth step: 320 images per second from whichever loader, as each waits for
+the loop.
 Each has as many workers as there are cores, works in an environment and a process of its own, in turns; medians of the
 rounds.
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from _loader_contenders import AREA, BARE, OURS  # noqa: E402 - they are found there.
 from _loader_turns import MAIN_STEP  # noqa: E402
-from _report_tables import best, table, versioned  # noqa: E402
+from _report_tables import NEXT_TO_ALL, best, table, versioned  # noqa: E402
 
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -72,7 +72,9 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop, whose steps"
         f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
         f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
-        f" {commit}. The best of {', '.join(map(str, counts))} workers, {noisy['workers']} beside the training loop."
+        f" {commit}. Images per second are the most with {', '.join(map(str, counts))} workers; in parentheses are the"
+        f" fewest that give {NEXT_TO_ALL:.0%} of that, which the costs are of. Beside the training loop are"
+        f" {noisy['workers']}."
         " Memory is that of all its processes while it loads (PSS). The first batch counts from when the loader is"
         " opened, what it imports being there. * resized by the average of the area, all other loaders by an"
         f" antialiased bilinear filter. {BARE} does nothing but decode photos that are in memory, at their full size:"

@@ -2,9 +2,11 @@
 
 A step is some milliseconds of work in Python, a number of turns that is found beforehand, so that what is interrupted
 takes longer instead of doing less. Machines are faster at some times than at others: it is found anew for each loader,
-right before that begins. Then the loop waits without the GIL, as for an accelerator, until the next step is due. Every
-so many steps begin with taking a batch. What is timed is the step with its taking, without the wait. The loader works
-ahead as far as it does by itself, and is held up by the loop: all deliver the same images per second.
+right before that begins, and looked at again right after it; the times of the steps are divided by the mean of the two,
+so that a step which nothing disturbs takes as long in every turn. Then the loop waits without the GIL, as for an
+accelerator, until the next step is due. Every so many steps begin with taking a batch. What is timed is the step with
+its taking, without the wait. The loader works ahead as far as it does by itself, and is held up by the loop: all give
+the same images per second.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from measure import BATCH, cpu_seconds, memory_mib, photos
-from steps import check, opener
+from steps import check, opener, settle
 from training import python_work
 
 STEP = "normalise"
@@ -23,6 +25,7 @@ PERIOD = 0.01
 MILLISECONDS = 4
 STEPS_PER_BATCH = 10
 IMAGES_PER_SECOND = BATCH / (STEPS_PER_BATCH * PERIOD)
+PERCENTILES = {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99}
 WARM_UP = 60
 """Steps before the time counts: each loader has filled its buffers by then."""
 
@@ -31,12 +34,19 @@ def train(
     *, loader: str | None, keywords: dict[str, Any], folder: str, workers: int, steps: int, step_turns: int
 ) -> dict[str, float]:
     """Run so many steps beside a loader; None is no loader."""
+    open_step = None if loader is None else opener(loader, photos(folder), keywords)
     turns = calibrate(step_turns * MILLISECONDS)
-    if loader is None:
-        return run_steps(lambda: None, steps, turns)
-    with opener(loader, photos(folder), keywords)(STEP, workers) as items:
-        check(next(items), STEP)
-        return run_steps(lambda: next(items), steps, turns)
+    if open_step is None:
+        figures = run_steps(lambda: None, steps, turns)
+    else:
+        with open_step(STEP, workers) as items:
+            check(next(items), STEP)
+            figures = run_steps(lambda: next(items), steps, turns)
+            del items
+        settle()
+    # By how much the machine has become slower since a step was made to take as long as it should.
+    slower = 1000 * median(time_steps(lambda: None, 0, WARM_UP, turns)) / MILLISECONDS
+    return {name: it / ((1 + slower) / 2) if name in PERCENTILES else it for name, it in figures.items()}
 
 
 def calibrate(turns: int) -> int:
@@ -50,7 +60,7 @@ def run_steps(take: Any, steps: int, turns: int) -> dict[str, float]:
     cpu, began = cpu_seconds(), time.perf_counter()
     ranked = sorted(time_steps(take, WARM_UP, steps, turns))
     seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
-    percentiles = {f"p{it}_ms": 1000 * ranked[ceil(len(ranked) * it / 100) - 1] for it in (50, 95, 99)}
+    percentiles = {name: 1000 * ranked[ceil(len(ranked) * it / 100) - 1] for name, it in PERCENTILES.items()}
     return {
         **percentiles,
         "images_per_second": steps / STEPS_PER_BATCH * BATCH / seconds,
