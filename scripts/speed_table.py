@@ -20,7 +20,7 @@ BEGIN = "<!-- begin: scripts/speed_table.py -->\n"
 END = "<!-- end: scripts/speed_table.py -->\n"
 
 # The rows that stand for their kind in the README; one that misses a mark is always there.
-HEADLINES = ("no-op", "async", "executor", "round-trip", "sleep-1ms", "training")
+HEADLINES = ("no-op", "async", "executor", "round-trip", "sleep-1ms", "unpacking", "training")
 
 OURS, REFERENCE, BARE = "spdl-turbo", "spdl 0.8.0", "bare"
 HEADER = ("work", REFERENCE, "other yardstick", OURS, "outcome (mark)", "CPU seconds per million items: theirs, ours")
