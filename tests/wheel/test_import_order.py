@@ -13,6 +13,9 @@ import pytest
 from tests.io.images import encode, make_image, write_jpegs
 from tests.wheel.conftest import cannot
 
+# The first import of a CUDA build reads gigabytes from the disk.
+pytestmark = pytest.mark.timeout(300)
+
 # Each imports one library and decodes with it.
 DECODES = {
     "av": "import av; assert next(av.open(PNG).decode(video=0)).width == 64",
