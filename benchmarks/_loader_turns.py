@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from _job_server import JobServer
 from _loader_contenders import BARE, CONTENDERS
-from _turns import Job, JobFailedError, run_job
+from _turns import JobFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Case = tuple[str, int | None]
 
@@ -47,9 +49,46 @@ class Turns:
         self._folder = folder
         self._seconds = seconds
         self._commands = commands
+        self._kept: dict[str, JobServer] = {}
+
+    @contextmanager
+    def one_process_each(self) -> Iterator[None]:
+        """Have each contender do all of its turns meanwhile in one process, which imports once what it needs."""
+        self._kept = {name: self._start(name) for name in self._commands if name not in self.absent}
+        try:
+            for name, server in self._kept.items():
+                self._await(name, server)
+            yield
+        finally:
+            for server in self._kept.values():
+                server.close()
+            self._kept = {}
 
     def take(self, name: str, cases: Sequence[Case]) -> None:
-        """Let one contender measure these cases in a process of its own."""
+        """Let one contender measure these cases, by default in a process of their own."""
+        if name in self._kept:
+            self._measure(name, self._kept[name], cases)
+            return
+        server = self._start(name)
+        try:
+            if self._await(name, server):
+                self._measure(name, server, cases)
+        finally:
+            server.close()
+
+    def _start(self, name: str) -> JobServer:
+        server = JobServer(self._commands[name], WORK)
+        server.send({"work": "steps.get_ready", "loader": CONTENDERS[name].program})
+        return server
+
+    def _await(self, name: str, server: JobServer) -> bool:
+        try:
+            self.versions[name] = server.receive().get(CONTENDERS[name].distribution, "")
+        except JobFailedError as reason:
+            self.absent[name] = str(reason)
+        return name not in self.absent
+
+    def _measure(self, name: str, server: JobServer, cases: Sequence[Case]) -> None:
         contender = CONTENDERS[name]
         arguments: dict[str, Any] = {
             "work": "steps.measure",
@@ -65,14 +104,13 @@ class Turns:
             if look:
                 arguments["sample"] = str(sample)
             try:
-                result = run_job(Job(self._commands[name], WORK, arguments))
+                rows = server.run(arguments)["rows"]
                 if look:
                     self.differences[name] = compared(sample, self._folder)
             except JobFailedError as reason:
                 self.absent[name] = str(reason)
                 return
-        self.versions[name] = result["versions"].get(contender.distribution, "")
-        for row in result["rows"]:
+        for row in rows:
             if "unavailable" in row:
                 self.absent[f"{name}: {row['step']}"] = row["unavailable"]
             else:

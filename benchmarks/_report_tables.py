@@ -69,23 +69,32 @@ def loaders(result: Result) -> str:
     rows += [(name, reason, *[""] * (len(header) - 2)) for name, reason in result["absent"].items()]
     told = f"Images per second of each step. What follows them is of `{MAIN_STEP}`, CPU time per image:"
     if result.get("processes") == "one for all":
-        told += " (memory includes what the same process has kept of fewer workers)"
+        told += " (memory includes what the same process has kept of what it measured before)"
     return f"{told}\n\n{table(header, rows, words=2)}"
 
 
 def noisy_neighbour(result: Result) -> str:
-    """Return what a training loop's steps take beside each loader."""
-    header = ("beside", "p50 ms", "p95 ms", "p99 ms", "images/s", "CPU seconds per second", "MiB")
+    """Return what a training loop's steps take beside each loader, at its best and with each number of workers."""
+    counts = result["workers"]
+    header = (
+        "beside", "workers", "p50 ms", "p95 ms", "p99 ms", "images/s", "CPU seconds per second",
+        *[f"p99 ms, {it} worker{'s' * (it > 1)}" for it in counts],
+    )  # fmt: skip
+    each = {(row["contender"], row["workers"]): row for row in result["rows"]}
     rows = []
     for name, it in result["contenders"].items():
-        late = "" if it.get("keeps_up", True) else " (did not keep up)"
+        alone = name == NO_LOADER
         rows.append(
             (
                 name,
+                "" if alone else f"{it['workers']}",
                 *[f"{it[figure]:.2f}" for figure in PERCENTILES],
-                "" if name == NO_LOADER else f"{it['images_per_second']:.0f}{late}",
+                "" if alone else f"{it['images_per_second']:.0f}",
                 f"{it['cpu_seconds_per_second']:.2f}",
-                f"{it['memory_mib']:,.0f}",
+                *[
+                    "" if row is None else f"{row['p99_ms']:.2f}{'' if row['keeps_up'] else ' (late)'}"
+                    for row in (each.get((name, count)) for count in counts)
+                ],
             )
         )
     rows += [(f"{name}: {reason}", *[""] * (len(header) - 1)) for name, reason in result["absent"].items()]

@@ -47,9 +47,14 @@ def run_job(job: Job) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise JobFailedError(f"it took longer than {TOO_LONG} s") from None
     if done.returncode:
-        raise JobFailedError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+        raise JobFailedError(last_words(done.stderr, done.returncode))
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures
+
+
+def last_words(said: str, status: int) -> str:
+    """Return why a process failed: the last line that it wrote, or else its exit status."""
+    return (said.strip().splitlines() or [f"exit status {status}"])[-1]
 
 
 def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures], dict[Any, str]]:

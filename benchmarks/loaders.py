@@ -19,6 +19,7 @@ import argparse
 import json
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def take_round(
     turns: Turns, options: argparse.Namespace, steps: Sequence[str], best: dict[str, int], name: str
 ) -> None:
-    """Let one contender have its turn in a round, in as few processes as can be."""
+    """Let one contender have its turn in a round."""
     if options.other_steps == "all":
         # Memory is what so many workers take: none is left over from others.
         for workers in options.workers:
@@ -121,9 +122,10 @@ def main() -> int:
         absent["all: transfer"] = "this machine has no NVIDIA GPU"
     turns = Turns(photos, options.seconds, commands, absent)
     best: dict[str, int] = {}
-    for name in console.track(options.rounds * options.contenders, "loaders"):
-        if name not in turns.absent:
-            take_round(turns, options, steps, best, name)
+    with turns.one_process_each() if options.other_steps == "best" else nullcontext():
+        for name in console.track(options.rounds * options.contenders, "loaders"):
+            if name not in turns.absent:
+                take_round(turns, options, steps, best, name)
     rows = turns.rows()
     result = {
         "provenance": provenance(),
@@ -134,7 +136,7 @@ def main() -> int:
         "contenders": {
             name: describe(it, turns.versions[name], turns.differences.get(name))
             for name, it in CONTENDERS.items()
-            if name in turns.versions
+            if name in turns.versions and name not in turns.absent
         },
         "rows": rows,
         "claims": judge(rows),

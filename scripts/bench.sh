@@ -12,10 +12,10 @@ shift
 readonly python=.venv/bin/python results=build/bench
 readonly sections=(loaders data_formats engine noisy_neighbour)
 declare -A short=(
-  [loaders]="--rounds 3 --seconds 0.2 --workers 1 2 4 --other-steps best"
+  [loaders]="--rounds 3 --seconds 0.1 --workers 1 2 4 --other-steps best"
   [data_formats]="--rounds 3 --seconds 0.1 --workers 1 2 4"
-  [engine]="--rounds 3 --rows no-op ordered async executor round-trip unpacking sleep-1ms sleep-mixed-8"
-  [noisy_neighbour]="--rounds 3 --steps 120"
+  [engine]="--rounds 3 --rows no-op ordered async round-trip unpacking sleep-1ms"
+  [noisy_neighbour]="--rounds 3 --steps 100"
 )
 
 names=("$@")

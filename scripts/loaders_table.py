@@ -27,7 +27,7 @@ BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
 END = "<!-- end: scripts/loaders_table.py -->\n"
 HEADER = (
     "loader", "images/s (workers)", "ours / it", "CPU ms per image", "MiB", "first batch, s",
-    "p50, p99 ms of a training step",
+    "p50, p99 ms of a training step (workers)",
 )  # fmt: skip
 
 
@@ -40,6 +40,10 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         if row is None:
             continue
         beside = noisy["contenders"].get(name)
+        steps = ""
+        if beside:
+            late = "" if beside["keeps_up"] else ", late"
+            steps = f"{beside['p50_ms']:.2f}, {beside['p99_ms']:.2f} ({beside['workers']}{late})"
         rows.append(
             (
                 versioned(loaders, name) + (" *" if about["resize"] == AREA else ""),
@@ -48,9 +52,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
                 f"{row['cpu_ms_per_image']:.2f}",
                 f"{row['memory_mib']:,.0f}",
                 f"{row['first_seconds']:.2f}",
-                f"{beside['p50_ms']:.2f}, {beside['p99_ms']:.2f}" + ("" if beside["keeps_up"] else " (late)")
-                if beside
-                else "",
+                steps,
             )
         )
     alone = noisy["contenders"]["no loader"]
@@ -73,9 +75,9 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
         f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
         f" {commit}. Images per second are the most with {', '.join(map(str, counts))} workers; in parentheses are the"
-        f" fewest that give {NEXT_TO_ALL:.0%} of that, which the costs are of. Beside the training loop are"
-        f" {noisy['workers']}."
-        " Memory is that of all its processes while it loads (PSS). The first batch counts from when the loader is"
+        f" fewest that give {NEXT_TO_ALL:.0%} of that, which the costs are of. Beside the training loop each has"
+        f" {' or '.join(map(str, noisy['workers']))}, with whichever it disturbs the slowest steps least."
+        " Memory is that of all its processes while it loads. The first batch counts from when the loader is"
         " opened, what it imports being there. * resized by the average of the area, all other loaders by an"
         f" antialiased bilinear filter. {BARE} does nothing but decode photos that are in memory, at their full size:"
         f" the limit of all that decode by it.{missed}{left_out}\n"

@@ -61,32 +61,44 @@ def folder(tmp_path: Path) -> Path:
     return photos
 
 
-# A contender's program: what it is asked for is in the arguments, what it does in the environment's command.
+# A contender's program: what it is asked for comes line by line, what it does is said by the environment's command.
 PROGRAM = """
 import json, sys
 import numpy as np
 from pathlib import Path
 from PIL import Image
 
-how, _, text = sys.argv[1:]
-arguments = json.loads(text)
-if how == "broken":
-    sys.exit("its library says no")
-if "sample" in arguments:
-    photos = sorted(Path(arguments["folder"]).glob("*.jpg"))[:32]
-    size = (224, 224)
-    batch = np.stack([np.asarray(Image.open(it).convert("RGB").resize(size)) for it in photos])
-    np.save(arguments["sample"], batch[::-1] if how == "other photos" else batch)
-rows = []
-for step, workers in arguments["cases"]:
-    row = {"step": step, "workers": workers or 4}
-    if how == "no batches" and step == "batch":
-        row["unavailable"] = "it makes none"
-    else:
-        row |= dict.fromkeys(["cpu_ms_per_image", "memory_mib", "first_seconds"], 1.0)
-        row["images_per_second"] = 100.0 * min(row["workers"], 3.5)
-    rows.append(row)
-print(json.dumps({"rows": rows, "versions": {"spdl": "9.9"}}))
+how = sys.argv[1]
+turns = 0
+
+def take_turn(arguments):
+    global turns
+    turns += 1
+    if how == "broken" or turns > 1 and how == "broken later":
+        sys.exit("its library says no")
+    if "sample" in arguments:
+        photos = sorted(Path(arguments["folder"]).glob("*.jpg"))[:32]
+        size = (224, 224)
+        batch = np.stack([np.asarray(Image.open(it).convert("RGB").resize(size)) for it in photos])
+        np.save(arguments["sample"], batch[::-1] if how == "other photos" else batch)
+    rows = []
+    for step, workers in arguments["cases"]:
+        row = {"step": step, "workers": workers or 4}
+        if how == "no batches" and step == "batch":
+            row["unavailable"] = "it makes none"
+        else:
+            row |= dict.fromkeys(["cpu_ms_per_image", "memory_mib"], 1.0)
+            row["first_seconds"] = float(turns)
+            row["images_per_second"] = 100.0 * min(row["workers"], 3.5)
+        rows.append(row)
+    return {"rows": rows}
+
+if how == "no import":
+    sys.exit("ImportError: there is no such library")
+for line in sys.stdin:
+    arguments = json.loads(line)
+    ready = arguments["work"] == "steps.get_ready"
+    print(json.dumps({"spdl": "9.9"} if ready else take_turn(arguments)), flush=True)
 """
 
 
@@ -119,13 +131,41 @@ def test_medians_of_all_turns_count(make: Any) -> None:
 
 @pytest.mark.parametrize(
     ("how", "reason"),
-    [("broken", "its library says no"), ("other photos", "levels from Pillow's: it does other work")],
+    [
+        ("no import", "ImportError: there is no such library"),
+        ("broken", "its library says no"),
+        ("other photos", "levels from Pillow's: it does other work"),
+    ],
 )
 def test_who_fails_or_does_other_work_is_left_out_with_the_reason(make: Any, how: str, reason: str) -> None:
     turns = make(seed=how, ours="well")
     for name in (THEIRS, OURS):
         turns.take(name, [("batch", 1)])
     assert reason in turns.absent[THEIRS]
+    assert {row["contender"] for row in turns.rows()} == {OURS}
+
+
+def test_contenders_keep_their_process_where_that_is_asked_for(make: Any) -> None:
+    turns = make(seed="well", ours="well")
+    with turns.one_process_each():
+        for name in (THEIRS, OURS, THEIRS, OURS, OURS):
+            turns.take(name, [("batch", 1)])
+    assert turns.versions[THEIRS] == "9.9"
+    assert [it["first_seconds"] for it in turns.found[THEIRS, "batch", 1]] == [1, 2]
+    assert [it["first_seconds"] for it in turns.found[OURS, "batch", 1]] == [1, 2, 3]
+    turns.take(OURS, [("batch", 1)])
+    assert turns.found[OURS, "batch", 1][-1]["first_seconds"] == 1
+
+
+@pytest.mark.parametrize("how", ["no import", "broken later"])
+def test_who_fails_in_a_kept_process_is_left_out_with_the_reason(make: Any, how: str) -> None:
+    turns = make(seed=how, ours="well")
+    with turns.one_process_each():
+        for _ in range(2):
+            for name in {THEIRS, OURS} - turns.absent.keys():
+                turns.take(name, [("batch", 1)])
+    assert list(turns.absent) == [THEIRS]
+    assert "says no" in turns.absent[THEIRS] or "no such library" in turns.absent[THEIRS]
     assert {row["contender"] for row in turns.rows()} == {OURS}
 
 
@@ -196,7 +236,8 @@ def measure_loader(folder: Path, closing: str) -> "subprocess.CompletedProcess[s
     arguments |= {"folder": str(folder / "photos"), "cases": [["bare", 1], ["bare", 2]], "seconds": 0.05}
     program = ROOT / "benchmarks" / "_loaders_work"
     return subprocess.run(
-        [sys.executable, str(program), json.dumps(arguments)],
+        [sys.executable, str(program)],
+        input=json.dumps(arguments),
         check=False,
         capture_output=True,
         text=True,
@@ -211,7 +252,7 @@ def test_nothing_of_one_loader_works_on_while_the_next_is_measured(folder: Path)
 
 
 def test_a_loader_that_does_not_end_is_told(folder: Path) -> None:
-    done = measure_loader(folder.parent, "print")
+    done = measure_loader(folder.parent, "list")
     assert done.stderr == "it still works 5 seconds after it was closed\n"
     assert done.returncode == 1
 
@@ -254,6 +295,20 @@ def test_who_does_not_keep_up_is_not_the_lowest(noisy: ModuleType) -> None:
 def test_ours_lose_where_they_do_not_keep_up(noisy: ModuleType) -> None:
     late = {OURS: figures(5, rate=300), THEIRS: figures(10)}
     assert [claim["met"] for claim in noisy.judge(late)] == [False] * 3
+
+
+def test_the_best_number_of_workers_disturbs_least_of_those_that_keep_up(noisy: ModuleType) -> None:
+    rows = [
+        {"contender": name, "workers": workers} | figures(milliseconds, rate)
+        for name, each in {
+            OURS: [(9, 300), (5, 320), (6, 320)],
+            THEIRS: [(5, 200), (90, 310)],
+            "no loader": [(4, 320)],
+        }.items()
+        for workers, (milliseconds, rate) in enumerate(each, start=1)
+    ]
+    best = {name: row["workers"] for name, row in noisy.at_their_best(rows).items()}
+    assert best == {OURS: 2, THEIRS: 2, "no loader": 1}
 
 
 @pytest.fixture
@@ -321,6 +376,7 @@ def test_recorded_verdicts_follow_from_the_figures(
 ) -> None:
     run, beside = loaders_table.recorded()
     assert run["claims"] == loaders.judge(run["rows"])
+    assert beside["contenders"] == noisy.at_their_best(beside["rows"])
     assert beside["claims"] == noisy.judge(beside["contenders"])
 
 

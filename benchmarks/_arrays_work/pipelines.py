@@ -15,7 +15,7 @@ import numpy as np
 from loads import spdl_io
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def numpy_npy(files: list[bytes]) -> list[Any]:
@@ -57,15 +57,22 @@ LOADS = {
 }
 
 
-def scale(*, load: str, mode: str, workers: int, seconds: float) -> dict[str, float]:
-    """Pass items through a pipeline with so many workers, for so long after its first result."""
-    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the same in both packages.
-
+def scale(*, load: str, mode: str, counts: list[int], seconds: float) -> list[dict[str, float]]:
+    """Measure with each of these numbers of workers, one after the other."""
     function, make = LOADS[load]
     item = make()
     for loaded, saved in zip(function(item), data.arrays("noise").values(), strict=True):
         if not np.array_equal(np.asarray(loaded), saved):
             raise SystemExit("what was loaded is not what was saved")
+    return [repeat(function, item, mode, workers, seconds) for workers in counts]
+
+
+def repeat(
+    function: Callable[[Any], list[Any]], item: Any, mode: str, workers: int, seconds: float
+) -> dict[str, float]:
+    """Pass an item again and again through a pipeline with so many workers, for so long after its first result."""
+    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the same in both packages.
+
     executor: Executor = ThreadPoolExecutor(workers) if mode == "threads" else ProcessPoolExecutor(workers)
     enough = threading.Event()
     builder: Any = PipelineBuilder().add_source(repeat_until(enough, item))

@@ -90,12 +90,18 @@ def cpu_seconds() -> float:
 
 
 def memory_mib() -> float:
-    """What this process and its children hold now; a page that n of them share counts 1/n in each."""
-    held = 0
+    """What this process and its children hold now; a page that several of them hold counts once.
+
+    What is of no file is held by them alone: 1/n of a page that n of them hold counts in each. Pages of files, those of
+    libraries above all, may be held by others that are none of theirs; children hold those that their parent does.
+    """
+    held, of_files = 0, [0]
     for process in [os.getpid(), *children(os.getpid())]:
         with suppress(OSError):  # Gone meanwhile, or has ended and is not waited for.
-            held += _status(f"/proc/{process}/smaps_rollup", "Pss:")
-    return held / 1024
+            pages = f"/proc/{process}/smaps_rollup"
+            held += _status(pages, "Pss_Anon:") + _status(pages, "Pss_Shmem:")
+            of_files.append(_status(f"/proc/{process}/status", "RssFile:"))
+    return (held + max(of_files)) / 1024
 
 
 def peak_mib() -> float:

@@ -1,9 +1,9 @@
 """Whole loaders of JPEG photos, ours and others: how fast they are by themselves, and beside a training loop.
 
-Run as `python _loaders_work JSON`, where the JSON object names the work and holds its arguments: prints one line of
-JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than the contender, what that
-needs, and the standard library. The folders beside it, which hold what is shared, are found in an isolated interpreter,
-too.
+Run as `python _loaders_work`: takes jobs from its input, each a line of JSON, an object that names the work and holds
+its arguments, and answers each with a line of JSON, until there are no more. It runs in the contender's own
+interpreter, so nothing in this folder imports more than the contender, what that needs, and the standard library. The
+folders beside it, which hold what is shared, are found in an isolated interpreter, too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ sys.path += [str(Path(__file__).parent.with_name(name)) for name in ("_images_wo
 
 
 def main() -> None:
-    """Do the work that the argument names, with the other arguments, and print its figures."""
-    arguments = json.loads(sys.argv[1])
-    module, _, function = arguments.pop("work").partition(".")
-    print(json.dumps(getattr(import_module(module), function)(**arguments)), flush=True)
+    """Do each job, and print its figures."""
+    # What libraries print is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        arguments = json.loads(line)
+        module, _, function = arguments.pop("work").partition(".")
+        print(json.dumps(getattr(import_module(module), function)(**arguments)), file=answers, flush=True)
     # Not its business: what the libraries do when the process ends.
     os._exit(0)
 

@@ -16,7 +16,7 @@ from math import ceil
 from statistics import median
 from typing import Any
 
-from measure import BATCH, cpu_seconds, memory_mib, photos
+from measure import BATCH, cpu_seconds, photos
 from steps import check, opener, settle
 from training import python_work
 
@@ -26,7 +26,7 @@ MILLISECONDS = 4
 STEPS_PER_BATCH = 10
 IMAGES_PER_SECOND = BATCH / (STEPS_PER_BATCH * PERIOD)
 PERCENTILES = {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99}
-WARM_UP = 60
+WARM_UP = 40
 """Steps before the time counts: each loader has filled its buffers by then."""
 
 
@@ -65,7 +65,6 @@ def run_steps(take: Any, steps: int, turns: int) -> dict[str, float]:
         **percentiles,
         "images_per_second": steps / STEPS_PER_BATCH * BATCH / seconds,
         "cpu_seconds_per_second": cpu / seconds,
-        "memory_mib": memory_mib(),
     }
 
 

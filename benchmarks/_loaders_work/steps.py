@@ -29,6 +29,8 @@ SHAPES = {
 }
 SHAPES["transfer"] = SHAPES["normalise"]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+WARM_UP = 0.1
+"""Seconds, at least, in which what was done ahead is taken."""
 AT_REST = 0.004, 0.04
 """CPU-seconds in so many seconds below which nothing works; what does gets more, unless it waits for a core."""
 LOOKS_AT_REST = 2
@@ -50,6 +52,12 @@ def opener(
     # What is imported is not part of any first batch.
     open_loader = import_module(module).open_loader
     return lambda step, workers: open_loader(paths, step, workers, **keywords)
+
+
+def get_ready(*, loader: str) -> dict[str, str]:
+    """Import a loader's module, and return the versions of what is installed beside it."""
+    import_module(loader)
+    return {it.metadata["Name"].replace("_", "-"): it.version for it in distributions()}
 
 
 def measure(
@@ -83,7 +91,9 @@ def measure(
         except UnavailableError as reason:
             row["unavailable"] = str(reason)
         rows.append(row)
-    return {"rows": rows, "versions": versions()}
+    # Others have their turns next.
+    settle()
+    return {"rows": rows}
 
 
 def fastest(rows: list[dict[str, Any]]) -> int:
@@ -104,7 +114,7 @@ def measure_step(
         first = time.perf_counter() - begin
         images = len_of(step)
         # What was done ahead while nobody took anything is gone before the clock starts.
-        take(items, max(0.2, seconds / 4), workers if step != "decode" else BATCH)
+        take(items, max(WARM_UP, seconds / 4), workers if step != "decode" else BATCH)
         cpu, begin = cpu_seconds(), time.perf_counter()
         taken = take(items, seconds, workers)
         elapsed, cpu = time.perf_counter() - begin, cpu_seconds() - cpu
@@ -189,8 +199,3 @@ def cuda_copy() -> Callable[[Any], Any]:
         return copied
 
     return copy
-
-
-def versions() -> dict[str, str]:
-    """Return what is installed beside the contender, by the names that are asked for."""
-    return {it.metadata["Name"].replace("_", "-"): it.version for it in distributions()}
