@@ -16,63 +16,30 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "images.json"
 PAGE = ROOT / "docs" / "images.md"
 
-OURS, REFERENCE = "spdl-turbo", "spdl 0.8.0"
-HEADER = ("work", "others", "spdl-turbo", "outcome (mark)")
+OURS = "spdl-turbo"
+HEADER = ("work", "outcome (mark)")
 WHOLE_HEADER = ("contender", "resize", "workers", "images per second", "per CPU-second", "MiB")
 
-UNITS = {
-    "images_per_cpu_second": "{:,.0f} per CPU-s",
-    "images_per_second": "{:,.0f}/s",
-    "microseconds": "{:,.0f} microseconds",
-    "peak_mib": "{:,.0f} MiB",
-    "growth": "grows {:.3f}x",
-    "excess_ms": "{:+.1f} ms of excess",
-    "scaling": "{:.2f} times one caller",
-}
+# How figures are told that are claimed by themselves.
+UNITS = {"growth": "grows {:.3f}x", "excess_ms": "{:+.1f} ms of excess"}
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Return a table of all rows in short: of others, those that the claims are closest to, and the reference."""
+    """Return a table of all rows in short: what came of each, beside the contender that comes closest."""
     lines = [HEADER, ("---",) * len(HEADER), *(cells(row) for row in results["rows"].values())]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{origin(results)}"
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return what stands in a row of the short table."""
-    contenders, figure = row["contenders"], row["figure"]
-    shown = closest_claims(row)
-    named = {name for claim in shown for name in (claim["of"], claim["beside"])}
-    # Where nothing is claimed, everybody is worth knowing.
-    everybody = all(claim["mark"] is None for claim in shown)
-    others = [
-        f"{name}: {amount(it, figure)}"
-        for name, it in contenders.items()
-        if not is_ours(name) and (everybody or name in named or name == REFERENCE)
-    ]
-    others += [f"{name}: not run" for name in row["absent"]]
-    mine = [
-        f"{own_name(name)}{amount(it, figure)}"
-        for name, it in contenders.items()
-        if is_ours(name) and (everybody or name in named)
-    ]
-    return row["title"], "; ".join(others), "; ".join(mine), "; ".join(outcome(claim) for claim in shown)
-
-
-def is_ours(name: str) -> bool:
-    """Whether a contender is this package."""
-    return name == OURS or name.startswith(f"{OURS},")
+    """Return what stands in a row of the short table: one line for each outcome, and for each who did not run."""
+    said = [outcome(claim) for claim in closest_claims(row)] + [f"{name}: not run" for name in row["absent"]]
+    return row["title"], "<br>".join(said)
 
 
 def own_name(name: str) -> str:
     """Return what tells one of ours from another, with a colon."""
     rest = name.removeprefix(OURS).removeprefix(", ")
     return f"{rest}: " if rest else ""
-
-
-def amount(figures: dict[str, float], figure: str) -> str:
-    """Return a figure with its unit, and how many workers it took."""
-    workers = f" ({figures['workers']:.0f} workers)" if figure == "images_per_second" else ""
-    return UNITS[figure].format(figures[figure]) + workers
 
 
 def closest_claims(row: dict[str, Any]) -> list[dict[str, Any]]:

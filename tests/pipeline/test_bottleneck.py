@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from typing import Any
 
@@ -89,6 +90,8 @@ def test_nothing() -> None:
     assert verdict(stage("busiest", busy_seconds=3), stage("other")).startswith(
         "Nothing is saturated: stage 'busiest' is the busiest, 30 % of the time."
     )
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert ("`spdl profile` says" in verdict(stage("busiest", busy_seconds=3))) == has_gil
     assert verdict() == "Nothing is saturated: the source's next() took 5 % of the time."
     assert verdict(stage("idle"), source=stage("src", num_emitted=0)) == "Nothing has run yet."
     unstarted = PipelineBuilder[Any, Any]().add_source([1]).add_sink(1).build(num_threads=1)

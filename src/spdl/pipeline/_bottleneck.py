@@ -72,7 +72,8 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # New in Python 3.13.
     return (
         f"Nothing is saturated: stage {busiest.name!r} is the busiest, {_percent(busiest.busy_share)} of the time. "
-        f"If the CPU is busy all the same, ops wait {'for the GIL or ' if has_gil else ''}for each other."
+        "If the CPU is busy all the same, ops wait for each other"
+        f"{', or for the GIL: `spdl profile` says which of them hold it' if has_gil else ''}."
     )
 
 
