@@ -86,8 +86,7 @@ def noisy_neighbour(result: Result) -> Figure:
         1, len(PERCENTILES), figsize=(13, 1.2 + 0.3 * len(contenders)), sharey=True, layout="constrained"
     )
     for axes, figure in zip(panels, PERCENTILES, strict=True):
-        label = f"{figure.partition('_')[0]} of a step, milliseconds"
-        bars(axes, {name: it[figure] for name, it in contenders.items()}, label)
+        bars(axes, {name: it[figure] for name, it in contenders.items()}, f"{figure} of a step, 1: with no loader")
     return whole
 
 

@@ -74,11 +74,11 @@ def loaders(result: Result) -> str:
 
 
 def noisy_neighbour(result: Result) -> str:
-    """Return what a training loop's steps take beside each loader, at its best and with each number of workers."""
+    """Return how much longer a training loop's steps take beside each loader, at its best and with all workers."""
     counts = result["workers"]
     header = (
-        "beside", "workers", "p50 ms", "p95 ms", "p99 ms", "images/s", "CPU seconds per second",
-        *[f"p99 ms, {it} worker{'s' * (it > 1)}" for it in counts],
+        "beside", "workers", *PERCENTILES, "images/s", "CPU seconds per second",
+        *[f"p99, {it} worker{'s' * (it > 1)}" for it in counts],
     )  # fmt: skip
     each = {(row["contender"], row["workers"]): row for row in result["rows"]}
     rows = []
@@ -92,7 +92,7 @@ def noisy_neighbour(result: Result) -> str:
                 "" if alone else f"{it['images_per_second']:.0f}",
                 f"{it['cpu_seconds_per_second']:.2f}",
                 *[
-                    "" if row is None else f"{row['p99_ms']:.2f}{'' if row['keeps_up'] else ' (late)'}"
+                    "" if row is None else f"{row['p99']:.2f}{'' if row['keeps_up'] else ' (late)'}"
                     for row in (each.get((name, count)) for count in counts)
                 ],
             )
@@ -103,7 +103,8 @@ def noisy_neighbour(result: Result) -> str:
         f" {'met' if it['met'] else '**missed**'}"
         for it in result["claims"]
     ]
-    return table(header, rows) + "".join(f"\n* {it}" for it in claims) + "\n"
+    told = "Percentiles of the steps' times, as multiples of those with no loader right before and after:"
+    return f"{told}\n\n{table(header, rows)}" + "".join(f"\n* {it}" for it in claims) + "\n"
 
 
 def formats(result: Result) -> str:

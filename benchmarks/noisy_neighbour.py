@@ -1,13 +1,14 @@
 """How evenly a training loop's steps run beside a loader that gives it as many photos as every other one.
 
-The stand-in for a training loop computes for 4 ms of every 10 ms, calibrated right before and after each turn, and
-takes a normalised batch of 32 photos every tenth step: 320 images per second from whichever loader, as each waits for
-the loop. Each works in an environment and a process of its own, in turns, with one worker and with as many as there are
+The stand-in for a training loop computes for 3 ms of every 10 ms, calibrated before each round, and takes a normalised
+batch of 32 photos every tenth step: 320 images per second from whichever loader, as each waits for the loop. In each
+turn as many steps run with no loader, right before and after, and the percentiles are told as multiples of theirs. Each
+works in an environment and a process of its own, in turns, with one worker and with as many as there are
 cores; medians of the rounds. With which number it keeps up and disturbs the slowest steps least, by their 99th
 percentile, that is its best, and is what counts.
 
 Claim: the 50th, 95th and 99th percentile of the steps' times beside ours are within 10 % of the lowest beside any
-loader that keeps up. What the steps take with no loader at all stands beside it.
+loader that keeps up. How far from 1 they are with no loader at all is what chance does.
 
 Run it as `python benchmarks/noisy_neighbour.py [--rounds N] [--steps N] [--workers N...] [--json FILE]`.
 """
@@ -39,7 +40,7 @@ OWN = (sys.executable,)
 WORK = Path(__file__).with_name("_loaders_work")
 CALIBRATE = Job(OWN, Path(__file__).with_name("_engine_work"), {"work": "training.calibrate"})
 NO_LOADER = "no loader"
-PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
+PERCENTILES = ("p50", "p95", "p99")
 MARK = 1.1
 RATE = 320.0
 LATE = 0.98
@@ -83,7 +84,7 @@ def at_their_best(rows: Sequence[Row]) -> dict[str, Row]:
 
     def rank(row: Row) -> tuple[bool, float]:
         late = not keeps_up(row)
-        return late, -row["images_per_second"] if late else row["p99_ms"]
+        return late, -row["images_per_second"] if late else row["p99"]
 
     names = dict.fromkeys(row["contender"] for row in rows)
     return {name: min((row for row in rows if row["contender"] == name), key=rank) for name in names}

@@ -27,7 +27,7 @@ BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
 END = "<!-- end: scripts/loaders_table.py -->\n"
 HEADER = (
     "loader", "images/s (workers)", "ours / it", "CPU ms per image", "MiB", "first batch, s",
-    "p50, p99 ms of a training step (workers)",
+    "p50, p99 of a training step (workers)",
 )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         steps = ""
         if beside:
             late = "" if beside["keeps_up"] else ", late"
-            steps = f"{beside['p50_ms']:.2f}, {beside['p99_ms']:.2f} ({beside['workers']}{late})"
+            steps = f"{beside['p50']:.2f}, {beside['p99']:.2f} ({beside['workers']}{late})"
         rows.append(
             (
                 versioned(loaders, name) + (" *" if about["resize"] == AREA else ""),
@@ -60,7 +60,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     commits = [run["provenance"]["commit"] for run in (loaders, noisy)]
     commit = commits[0] if commits[0] == commits[1] else f"{commits[0]} ({commits[1]} beside the training loop)"
     missed = "".join(
-        f" Missed: {it['figure'].removesuffix('_ms')} beside {it['of']}, {it['value']:.2f} of the lowest"
+        f" Missed: {it['figure']} beside {it['of']}, {it['value']:.2f} of the lowest"
         f" ({it['beside']}) where at most {it['mark']:.2f} was meant."
         for it in noisy["claims"]
         if not it["met"]
@@ -71,12 +71,13 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     )
     return (
         table(HEADER, rows)
-        + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop, whose steps"
-        f" take {alone['p50_ms']:.2f} and {alone['p99_ms']:.2f} ms with no loader), each in a process of its own, on"
-        f" {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']}, {origin['date'][:10]}, commit"
-        f" {commit}. Images per second are the most with {', '.join(map(str, counts))} workers; in parentheses are the"
-        f" fewest that give {NEXT_TO_ALL:.0%} of that, which the costs are of. Beside the training loop each has"
-        f" {' or '.join(map(str, noisy['workers']))}, with whichever it disturbs the slowest steps least."
+        + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop), each in a"
+        f" process of its own, on {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']},"
+        f" {origin['date'][:10]}, commit {commit}. Images per second are the most with"
+        f" {', '.join(map(str, counts))} workers; in parentheses are the fewest that give {NEXT_TO_ALL:.0%} of that,"
+        f" which the costs are of. Beside the training loop each has {' or '.join(map(str, noisy['workers']))}, with"
+        " whichever it disturbs the slowest steps least; the steps' percentiles are multiples of those with no loader,"
+        f" right before and after, which by chance alone are {alone['p50']:.2f} and {alone['p99']:.2f}."
         " Memory is that of all its processes while it loads. The first batch counts from when the loader is"
         " opened, what it imports being there. * resized by the average of the area, all other loaders by an"
         f" antialiased bilinear filter. {BARE} does nothing but decode photos that are in memory, at their full size:"

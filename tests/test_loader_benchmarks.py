@@ -277,8 +277,8 @@ def test_nothing_is_claimed_of_steps_without_ours(loaders: ModuleType) -> None:
     assert loaders.judge(rows) == []
 
 
-def figures(milliseconds: float, rate: float = 320.0) -> dict[str, float]:
-    return {"p50_ms": milliseconds, "p95_ms": milliseconds, "p99_ms": milliseconds, "images_per_second": rate}
+def figures(times: float, rate: float = 320.0) -> dict[str, float]:
+    return {"p50": times, "p95": times, "p99": times, "images_per_second": rate}
 
 
 def test_ours_may_be_a_tenth_above_the_lowest(noisy: ModuleType) -> None:
@@ -299,13 +299,13 @@ def test_ours_lose_where_they_do_not_keep_up(noisy: ModuleType) -> None:
 
 def test_the_best_number_of_workers_disturbs_least_of_those_that_keep_up(noisy: ModuleType) -> None:
     rows = [
-        {"contender": name, "workers": workers} | figures(milliseconds, rate)
+        {"contender": name, "workers": workers} | figures(times, rate)
         for name, each in {
             OURS: [(9, 300), (5, 320), (6, 320)],
             THEIRS: [(5, 200), (90, 310)],
             "no loader": [(4, 320)],
         }.items()
-        for workers, (milliseconds, rate) in enumerate(each, start=1)
+        for workers, (times, rate) in enumerate(each, start=1)
     ]
     best = {name: row["workers"] for name, row in noisy.at_their_best(rows).items()}
     assert best == {OURS: 2, THEIRS: 2, "no loader": 1}
@@ -419,5 +419,5 @@ def test_other_figures_make_another_table(loaders_table: ModuleType, readme: str
     assert loaders_table.with_table(readme, run, beside) != readme
     run, beside = loaders_table.recorded()
     for it in beside["contenders"].values():
-        it["p99_ms"] += 1
+        it["p99"] += 1
     assert loaders_table.with_table(readme, run, beside) != readme
