@@ -158,8 +158,8 @@ class Rounds:
 def main() -> int:
     """Run the rounds and write the outcome; the exit status says whether the claim holds."""
     parser = argparse.ArgumentParser(description="Measure how loaders disturb a training loop.")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each loader (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=500, help="steps of a turn (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each loader (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=150, help="steps of a turn (default: %(default)s)")
     parser.add_argument(
         "--workers",
         type=int,
