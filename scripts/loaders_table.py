@@ -60,8 +60,8 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     commits = [run["provenance"]["commit"] for run in (loaders, noisy)]
     commit = commits[0] if commits[0] == commits[1] else f"{commits[0]} ({commits[1]} beside the training loop)"
     missed = "".join(
-        f" Missed: {it['figure']} beside {it['of']}, {it['value']:.2f} times the lowest"
-        f" (beside {it['beside']}), or 1, where at most {it['mark']:.2f} was meant."
+        f" Missed: {it['figure']} beside {it['of']}, {it['value']:.2f} of the lowest"
+        f" ({it['beside']}) where at most {it['mark']:.2f} was meant."
         for it in noisy["claims"]
         if not it["met"]
     )

@@ -287,13 +287,6 @@ def test_ours_may_be_a_tenth_above_the_lowest(noisy: ModuleType) -> None:
     assert [claim["met"] for claim in noisy.judge(found | {OURS: figures(11.1)})] == [False] * 3
 
 
-def test_what_is_lower_than_with_no_loader_is_chance(noisy: ModuleType) -> None:
-    lucky = {OURS: figures(1.09), THEIRS: figures(0.5)}
-    assert [claim["value"] for claim in noisy.judge(lucky)] == [1.09] * 3
-    assert [claim["met"] for claim in noisy.judge(lucky)] == [True] * 3
-    assert [claim["met"] for claim in noisy.judge(lucky | {OURS: figures(1.11)})] == [False] * 3
-
-
 def test_who_does_not_keep_up_is_not_the_lowest(noisy: ModuleType) -> None:
     late = {OURS: figures(20), THEIRS: figures(10, rate=300)}
     assert {claim["beside"] for claim in noisy.judge(late)} == {OURS}
