@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+LAST_WORDS = 5
+"""Seconds for a process that answers no more to say why, and end."""
+
 
 class JobServer:
     """A process that takes jobs as lines of JSON, and answers each with a line of JSON.
@@ -27,6 +30,7 @@ class JobServer:
     """
 
     def __init__(self, interpreter: Sequence[str], program: Path) -> None:
+        self._ended = False
         # Its end is that of the process: `close`.
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -35,7 +39,7 @@ class JobServer:
             stdout=subprocess.PIPE,
             stderr=self._said,
             text=True,
-            # With its children, which would keep what it writes to open, it is a group that can be ended as one.
+            # With its children, it is a group that can be ended as one.
             start_new_session=True,
         )
 
@@ -57,15 +61,21 @@ class JobServer:
             self._end()
 
         timer = Timer(TOO_LONG, give_up)
+        timer.daemon = True
         timer.start()
-        answer = self._process.stdout.readline() if self._process.stdout else ""
-        timer.cancel()
-        if not answer:
+        try:
+            answer = self._process.stdout.readline() if self._process.stdout else ""
+        finally:
+            timer.cancel()
+        if not answer.endswith("\n"):
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(LAST_WORDS)
             self._end()
+            status = self._process.wait()
             if late.is_set():
                 raise JobFailedError(f"it took longer than {TOO_LONG} s")
             self._said.seek(0)
-            raise JobFailedError(last_words(self._said.read(), self._process.wait()))
+            raise JobFailedError(last_words(self._said.read(), status))
         figures: dict[str, Any] = json.loads(answer)
         return figures
 
@@ -85,5 +95,8 @@ class JobServer:
         self._said.close()
 
     def _end(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        # Once: later its number may be another's.
+        if not self._ended:
+            self._ended = True
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -54,15 +54,14 @@ class Turns:
     @contextmanager
     def one_process_each(self) -> Iterator[None]:
         """Have each contender do all of its turns meanwhile in one process, which imports once what it needs."""
-        self._kept = {name: self._start(name) for name in self._commands if name not in self.absent}
-        try:
+        with ExitStack() as servers:
+            servers.callback(self._kept.clear)
+            for name in self._commands:
+                self._kept[name] = self._start(name)
+                servers.callback(self._kept[name].close)
             for name, server in self._kept.items():
                 self._await(name, server)
             yield
-        finally:
-            for server in self._kept.values():
-                server.close()
-            self._kept = {}
 
     def take(self, name: str, cases: Sequence[Case]) -> None:
         """Let one contender measure these cases, by default in a process of their own."""

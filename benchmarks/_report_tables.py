@@ -69,7 +69,7 @@ def loaders(result: Result) -> str:
     rows += [(name, reason, *[""] * (len(header) - 2)) for name, reason in result["absent"].items()]
     told = f"Images per second of each step. What follows them is of `{MAIN_STEP}`, CPU time per image:"
     if result.get("processes") == "one for all":
-        told += " (memory includes what the same process has kept of what it measured before)"
+        told += " (all in one process: memory includes what it kept of earlier measurements, and it has loaded before)"
     return f"{told}\n\n{table(header, rows, words=2)}"
 
 
@@ -103,7 +103,12 @@ def noisy_neighbour(result: Result) -> str:
         f" {'met' if it['met'] else '**missed**'}"
         for it in result["claims"]
     ]
-    told = "Percentiles of the steps' times, as multiples of those with no loader right before and after:"
+    alone = result["contenders"][NO_LOADER]["p50_alone_ms"]
+    told = (
+        "Percentiles of the steps' times, as multiples of those with no loader right before and after (half of these"
+        f" take up to {alone:.1f} ms). Late: it did not keep up; with fewer than the most workers it was not tried"
+        " again."
+    )
     return f"{told}\n\n{table(header, rows)}" + "".join(f"\n* {it}" for it in claims) + "\n"
 
 

@@ -53,8 +53,9 @@ def run_job(job: Job) -> dict[str, Any]:
 
 
 def last_words(said: str, status: int) -> str:
-    """Return why a process failed: the last line that it wrote, or else its exit status."""
-    return (said.strip().splitlines() or [f"exit status {status}"])[-1]
+    """Return why a process failed: the last line that it wrote, or else its exit status; a signal has no words."""
+    line = (said.strip().splitlines() or [f"exit status {status}"])[-1]
+    return line if status >= 0 else f"it was ended by signal {-status}; the last that it said: {line}"
 
 
 def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures], dict[Any, str]]:

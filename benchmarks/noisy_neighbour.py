@@ -1,11 +1,11 @@
 """How evenly a training loop's steps run beside a loader that gives it as many photos as every other one.
 
-The stand-in for a training loop computes for 3 ms of every 10 ms, calibrated before each round, and takes a normalised
-batch of 32 photos every tenth step: 320 images per second from whichever loader, as each waits for the loop. In each
-turn as many steps run with no loader, right before and after, and the percentiles are told as multiples of theirs. Each
-works in an environment and a process of its own, in turns, with one worker and with as many as there are
-cores; medians of the rounds. With which number it keeps up and disturbs the slowest steps least, by their 99th
-percentile, that is its best, and is what counts.
+The stand-in for a training loop computes every 10 ms what takes 3 ms where the machine is as fast as it gets, which is
+calibrated before each round, and takes a normalised batch of 32 photos every tenth step: 320 images per second from
+whichever loader, as each waits for the loop. In each turn as many steps run with no loader, right before and after, and
+the percentiles are told as multiples of theirs. Each works in an environment and a process of its own, in turns, with
+one worker and with as many as there are cores; medians of the rounds. With which number it keeps up and disturbs the
+slowest steps least, by their 99th percentile, that is its best, and is what counts.
 
 Claim: the 50th, 95th and 99th percentile of the steps' times beside ours are within 10 % of the lowest beside any
 loader that keeps up. How far from 1 they are with no loader at all is what chance does.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,7 @@ from spdl.cli._photos import demo_photos
 from spdl.cli._provenance import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Self
+    from collections.abc import Iterator, Mapping, Sequence
 
 Row = dict[str, Any]
 
@@ -47,16 +47,11 @@ LATE = 0.98
 """The share of the rate below which a loader has not kept up: the fewer it loads, the less it disturbs."""
 
 
-def keeps_up(figures: Mapping[str, Any]) -> bool:
-    """Whether the loop had its batches in time."""
-    return figures["images_per_second"] >= LATE * RATE
-
-
 def judge(contenders: Mapping[str, Row]) -> list[dict[str, Any]]:
     """Compare the percentiles beside each of ours with the lowest beside any loader."""
     claims = []
     for figure in PERCENTILES:
-        among = {name: it[figure] for name, it in contenders.items() if name != NO_LOADER and keeps_up(it)}
+        among = {name: it[figure] for name, it in contenders.items() if name != NO_LOADER and it["keeps_up"]}
         if not among:
             continue
         lowest = min(among, key=lambda name: among[name])
@@ -83,7 +78,7 @@ def at_their_best(rows: Sequence[Row]) -> dict[str, Row]:
     """Return of each contender the row in which it keeps up and the 99th percentile is lowest, or else the fastest."""
 
     def rank(row: Row) -> tuple[bool, float]:
-        late = not keeps_up(row)
+        late = not row["keeps_up"]
         return late, -row["images_per_second"] if late else row["p99"]
 
     names = dict.fromkeys(row["contender"] for row in rows)
@@ -93,36 +88,42 @@ def at_their_best(rows: Sequence[Row]) -> dict[str, Row]:
 class Rounds:
     """The turns of all contenders, each in one process that is there from the first to the last.
 
+    A number of workers that was late once is not tried again, unless it is the most.
+
     Attributes:
         found: The figures of each turn, by contender and number of workers.
         absent: Why contenders are missing.
     """
 
-    def __init__(self, commands: Mapping[str, tuple[str, ...]], absent: Mapping[str, str], photos: str) -> None:
+    def __init__(self, commands: Mapping[str, tuple[str, ...]], photos: str, workers: Sequence[int]) -> None:
         self.found: dict[tuple[str, int], list[Figures]] = {}
-        self.absent = dict(absent)
+        self.absent: dict[str, str] = {}
+        self._commands = {NO_LOADER: OWN, **commands}
         self._photos = photos
-        self._servers = {name: JobServer(commands.get(name, OWN), WORK) for name in (NO_LOADER, *commands)}
+        self._most = max(workers)
+        self._servers: dict[str, JobServer] = {}
 
-    def __enter__(self) -> Self:
-        """Have all import what they need."""
-        loaders = {name: server for name, server in self._servers.items() if name != NO_LOADER}
-        for name, server in loaders.items():
-            server.send({"work": "steps.get_ready", "loader": CONTENDERS[name].program})
-        for name, server in loaders.items():
-            try:
-                server.receive()
-            except JobFailedError as reason:
-                self.absent[name] = str(reason)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End their processes."""
-        for server in self._servers.values():
-            server.close()
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Have all processes there, which have imported what they need."""
+        with ExitStack() as servers:
+            for name, command in self._commands.items():
+                self._servers[name] = JobServer(command, WORK)
+                servers.callback(self._servers[name].close)
+            loaders = {name: server for name, server in self._servers.items() if name != NO_LOADER}
+            for name, server in loaders.items():
+                server.send({"work": "steps.get_ready", "loader": CONTENDERS[name].program})
+            for name, server in loaders.items():
+                try:
+                    server.receive()
+                except JobFailedError as reason:
+                    self.absent[name] = str(reason)
+            yield
 
     def take(self, name: str, workers: int, steps: int, step_turns: int) -> None:
         """Train beside one of them, or beside none."""
+        if name in self.absent or self._is_given_up(name, workers):
+            return
         loader = CONTENDERS.get(name)
         work = {
             "work": "beside.train",
@@ -138,21 +139,26 @@ class Rounds:
         except JobFailedError as reason:
             self.absent[name] = str(reason)
 
-    def is_hopeless(self, name: str, workers: int) -> bool:
-        """Whether it did not keep up before."""
-        return any(not keeps_up(it) for it in self.found.get((name, workers), []))
-
     def rows(self) -> list[Row]:
-        """Return the medians of those that failed in no turn."""
-        return [
-            {
-                "contender": name,
-                "workers": workers,
-                **{figure: median(each[figure] for each in turns) for figure in turns[0]},
-            }
-            for (name, workers), turns in self.found.items()
-            if name not in self.absent
-        ]
+        """Return the medians of those that failed in no turn, how many turns they are of, and whether it keeps up."""
+        rows: list[Row] = []
+        for (name, workers), turns in self.found.items():
+            if name not in self.absent:
+                medians = {figure: median(each[figure] for each in turns) for figure in turns[0]}
+                keeps_up = in_time(medians) and not self._is_given_up(name, workers)
+                rows.append(
+                    {"contender": name, "workers": workers, "turns": len(turns), "keeps_up": keeps_up, **medians}
+                )
+        return rows
+
+    def _is_given_up(self, name: str, workers: int) -> bool:
+        turns = self.found.get((name, workers), [])
+        return name != NO_LOADER and workers < self._most and not all(in_time(it) for it in turns)
+
+
+def in_time(figures: Figures) -> bool:
+    """Whether the loop had its batches in time."""
+    return figures["images_per_second"] >= LATE * RATE
 
 
 def main() -> int:
@@ -176,22 +182,21 @@ def main() -> int:
     commands, absent = find_contenders(options.contenders, console)
     turns = [(NO_LOADER, 0)] + [(name, it) for name in commands for it in options.workers]
     step_turns = 0
-    with Rounds(commands, absent, str(demo_photos(console))) as rounds:
+    rounds = Rounds(commands, str(demo_photos(console)), options.workers)
+    with rounds.prepared():
         for name, workers in console.track(options.rounds * turns, "noisy neighbour"):
             if name == NO_LOADER:
                 # Once a round: what else the machine does changes.
                 step_turns = run_job(CALIBRATE)["step_turns"]
-            elif name in rounds.absent or (workers < max(options.workers) and rounds.is_hopeless(name, workers)):
-                continue
             rounds.take(name, workers, options.steps, step_turns)
-    rows = [row | {"keeps_up": keeps_up(row)} for row in rounds.rows()]
+    rows = rounds.rows()
     contenders = at_their_best(rows)
     result = {
         "provenance": provenance(),
         "rounds": options.rounds,
         "steps": options.steps,
         "workers": options.workers,
-        "absent": rounds.absent,
+        "absent": absent | rounds.absent,
         "rows": rows,
         "contenders": contenders,
         "claims": judge(contenders),

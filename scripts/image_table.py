@@ -17,7 +17,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "images.json"
 PAGE = ROOT / "docs" / "images.md"
 
 OURS = "spdl-turbo"
-HEADER = ("work", "outcome (mark)")
+HEADER = ("work", "figure", "outcome (mark)")
 WHOLE_HEADER = ("contender", "resize", "workers", "images per second", "per CPU-second", "MiB")
 
 # How figures are told that are claimed by themselves.
@@ -32,8 +32,10 @@ def summary(results: dict[str, Any]) -> str:
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Return what stands in a row of the short table: one line for each outcome, and for each who did not run."""
-    said = [outcome(claim) for claim in closest_claims(row)] + [f"{name}: not run" for name in row["absent"]]
-    return row["title"], "<br>".join(said)
+    claims = closest_claims(row)
+    figures = dict.fromkeys(spaced(claim["figure"]) for claim in claims)
+    said = [outcome(claim) for claim in claims] + [f"{name}: not run" for name in row["absent"]]
+    return row["title"], ", ".join(figures), "<br>".join(said)
 
 
 def own_name(name: str) -> str:
@@ -45,14 +47,14 @@ def own_name(name: str) -> str:
 def closest_claims(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Return, of all claims with a mark about one figure of one contender, that with the least margin.
 
-    Where no claim has a mark, all of them count.
+    Where no claim has a mark, all are worth knowing.
     """
     marked = [claim for claim in row["claims"] if claim["mark"] is not None]
-    groups: dict[tuple[str, str, float | None], dict[str, Any]] = {}
-    for claim in marked or row["claims"]:
+    groups: dict[tuple[str, str, float], dict[str, Any]] = {}
+    for claim in marked:
         key = claim["of"], claim["figure"], claim["mark"]
         groups[key] = min(groups.get(key, claim), claim, key=margin)
-    return list(groups.values())
+    return list(groups.values()) or row["claims"]
 
 
 def margin(claim: dict[str, Any]) -> float:
@@ -84,10 +86,11 @@ def origin(results: dict[str, Any]) -> str:
     it = results["provenance"]
     rounds = sorted({row["rounds"] for row in results["rows"].values()})
     commits = sorted({row["commit"] for row in results["rows"].values()})
+    dates = sorted({row["date"][:10] for row in results["rows"].values()})
     left_out = "".join(f" Left out: {key}, since {why}." for key, why in results["left_out"].items())
     return (
         f"Medians of {' or '.join(map(str, rounds))} rounds in turns, each in a process of its own, on {it['cores']:g}"
-        f" cores ({it['cpu']}), Python {it['python']}, {it['date'][:10]}, commit {', '.join(commits)}.{left_out}\n"
+        f" cores ({it['cpu']}), Python {it['python']}, {', '.join(dates)}, commit {', '.join(commits)}.{left_out}\n"
     )
 
 

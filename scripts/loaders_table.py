@@ -27,7 +27,7 @@ BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
 END = "<!-- end: scripts/loaders_table.py -->\n"
 HEADER = (
     "loader", "images/s (workers)", "ours / it", "CPU ms per image", "MiB", "first batch, s",
-    "p50, p99 of a training step (workers)",
+    "p50, p99 of a training step, 1: no loader (workers)",
 )  # fmt: skip
 
 

@@ -1,10 +1,12 @@
 """The benchmarks of loaders judge by the figures alone, and leave nobody out silently."""
 
+import contextlib
 import importlib
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -157,15 +159,17 @@ def test_contenders_keep_their_process_where_that_is_asked_for(make: Any) -> Non
     assert turns.found[OURS, "batch", 1][-1]["first_seconds"] == 1
 
 
-@pytest.mark.parametrize("how", ["no import", "broken later"])
-def test_who_fails_in_a_kept_process_is_left_out_with_the_reason(make: Any, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("no import", "ImportError: there is no such library"), ("broken later", "its library says no")],
+)
+def test_who_fails_in_a_kept_process_is_left_out_with_the_reason(make: Any, how: str, reason: str) -> None:
     turns = make(seed=how, ours="well")
     with turns.one_process_each():
         for _ in range(2):
             for name in {THEIRS, OURS} - turns.absent.keys():
                 turns.take(name, [("batch", 1)])
-    assert list(turns.absent) == [THEIRS]
-    assert "says no" in turns.absent[THEIRS] or "no such library" in turns.absent[THEIRS]
+    assert turns.absent == {THEIRS: reason}
     assert {row["contender"] for row in turns.rows()} == {OURS}
 
 
@@ -277,8 +281,8 @@ def test_nothing_is_claimed_of_steps_without_ours(loaders: ModuleType) -> None:
     assert loaders.judge(rows) == []
 
 
-def figures(times: float, rate: float = 320.0) -> dict[str, float]:
-    return {"p50": times, "p95": times, "p99": times, "images_per_second": rate}
+def figures(times: float, rate: float = 320.0) -> dict[str, Any]:
+    return {"p50": times, "p95": times, "p99": times, "images_per_second": rate, "keeps_up": rate == 320}
 
 
 def test_ours_may_be_a_tenth_above_the_lowest(noisy: ModuleType) -> None:
@@ -309,6 +313,134 @@ def test_the_best_number_of_workers_disturbs_least_of_those_that_keep_up(noisy: 
     ]
     best = {name: row["workers"] for name, row in noisy.at_their_best(rows).items()}
     assert best == {OURS: 2, THEIRS: 2, "no loader": 1}
+
+
+# What keeps up with the loop for so many turns, and then no more.
+TRAINING = """
+import json, sys
+turns = 0
+for line in sys.stdin:
+    job = json.loads(line)
+    if job["work"] == "beside.train":
+        turns += 1
+        rate = 320 if turns <= {turns} else 200
+        answer = {{"p50": 1, "p95": 1, "p99": turns, "images_per_second": rate}}
+    print(json.dumps(answer if job["work"] == "beside.train" else {{}}), flush=True)
+"""
+
+
+def test_workers_that_were_late_once_are_not_tried_again(
+    noisy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for turns in (4, 100):
+        (tmp_path / f"{turns}.py").write_text(TRAINING.format(turns=turns))
+    monkeypatch.setattr(noisy, "OWN", (sys.executable, str(tmp_path / "100.py")))
+    commands = {THEIRS: (sys.executable, str(tmp_path / "4.py")), OURS: (sys.executable, str(tmp_path / "100.py"))}
+    rounds = noisy.Rounds(commands, "", [1, 2])
+    with rounds.prepared():
+        for _ in range(5):
+            for name, workers in (("no loader", 0), (THEIRS, 1), (THEIRS, 2), (OURS, 1), (OURS, 2)):
+                rounds.take(name, workers, 10, 10)
+    rows = {(row["contender"], row["workers"]): row for row in rounds.rows()}
+    assert {key: (row["turns"], row["keeps_up"]) for key, row in rows.items()} == {
+        ("no loader", 0): (5, True),
+        (THEIRS, 1): (3, False),
+        (THEIRS, 2): (5, False),
+        (OURS, 1): (5, True),
+        (OURS, 2): (5, True),
+    }
+    assert rows[OURS, 1]["p99"] == 5
+    assert rounds.absent == {}
+
+
+@pytest.fixture
+def server(benchmarks: None, tmp_path: Path) -> Any:
+    """Return what starts a process that answers each job with what this program says."""
+    job_server = importlib.import_module("_job_server")
+
+    def start(program: str) -> Any:
+        (tmp_path / "program.py").write_text(f"import os, subprocess, sys, time\ninput()\n{program}\n")
+        return job_server.JobServer((sys.executable,), tmp_path / "program.py")
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("sys.exit('no more')", "no more"),
+        ("sys.exit(3)", "exit status 3"),
+        (
+            "sys.stderr.write('hm'); sys.stderr.flush(); os.abort()",
+            "it was ended by signal 6; the last that it said: hm",
+        ),
+        ("sys.stdout.write('{'); sys.stdout.flush(); sys.exit('cut short')", "cut short"),
+    ],
+)
+def test_a_process_that_does_not_answer_says_why(server: Any, program: str, reason: str) -> None:
+    started = server(program)
+    with pytest.raises(Exception, match=f"^{reason}$") as raised:
+        started.run({})
+    assert type(raised.value).__name__ == "JobFailedError"
+    started.close()
+
+
+def test_a_process_that_takes_too_long_is_ended_with_its_children(
+    server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    job_server = importlib.import_module("_job_server")
+    monkeypatch.setattr(job_server, "TOO_LONG", 1)
+    started = server(
+        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'])\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\ntime.sleep(100)"
+    )
+    with pytest.raises(job_server.JobFailedError, match="it took longer than 1 s"):
+        started.run({})
+    started.close()
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        with contextlib.suppress(FileNotFoundError):
+            if "State:\tZ" not in Path(f"/proc/{child}/status").read_text():
+                time.sleep(0.05)
+                continue
+        return
+    pytest.fail("its child lives on")
+
+
+def test_steps_beside_no_loader_are_told_as_multiples_of_themselves(benchmarks: None) -> None:
+    job_server = importlib.import_module("_job_server")
+    started = job_server.JobServer((sys.executable,), ROOT / "benchmarks" / "_loaders_work")
+    work = {"work": "beside.train", "loader": None, "keywords": {}, "folder": "", "workers": 0}
+    found = started.run(work | {"steps": 20, "step_turns": 100})
+    started.close()
+    assert found["images_per_second"] == pytest.approx(320, rel=0.5)
+    assert found["p50_alone_ms"] <= found["p95_alone_ms"] <= found["p99_alone_ms"] < 1000
+    assert all(0.01 < found[name] < 100 for name in ("p50", "p95", "p99"))
+
+
+def test_memory_counts_what_children_hold_and_what_they_share_once(tmp_path: Path) -> None:
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / "benchmarks" / "_images_work")!r})
+from measure import memory_mib
+before = memory_mib()
+shared = b"x" * (64 << 20)
+with_shared = memory_mib()
+r, w = os.pipe()
+done, end = os.pipe()
+if not os.fork():
+    own = b"y" * (32 << 20)
+    os.write(w, b"!")
+    os.read(done, 1)
+    os._exit(0)
+os.read(r, 1)
+print(with_shared - before, memory_mib() - with_shared)
+os.write(end, b"!")
+os.wait()
+"""
+    shared, own = map(float, subprocess.check_output([sys.executable, "-c", program], text=True).split())
+    assert shared == pytest.approx(64, abs=6)
+    assert own == pytest.approx(32, abs=6)
 
 
 @pytest.fixture

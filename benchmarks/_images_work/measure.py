@@ -93,25 +93,30 @@ def memory_mib() -> float:
     """What this process and its children hold now; a page that several of them hold counts once.
 
     What is of no file is held by them alone: 1/n of a page that n of them hold counts in each. Pages of files, those of
-    libraries above all, may be held by others that are none of theirs; children hold those that their parent does.
+    libraries above all, may be held by others that are none of theirs: those of the process that has most of them count.
     """
-    held, of_files = 0, [0]
-    for process in [os.getpid(), *children(os.getpid())]:
-        with suppress(OSError):  # Gone meanwhile, or has ended and is not waited for.
-            pages = f"/proc/{process}/smaps_rollup"
-            held += _status(pages, "Pss_Anon:") + _status(pages, "Pss_Shmem:")
-            of_files.append(_status(f"/proc/{process}/status", "RssFile:"))
-    return (held + max(of_files)) / 1024
+    held = [_pages(os.getpid())]
+    for child in children(os.getpid()):
+        with suppress(OSError, KeyError):  # Gone meanwhile, or has ended and is not waited for.
+            held.append(_pages(child))
+    return (sum(of_none for of_none, _ in held) + max(of_files for _, of_files in held)) / 1024
+
+
+def _pages(process: int) -> tuple[int, int]:
+    """Return how many KiB a process holds that are of no file, as its share, and of files."""
+    of_files = _fields(f"/proc/{process}/status")["RssFile"]
+    shares = _fields(f"/proc/{process}/smaps_rollup")
+    return shares["Pss_Anon"] + shares["Pss_Shmem"], of_files
 
 
 def peak_mib() -> float:
     """The most that this process held; what `getrusage` tells would begin at what its parent held."""
-    return _status("/proc/self/status", "VmHWM:") / 1024
+    return _fields("/proc/self/status")["VmHWM"] / 1024
 
 
 def resident_mib() -> float:
     """What this process holds now, counted faster than by `memory_mib`, which walks all pages."""
-    return _status("/proc/self/status", "VmRSS:") / 1024
+    return _fields("/proc/self/status")["VmRSS"] / 1024
 
 
 def children(process: int) -> list[int]:
@@ -123,8 +128,7 @@ def children(process: int) -> list[int]:
     return found
 
 
-def _status(file: str, name: str) -> int:
-    for line in Path(file).read_text(encoding="utf-8").splitlines():
-        if line.startswith(name):
-            return int(line.split()[1])
-    raise SystemExit(f"{file} says nothing of {name}")
+def _fields(file: str) -> dict[str, int]:
+    """Return what a file of the kernel's says in KiB."""
+    lines = [line.split() for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    return {words[0].removesuffix(":"): int(words[1]) for words in lines if words[-1] == "kB"}

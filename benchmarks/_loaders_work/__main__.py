@@ -22,6 +22,8 @@ def main() -> None:
     # What libraries print is no answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    # When this process is gone, nobody waits for an answer because a child of it is not.
+    os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
     for line in sys.stdin:
         arguments = json.loads(line)
         module, _, function = arguments.pop("work").partition(".")
