@@ -63,6 +63,8 @@ for name in "${names[@]}"; do
 done
 
 printf '\n== summary (measured in %d min %d s)\n' $((SECONDS / 60)) $((SECONDS % 60))
+printf '{"effort": "%s", "measured": "%s", "seconds": %d, "cores": %d, "date": "%s", "commit": "%s"}\n' "$effort" \
+  "${names[*]}" $SECONDS "$(nproc)" "$(date -I)" "$(git describe --always --abbrev=12 --dirty)" >$results/bench.json
 $python benchmarks/report.py $results || failed+=(report)
 [[ ${#missed[@]} -eq 0 ]] || printf 'not all that is claimed holds: %s\n' "${missed[*]}"
 [[ ${#failed[@]} -eq 0 ]] || printf 'failed, with the reason above: %s\n' "${failed[*]}"

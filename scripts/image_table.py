@@ -144,7 +144,7 @@ def number(value: float) -> str:
 
 def spaced(name: str) -> str:
     """Return a figure's name in words."""
-    return name.replace("_", " ").replace(" mib", ", MiB").replace(" ms ", ", ms ")
+    return name.replace("_", " ").replace("cpu second", "CPU-second").replace(" mib", ", MiB").replace(" ms ", ", ms ")
 
 
 def sentence(claim: dict[str, Any]) -> str:

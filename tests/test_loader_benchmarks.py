@@ -410,7 +410,7 @@ def test_a_process_that_takes_too_long_is_ended_with_its_children(
 def test_steps_beside_no_loader_are_told_as_multiples_of_themselves(benchmarks: None) -> None:
     job_server = importlib.import_module("_job_server")
     started = job_server.JobServer((sys.executable,), ROOT / "benchmarks" / "_loaders_work")
-    work = {"work": "beside.train", "loader": None, "keywords": {}, "folder": "", "workers": 0}
+    work: dict[str, Any] = {"work": "beside.train", "loader": None, "keywords": {}, "folder": "", "workers": 0}
     found = started.run(work | {"steps": 20, "step_turns": 100})
     started.close()
     assert found["images_per_second"] == pytest.approx(320, rel=0.5)
@@ -517,6 +517,13 @@ def test_the_recorded_runs_are_of_all_contenders(loaders_table: ModuleType, turn
     everybody = set(turns.CONTENDERS)
     assert run["contenders"].keys() | run["absent"].keys() >= everybody
     assert beside["contenders"].keys() | beside["absent"].keys() >= everybody - {turns.BARE}
+
+
+def test_a_short_comparison_takes_less_than_the_ten_minutes_that_are_told(loaders_table: ModuleType) -> None:
+    run = json.loads((loaders_table.RESULTS / "bench.json").read_text())
+    assert (run["effort"], run["cores"]) == ("quick", 2)
+    assert run["measured"] == "loaders data_formats engine noisy_neighbour"
+    assert run["seconds"] < 600
 
 
 def test_a_missed_mark_is_told(loaders_table: ModuleType) -> None:

@@ -93,7 +93,7 @@ def memory_mib() -> float:
     """What this process and its children hold now; a page that several of them hold counts once.
 
     What is of no file is held by them alone: 1/n of a page that n of them hold counts in each. Pages of files, those of
-    libraries above all, may be held by others that are none of theirs: those of the process that has most of them count.
+    libraries above all, may be held by others that are none of theirs: those of the process that has most count.
     """
     held = [_pages(os.getpid())]
     for child in children(os.getpid()):
