@@ -142,10 +142,11 @@ class Rounds:
     def rows(self) -> list[Row]:
         """Return the medians of those that failed in no turn, how many turns they are of, and whether it keeps up."""
         rows: list[Row] = []
+        all_turns = max(map(len, self.found.values()), default=0)
         for (name, workers), turns in self.found.items():
             if name not in self.absent:
                 medians = {figure: median(each[figure] for each in turns) for figure in turns[0]}
-                keeps_up = in_time(medians) and not self._is_given_up(name, workers)
+                keeps_up = in_time(medians) and len(turns) == all_turns
                 rows.append(
                     {"contender": name, "workers": workers, "turns": len(turns), "keeps_up": keeps_up, **medians}
                 )
