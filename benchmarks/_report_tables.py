@@ -109,6 +109,8 @@ def noisy_neighbour(result: Result) -> str:
         f" take up to {alone:.1f} ms). Late: it did not keep up; with fewer than the most workers it was not tried"
         " again."
     )
+    if result["tries"] < result["rounds"]:
+        told += f" After {result['tries']} of {result['rounds']} turns the best number alone went on."
     return f"{told}\n\n{table(header, rows)}" + "".join(f"\n* {it}" for it in claims) + "\n"
 
 

@@ -15,7 +15,7 @@ declare -A short=(
   [loaders]="--rounds 3 --seconds 0.1 --workers 1 2 4 --other-steps best"
   [data_formats]="--rounds 3 --seconds 0.1 --workers 1 2 4"
   [engine]="--rounds 3 --rows no-op round-trip unpacking sleep-1ms"
-  [noisy_neighbour]="--rounds 3 --steps 100"
+  [noisy_neighbour]="--rounds 3 --tries 1 --steps 100"
 )
 
 names=("$@")

@@ -301,7 +301,7 @@ def test_ours_lose_where_they_do_not_keep_up(noisy: ModuleType) -> None:
 
 def test_the_best_number_of_workers_disturbs_least_of_those_that_keep_up(noisy: ModuleType) -> None:
     rows = [
-        {"contender": name, "workers": workers} | figures(times, rate)
+        {"contender": name, "workers": workers, "turns": 3} | figures(times, rate)
         for name, each in {
             OURS: [(9, 300), (5, 320), (6, 320)],
             THEIRS: [(5, 200), (90, 310)],
@@ -334,7 +334,7 @@ def test_workers_that_were_late_once_are_not_tried_again(
         (tmp_path / f"{turns}.py").write_text(TRAINING.format(turns=turns))
     monkeypatch.setattr(noisy, "OWN", (sys.executable, str(tmp_path / "100.py")))
     commands = {THEIRS: (sys.executable, str(tmp_path / "4.py")), OURS: (sys.executable, str(tmp_path / "100.py"))}
-    rounds = noisy.Rounds(commands, "", [1, 2])
+    rounds = noisy.Rounds(commands, "", [1, 2], tries=5)
     with rounds.prepared():
         for _ in range(5):
             for name, workers in (("no loader", 0), (THEIRS, 1), (THEIRS, 2), (OURS, 1), (OURS, 2)):
@@ -349,6 +349,31 @@ def test_workers_that_were_late_once_are_not_tried_again(
     }
     assert rows[OURS, 1]["p99"] == 5
     assert rounds.absent == {}
+
+
+def test_only_the_best_number_of_workers_goes_on_after_the_tries(
+    noisy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for turns in (2, 100):
+        (tmp_path / f"{turns}.py").write_text(TRAINING.format(turns=turns))
+    monkeypatch.setattr(noisy, "OWN", (sys.executable, str(tmp_path / "100.py")))
+    commands = {THEIRS: (sys.executable, str(tmp_path / "2.py")), OURS: (sys.executable, str(tmp_path / "100.py"))}
+    rounds = noisy.Rounds(commands, "", [1, 2], tries=1)
+    with rounds.prepared():
+        for _ in range(4):
+            for name, workers in (("no loader", 0), (THEIRS, 2), (THEIRS, 1), (OURS, 2), (OURS, 1)):
+                rounds.take(name, workers, 10, 10)
+    rows = {(row["contender"], row["workers"]): row for row in rounds.rows()}
+    assert {key: (row["turns"], row["keeps_up"]) for key, row in rows.items()} == {
+        ("no loader", 0): (4, True),
+        # The first one of each disturbs least. Theirs are late once they have gone on, and nobody takes their place.
+        (THEIRS, 2): (4, False),
+        (THEIRS, 1): (1, True),
+        (OURS, 2): (4, True),
+        (OURS, 1): (1, True),
+    }
+    best = noisy.at_their_best(rounds.rows())
+    assert {name: row["workers"] for name, row in best.items()} == {"no loader": 0, THEIRS: 2, OURS: 2}
 
 
 def test_steps_beside_no_loader_are_told_as_multiples_of_themselves(benchmarks: None) -> None:
