@@ -45,7 +45,7 @@ typecheck: ## Check the types of src and tests
 	$(setup) typecheck
 	@$(bin)/mypy
 
-bench: ## Compare with other loaders in about ten minutes (ARGS="loaders engine" to choose); results go to build/bench
+bench: ## Compare with other loaders in less than ten minutes (ARGS="loaders engine" to choose); results: build/bench
 	$(setup) bench
 	@scripts/bench.sh quick $(ARGS)
 

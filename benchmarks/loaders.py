@@ -73,8 +73,8 @@ def describe(contender: Contender, version: str, difference: float | None) -> di
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return what the command line says; None takes the program's."""
     parser = argparse.ArgumentParser(description="Measure whole loaders of JPEG photos.")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each contender (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=1.5, help="how long a case lasts (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each contender (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long a case lasts (default: %(default)s)")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32], metavar="N")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS, help="default: all")
     parser.add_argument(

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures this package beside others, and puts the outcome into build/bench: JSON, tables, plots, a summary.
 # Usage: scripts/bench.sh quick|full [NAME...]
-# quick: short rows, few workers, three rounds; about ten minutes on two cores, without what is installed first.
+# quick: short rows, few workers, three rounds; less than ten minutes on two cores, without what is installed first.
 # NAME is a section or any other script of benchmarks/ (arrays, images, ...; demo is that of `make demo`). By default
 # quick runs the sections, full everything.
 set -uo pipefail
