@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import data_formats
@@ -103,7 +104,7 @@ def noisy_neighbour(result: Result) -> str:
         f" {'met' if it['met'] else '**missed**'}"
         for it in result["claims"]
     ]
-    alone = result["contenders"][NO_LOADER]["p50_alone_ms"]
+    alone = median(it["p50_alone_ms"] for it in result["contenders"].values())
     told = (
         "Percentiles of the steps' times, as multiples of those with no loader right before and after (half of these"
         f" take up to {alone:.1f} ms). Late: it did not keep up; with fewer than the most workers it was not tried"

@@ -387,6 +387,20 @@ def test_steps_beside_no_loader_are_told_as_multiples_of_themselves(benchmarks: 
     assert all(0.01 < found[name] < 100 for name in ("p50", "p95", "p99"))
 
 
+def test_the_table_beside_a_training_loop_does_without_who_failed(noisy: ModuleType) -> None:
+    row = {"contender": OURS, "workers": 2, "turns": 1, "p50_alone_ms": 4.04, "cpu_seconds_per_second": 0.5}
+    beside = noisy.at_their_best([row | figures(1.5)])
+    result = {
+        "rounds": 3, "tries": 1, "workers": [1, 2], "absent": {"no loader": "it was ended"}, "contenders": beside,
+        "rows": list(beside.values()), "claims": noisy.judge(beside),
+    }  # fmt: skip
+    said = importlib.import_module("_report_tables").noisy_neighbour(result)
+    assert "no loader: it was ended" in said
+    assert "half of these take up to 4.0 ms" in said
+    assert "After 1 of 3 turns the best number alone went on." in said
+    assert f"| {OURS} | 2 | 1.50 | 1.50 | 1.50 | 320 | 0.50 |  | 1.50 |" in said
+
+
 @pytest.fixture
 def result() -> dict[str, Any]:
     """A run in which ours lose a step, and one contender is missing."""
