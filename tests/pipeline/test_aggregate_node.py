@@ -8,7 +8,20 @@ import time
 import pytest
 from tests.pipeline.support import run, source
 
+from spdl.pipeline import build_pipeline
 from spdl.pipeline.defs import Aggregator
+
+
+class Pairs(Aggregator[str, str]):
+    held = ""
+
+    def accumulate(self, item: str) -> str | None:
+        self.held += item
+        return self.flush() if len(self.held) == 2 else None
+
+    def flush(self) -> str | None:
+        held, self.held = self.held, ""
+        return held or None
 
 
 class TestAggregates:
@@ -48,6 +61,14 @@ class TestAggregates:
 
         assert run(source([5, 5, 11, 1, 2]).aggregate(UpTo())) == [[5, 5], [11], [1, 2]]
         assert run(source([5, 5, 1]).aggregate(UpTo(), drop_last=True)) == [[5, 5]]
+
+    @pytest.mark.parametrize("drop_last", [False, True])
+    def test_what_is_left_at_the_end_does_not_get_into_the_next_pipeline(self, *, drop_last: bool) -> None:
+        config = source("abc").aggregate(Pairs(), drop_last=drop_last).add_sink().get_config()
+        for _ in range(2):
+            with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+                assert list(pipeline) == (["ab"] if drop_last else ["ab", "c"])
+            assert pipeline.statistics().in_flight == 0
 
     def test_an_aggregator_is_called_from_one_thread_at_a_time(self) -> None:
         inside = threading.Lock()

@@ -165,6 +165,9 @@ class AggregateNode(GatheringNode):
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
         super().__init__(engine, name, op, drop_last=drop_last)
+        # With drop_last what it returns at the end is dropped, but the object, which may serve another pipeline, starts
+        # that one afresh.
+        self.flushed = False
         # What it held of the epoch that ends at the head of the queue has left.
         self.flushed_at_mark = False
 
@@ -180,13 +183,12 @@ class AggregateNode(GatheringNode):
         """What the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
         if self.flush_due:
             self._begin_flush()
-            call = Call(self._flush, [EOF])
+            call = Call(self._flush, [EOF], keeps=not self.drop_last)
         elif not self.at_mark():
             root, value = self.engine.dequeue(self)
             self.roots.append(root)
             call = Call(self.op.accumulate, [value], accumulates=True)
         elif not self.flushed_at_mark:
-            # With drop_last what it returns is dropped, but it starts the next epoch afresh.
             self.flushed_at_mark = True
             call = Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
         else:

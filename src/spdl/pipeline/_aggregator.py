@@ -17,7 +17,8 @@ class Aggregator(ABC, Generic[T, U]):
     """A stage that gathers items and decides when to pass something on.
 
     The engine calls it from one thread at a time, in the order in which the items arrive. An exception that it
-    raises fails the pipeline: what it had gathered would be lost otherwise.
+    raises fails the pipeline: what it had gathered would be lost otherwise. All pipelines that are built of one
+    declaration share this object. One that is stopped early leaves in it what was gathered.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -49,7 +50,10 @@ class Aggregator(ABC, Generic[T, U]):
 
     @abstractmethod
     def flush(self) -> U | None:
-        """Return what is left at the end of the input, or None, and start afresh."""
+        """Return what is left at the end of the input or of an epoch, or None, and start afresh.
+
+        With ``drop_last=True`` it is called just so, and what it returns is dropped.
+        """
 
 
 class Collate(Aggregator[T, list[T]]):

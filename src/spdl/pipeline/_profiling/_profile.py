@@ -6,7 +6,7 @@ import logging
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._defs import AggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._defs import MergeConfig, PathVariantsConfig, PipeConfig
 from spdl.pipeline._op import is_async
 
 from ._first_items import first_items
@@ -153,9 +153,6 @@ class Profile:
             measured.append(it)
             outputs += it.outputs
             it.outputs.clear()
-        if isinstance(stage, AggregateConfig) and stage.drop_last:
-            # The pipeline does not ask for what is left, which must not get into the first batch of another one.
-            stage.op.flush()
         return measured, outputs
 
     def _hooked(self, name: str, concurrency: int) -> AbstractContextManager[object]:
