@@ -4,42 +4,50 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from _engine_rows import OURS, REFERENCE
+from _turns import Job, JobFailedError, run_job
 from spdl._cores import available_cores
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
 from spdl.cli._provenance import provenance
 
 if TYPE_CHECKING:
-    from _engine_rows import Claim, Row, Work
+    from _engine_rows import Claim, Row
+    from _turns import Figures
 
-Figures = dict[str, float]
-
-
-def run(command: tuple[str, ...], folder: Path, work: Work) -> dict[str, Any]:
-    """Do one piece of work in a process of its own."""
-    done = subprocess.run([*command, folder, json.dumps(work)], check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{work} failed (exit status {done.returncode}):\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+OWN = (sys.executable,)
 
 
-def measure(row: Row, rounds: int, folder: Path, reference: tuple[str, ...] | None) -> dict[str, Figures]:
-    """Let the contenders work in turns, and return the median of each figure of theirs."""
-    commands = {name: (sys.executable,) if name != REFERENCE else reference for name in row.works}
+def measure(
+    row: Row, rounds: int, folder: Path, reference: tuple[str, ...] | None
+) -> tuple[dict[str, Figures], dict[str, str]]:
+    """Let the contenders work in turns.
+
+    Returns:
+        The median of each figure of theirs, and the last words of those that failed, who have no more turns.
+    """
+    commands = {name: OWN if name != REFERENCE else reference for name in row.works}
     found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
+    failed: dict[str, str] = {}
     for _ in range(rounds * row.times):
-        calibration = run((sys.executable,), folder, {"work": "training.calibrate"}) if row.calibrated else {}
+        calibration = run_job(Job(OWN, folder, {"work": "training.calibrate"})) if row.calibrated else {}
         for name, each in found.items():
-            each.append(run(commands[name] or (), folder, row.works[name] | calibration))
-    return {name: {key: median(it[key] for it in each) for key in each[0]} for name, each in found.items()}
+            if name not in failed:
+                try:
+                    each.append(run_job(Job(commands[name] or (), folder, row.works[name] | calibration)))
+                except JobFailedError as reason:
+                    failed[name] = str(reason)
+    medians = {
+        name: {key: median(it[key] for it in each) for key in each[0]}
+        for name, each in found.items()
+        if name not in failed
+    }
+    return medians, failed
 
 
 def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict[str, Any] | None:
@@ -71,6 +79,7 @@ def describe(row: dict[str, Any]) -> str:
             f"{key} {value:,.4g}" if value < 1 else f"{key} {value:,.1f}" for key, value in figures.items()
         )
         lines.append(f"  {name}: {shown}")
+    lines += [f"  {name} is left out: {reason}" for name, reason in row["absent"].items()]
     for claim in row["claims"]:
         what = " ".join([claim["of"] if claim["of"] != OURS else "", claim["figure"]]).strip()
         what += f" / {claim['beside']}" if claim["beside"] else ""
@@ -120,7 +129,7 @@ def run_table(description: str, table: dict[str, Row], folder: Path) -> int:
     rows: dict[str, dict[str, Any]] = {}
     for key in options.rows:
         row = table[key]
-        contenders = measure(row, options.rounds, folder, reference)
+        contenders, failed = measure(row, options.rounds, folder, reference)
         claims = [judge(claim, contenders, judged=row.cores <= cores) for claim in row.claims]
         rows[key] = {
             "title": row.title,
@@ -128,6 +137,7 @@ def run_table(description: str, table: dict[str, Row], folder: Path) -> int:
             "shown": row.figures,
             "works": row.works,
             "contenders": contenders,
+            "absent": failed,
             "claims": [claim for claim in claims if claim],
         }
         print(describe(rows[key]), flush=True)
@@ -135,7 +145,11 @@ def run_table(description: str, table: dict[str, Row], folder: Path) -> int:
         result = {"provenance": provenance(), "rounds": options.rounds, "absent": absent, "rows": rows}
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result, indent=1) + "\n")
-    missed = [row["title"] for row in rows.values() if any(claim["met"] is False for claim in row["claims"])]
+    missed = [
+        row["title"]
+        for row in rows.values()
+        if OURS in row["absent"] or any(claim["met"] is False for claim in row["claims"])
+    ]
     for title in missed:
         print(f"MISSED {title}")
     return 1 if missed else 0

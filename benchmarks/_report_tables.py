@@ -129,6 +129,7 @@ def engine(result: Result) -> str:
         each = [
             f"{name}: " + ", ".join(f"{it[key]:,.0f}" for key in row["shown"]) for name, it in row["contenders"].items()
         ]
+        each += [f"{name}: {reason}" for name, reason in row["absent"].items()]
         claims = "; ".join(outcome(it) for it in row["claims"])
         rows.append((row["title"], figures, "; ".join(each), claims))
     if result["absent"]:

@@ -25,8 +25,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from _alternating import Figures, run
 from _data_formats_plots import draw
+from _turns import Figures, Job, JobFailedError, run_job
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
 from spdl.cli._provenance import provenance
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
 WORK = Path(__file__).with_name("_arrays_work")
 WORKERS = (1, 2, 4, 8, 16, 32)
 MODES = ("threads", "processes")
+OURS = "spdl-turbo"
 # Where a figure of a turn stands in the result.
 FIELDS = {"lines": "items_per_second", "cpu_ms": "cpu_ms_per_item", "peak_mib": "peak_mib_of_the_main_process"}
 
 # What each line of the plots is called, what it loads, and whether the reference does it.
 LINES = {
-    "npy, spdl-turbo": ("npy", False),
+    f"npy, {OURS}": ("npy", False),
     "npy, spdl 0.8.0": ("npy", True),
     "npy, numpy": ("npy-numpy", False),
-    "npz, spdl-turbo": ("npz", False),
+    f"npz, {OURS}": ("npz", False),
     "npz, spdl 0.8.0": ("npz", True),
     "npz, numpy": ("npz-numpy", False),
-    "npz deflated, spdl-turbo": ("npz-deflated", False),
+    f"npz deflated, {OURS}": ("npz-deflated", False),
     "npz deflated, spdl 0.8.0": ("npz-deflated", True),
     "npz deflated, numpy": ("npz-deflated-numpy", False),
     "torch.save, torch": ("torch", False),
@@ -57,28 +58,45 @@ LINES = {
 
 def measure(
     rounds: int, seconds: float, counts: Sequence[int], reference: tuple[str, ...] | None, console: Console
-) -> dict[str, Any]:
-    """Return every figure's lines: by their name and by "threads" or "processes", the median for each of the counts."""
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Let each line's work be done in turns.
+
+    Returns:
+        Every figure's lines: by their name and by "threads" or "processes", the median for each of the counts. And the
+        last words of those that failed.
+    """
     own = (sys.executable,)
     names = [name for name, (load, theirs) in LINES.items() if not (reference is None if theirs else lacks(load))]
     found: dict[tuple[str, str, int], list[Figures]] = {}
+    failed: dict[str, str] = {}
     turns = [(mode, name) for _ in range(rounds) for mode in MODES for name in names]
     for mode, name in console.track(turns, "data formats"):
+        if name in failed:
+            continue
         load, theirs = LINES[name]
         work = {"work": "pipelines.scale", "load": load, "mode": mode, "counts": counts, "seconds": seconds}
         command = (reference if theirs else own) or own
-        for workers, figures in zip(counts, run(command, WORK, work), strict=True):
+        try:
+            each = run_job(Job(command, WORK, work))["counts"]
+        except JobFailedError as reason:
+            if OURS in name:
+                raise SystemExit(f"{name} failed, and there is nothing to compare: {reason}") from None
+            failed[name] = str(reason)
+            continue
+        for workers, figures in zip(counts, each, strict=True):
             found.setdefault((name, mode, workers), []).append(figures)
-    return {
+    lines = {
         field: {
             name: {
                 mode: [median(each[figure] for each in found[name, mode, workers]) for workers in counts]
                 for mode in MODES
             }
             for name in names
+            if name not in failed
         }
         for field, figure in FIELDS.items()
     }
+    return lines, failed
 
 
 def lacks(load: str) -> bool:
@@ -94,7 +112,7 @@ def judge(lines: dict[str, Any], counts: Sequence[int]) -> list[dict[str, Any]]:
         for by in ("numpy", "spdl 0.8.0")
         if f"{kind}, {by}" in lines
         for workers, ours, theirs in zip(
-            counts, lines[f"{kind}, spdl-turbo"]["threads"], lines[f"{kind}, {by}"]["threads"], strict=True
+            counts, lines[f"{kind}, {OURS}"]["threads"], lines[f"{kind}, {by}"]["threads"], strict=True
         )
     ]
 
@@ -133,9 +151,10 @@ def main() -> int:
             absent["spdl 0.8.0"] = str(missing)
         if lacks("torch"):
             absent["torch.save, torch"] = "PyTorch is not installed here: pip install torch"
+        measured, failed = measure(options.rounds, options.seconds, options.workers, reference, console)
+        absent |= failed
         for name, reason in absent.items():
             print(f"{name} is left out: {reason}")
-        measured = measure(options.rounds, options.seconds, options.workers, reference, console)
         result = {
             "provenance": provenance(),
             "rounds": options.rounds,

@@ -64,6 +64,9 @@ def summary(results: dict[str, dict[str, Any]]) -> list[str]:
         absent = result["absent"] or {}
         for name, reason in absent.items() if isinstance(absent, dict) else [("spdl 0.8.0", absent)]:
             lines.append(f"  not run: {name}: {reason}")
+        if section == "engine":
+            each = [(row["title"], *it) for row in result["rows"].values() for it in row["absent"].items()]
+            lines += [f"  not run: {name}, {title}: {reason}" for title, name, reason in each]
     return lines
 
 

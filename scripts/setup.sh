@@ -30,7 +30,7 @@ case $profile in
     ;;
   test) groups=(build test) extras=demo native=yes package=yes ;;
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
-  bench) groups=(build) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
+  bench) groups=(build bench) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
     printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
     exit 2

@@ -57,14 +57,14 @@ LOADS = {
 }
 
 
-def scale(*, load: str, mode: str, counts: list[int], seconds: float) -> list[dict[str, float]]:
+def scale(*, load: str, mode: str, counts: list[int], seconds: float) -> dict[str, list[dict[str, float]]]:
     """Measure with each of these numbers of workers, one after the other."""
     function, make = LOADS[load]
     item = make()
     for loaded, saved in zip(function(item), data.arrays("noise").values(), strict=True):
         if not np.array_equal(np.asarray(loaded), saved):
             raise SystemExit("what was loaded is not what was saved")
-    return [repeat(function, item, mode, workers, seconds) for workers in counts]
+    return {"counts": [repeat(function, item, mode, workers, seconds) for workers in counts]}
 
 
 def repeat(
