@@ -51,8 +51,8 @@ _DIAGNOSTIC_MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"
 _NUM_ITEMS = "SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"
 _COMPACT_LOG = "SPDL_PIPELINE_COMPACT_LOG"
 
-_TRUE = ("1", "true", "TRUE", "on", "ON", "yes", "YES")
-_FALSE = ("0", "false", "FALSE", "off", "OFF", "no", "NO")
+_TRUE = ("1", "true", "on", "yes")
+_FALSE = ("0", "false", "off", "no")
 
 
 class _Ours:
@@ -345,8 +345,8 @@ def check_background_tasks(argument: str, tasks: object) -> list[BackgroundTaskF
 def is_diagnostic_mode_enabled() -> bool:
     """Whether the environment asks for pipelines to be profiled instead of run.
 
-    That is what ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` does if it is 1, true, on or yes. It is looked up at each call. Any
-    other word than these and their opposites is logged as a warning and counts as none.
+    That is what ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` does if it is 1, true, on or yes, in any case. It is looked up at
+    each call. Any other word than these and their opposites is logged as a warning and counts as none.
 
     Example:
         >>> import os
@@ -408,12 +408,15 @@ def is_compact_log_enabled() -> bool:
 
 
 def _is_true(name: str, value: str) -> bool:
-    if value not in _TRUE + _FALSE:
+    if value.lower() not in _TRUE + _FALSE:
         words = ", ".join(_TRUE + _FALSE)
         _LOG.warning(
-            "The environment variable %s is %r, which counts as unset. It may be one of %s.", name, value, words
+            "The environment variable %s is %r, which counts as unset. It may be one of %s, in any case.",
+            name,
+            value,
+            words,
         )
-    return value in _TRUE
+    return value.lower() in _TRUE
 
 
 # It is asked for at every failure: a wrong word must not double the log.
