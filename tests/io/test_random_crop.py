@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,21 @@ def test_a_wrong_argument_is_named_with_what_is_accepted(keywords: dict[str, Any
     arguments = {"indices": [1], "seed": 0, "epoch": 0, **keywords}
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         random_resized_crop(arguments.pop("indices"), **arguments)
+
+
+@pytest.mark.parametrize("draw", [random_resized_crop, random_flip])
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"seed": 0.5}, "`seed` must be an integer, got 0.5"),
+        ({"epoch": None}, "`epoch` must be an integer, got None"),
+        ({"indices": ["a"]}, "`indices` must be integers, got 'a'"),
+    ],
+)
+def test_what_is_no_integer_is_named(draw: Callable[..., Any], keywords: dict[str, Any], message: str) -> None:
+    arguments = {"indices": [1], "seed": 0, "epoch": 0, **keywords}
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
+        draw(arguments.pop("indices"), **arguments)
 
 
 def test_boxes_need_sizes() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from spdl._check import refuse
 from spdl.io._lazy import native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import SupportsIndex
 
     from spdl.io._native import RandomCrop
 
@@ -24,7 +27,7 @@ class RandomResizedCrop:
     """Random crops, one for each of some images; made by `random_resized_crop`.
 
     Attributes:
-        indices: For each image, its index in the data set.
+        indices: For each image, its index in the dataset.
         seed: Of the run.
         epoch: Which pass over the data it is.
         scale: The least and the greatest share of the image's area.
@@ -86,8 +89,8 @@ def random_resized_crop(
     on the batch, the order, the number of workers or what else is drawn.
 
     Args:
-        indices: For each image of the batch, its index in the data set.
-        seed: Of the run, from 0 to 2**64 - 1.
+        indices: For each image of the batch, its index in the dataset.
+        seed: The seed of the run, from 0 to 2**64 - 1.
         epoch: Which pass over the data it is, likewise. Other epochs have other crops.
         scale: The least and the greatest share of the image's area.
         ratio: The least and the greatest ratio of width to height.
@@ -96,6 +99,7 @@ def random_resized_crop(
         What `load_image_batch` takes as ``crop``: it draws one crop for each image.
 
     Raises:
+        TypeError: If `seed`, `epoch` or an index is no integer.
         ValueError: If a number is out of range, or a range is empty.
 
     Example:
@@ -117,15 +121,16 @@ def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: f
     """Which images to flip, for ``load_image_batch(..., flip=...)``.
 
     Args:
-        indices: For each image of the batch, its index in the data set.
-        seed: Of the run, from 0 to 2**64 - 1.
+        indices: For each image of the batch, its index in the dataset.
+        seed: The seed of the run, from 0 to 2**64 - 1.
         epoch: Which pass over the data it is, likewise.
-        probability: Of a flip.
+        probability: How likely an image is to be flipped, from 0 to 1.
 
     Returns:
         A bool for each image; independent of what `random_resized_crop` draws for it.
 
     Raises:
+        TypeError: If `seed`, `epoch` or an index is no integer.
         ValueError: If a number is out of range.
 
     Example:
@@ -140,9 +145,15 @@ def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: f
 
 
 def _key(seed: int, epoch: int, indices: Iterable[int]) -> tuple[int, int, tuple[int, ...]]:
-    numbers = tuple(index.__index__() for index in indices)
-    for name, value in (("seed", seed), ("epoch", epoch), *(("indices", index) for index in numbers)):
-        if not 0 <= value <= _LARGEST:
-            msg = f"`{name}` must be from 0 to {_LARGEST}, got {value}"
-            raise ValueError(msg)
-    return seed.__index__(), epoch.__index__(), numbers
+    return _word("seed", seed), _word("epoch", epoch), tuple(_word("indices", index) for index in indices)
+
+
+def _word(name: str, value: SupportsIndex) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        refuse(TypeError, name, "an integer" if name != "indices" else "integers", value)
+    if not 0 <= number <= _LARGEST:
+        msg = f"`{name}` must be from 0 to {_LARGEST}, got {number}"
+        raise ValueError(msg)
+    return number
