@@ -78,7 +78,7 @@ def test_some_corrupt_files(spoil: Callable[[int], Path], tmp_path: Path, capsys
     assert run["images"] == run["files_read"] - run["files_failed"] >= 6
 
     lines = capsys.readouterr().out.splitlines()
-    assert "failed           7 files of 13, the others were loaded:" in lines
+    assert "failed           7 files of 13 that were read, the others were loaded:" in lines
     assert sum(line.startswith(f"  {folder}/spoilt-") for line in lines) == 5
     assert "  and 2 more (--json FILE lists them all)" in lines
 
@@ -90,8 +90,20 @@ def test_no_file_that_is_whole(batch_size: str, spoil: Callable[..., Path], caps
     assert main(["bench", "images", str(folder), "--no-peers", "--seconds", "3600", "--batch-size", batch_size]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"spdl: none of the 3 images in {folder} could be loaded, for instance {folder}/spoilt-")
-    assert error.endswith(" Give a folder with whole images.\n")
+    assert error.endswith(" Give a folder with intact images.\n")
     assert error.count("\n") == 1
+
+
+def test_a_pipeline_that_fails_says_why(
+    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise SystemExit("no more")
+
+    monkeypatch.setattr("spdl.cli._images_job.load_image_batch", broken)
+    assert main(["bench", "images", str(photos), "--no-peers"]) == 1
+    error = capsys.readouterr().err
+    assert "the pipeline failed: RuntimeError: A stage raised SystemExit, which stops the pipeline: no more" in error
 
 
 def test_the_only_file_is_not_whole(spoil: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +111,7 @@ def test_the_only_file_is_not_whole(spoil: Callable[..., Path], capsys: pytest.C
     assert main(["bench", "images", str(folder), "--no-peers"]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"spdl: the only image in {folder} could not be loaded: {folder}/spoilt-0.jpg: ")
-    assert error.endswith(" Give a folder with whole images.\n")
+    assert error.endswith(" Give a folder with intact images.\n")
     assert error.count("\n") == 1
 
 

@@ -60,7 +60,7 @@ def empty():
     return PipelineBuilder().add_source([]).pipe(nap).add_sink()
 
 def unlucky():
-    raise KeyError("no data set")
+    raise KeyError("no dataset")
 
 def with_size(size):
     return one()
@@ -169,7 +169,7 @@ def test_failures_have_a_column(folder: Path, capsys: pytest.CaptureFixture[str]
         ("pipelines:built", 2, r"pipelines:built\(\) is of type 'Pipeline'. .*Return the builder itself"),
         ("pipelines:incomplete", 2, r"pipelines:incomplete\(\) is not complete: .*sink"),
         ("pipelines:bare", 2, "pipelines:bare has no stages"),
-        ("pipelines:unlucky", 2, r"calling pipelines:unlucky failed: KeyError: 'no data set' \(.*pipelines.py:\d+\)"),
+        ("pipelines:unlucky", 2, r"calling pipelines:unlucky failed: KeyError: 'no dataset' \(.*pipelines.py:\d+\)"),
         ("pipelines:with_size", 2, r"pipelines:with_size is a function with parameters, \(size\)"),
         ("pipelines:empty", 1, "The source 'src' .* gave no items"),
         ("pipelines:failing", 1, "The stage 'broken' failed on every item .*no such file"),
@@ -195,12 +195,13 @@ def test_mistyped_options(capsys: pytest.CaptureFixture[str]) -> None:
         assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("rank", ["2", "10"])
 def test_only_the_first_process_of_a_job(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    rank: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LOCAL_RANK", "2")
+    monkeypatch.setenv("LOCAL_RANK", rank)
     assert main(["profile", "pipelines:one"]) == 2
-    assert "LOCAL_RANK is 2: only the first process of a job profiles. Unset it." in capsys.readouterr().err
+    assert f"LOCAL_RANK is {rank}: only the first process of a job profiles. Unset it." in capsys.readouterr().err
 
 
 def test_a_process_of_its_own(folder: Path) -> None:

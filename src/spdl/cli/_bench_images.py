@@ -93,7 +93,7 @@ def _nothing_loaded(folder: Path, num_images: int, failures: dict[str, str]) -> 
         if num_images == 1
         else f"none of the {num_images:,} images in {folder} could be loaded, for instance "
     )
-    return f"{what}{path}: {reason}. Give a folder with whole images."
+    return f"{what}{path}: {reason}. Give a folder with intact images."
 
 
 def _check_memory(options: Namespace, workers: int) -> None:
@@ -141,8 +141,9 @@ def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
     if run.files_read < len(work.paths):
         facts.append(("files", f"{run.files_read:,} of {len(work.paths):,} were read in the time"))
     if run.failures:
+        tried = min(run.files_read, len(work.paths))
         facts.append(
-            ("failed", f"{several(len(run.failures), 'file')} of {len(work.paths):,}, the others were loaded:")
+            ("failed", f"{several(len(run.failures), 'file')} of {tried:,} that were read, the others were loaded:")
         )
     console.facts(facts)
     _print_failures(run, console)

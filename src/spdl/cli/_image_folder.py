@@ -16,6 +16,7 @@ IMAGE_SUFFIXES = frozenset(
     {
         ".avif",
         ".bmp",
+        ".dib",
         ".gif",
         ".jfif",
         ".jp2",
@@ -25,6 +26,7 @@ IMAGE_SUFFIXES = frozenset(
         ".pgm",
         ".png",
         ".ppm",
+        ".qoi",
         ".tif",
         ".tiff",
         ".webp",
@@ -52,7 +54,7 @@ def list_images(folder: Path) -> list[str]:
                 paths.append(file)
     except OSError as error:
         raise CommandError(
-            f"{error.filename} cannot be read ({error.strerror}): mend its permissions and try again."
+            f"{error.filename} cannot be read ({error.strerror}): fix its permissions and try again."
         ) from error
     if not paths:
         found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"

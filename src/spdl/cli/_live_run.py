@@ -10,6 +10,7 @@ from spdl.cli._errors import FAILED, CommandError
 from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, images_pipeline
 from spdl.cli._live import watching
 from spdl.cli._measure import cpu_seconds, peak_memory
+from spdl.cli._profile_subject import describe
 from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> L
     except KeyboardInterrupt:
         interrupted = True
     except PipelineFailure as failure:
-        raise CommandError(f"the pipeline failed: {failure}", exit_status=FAILED) from failure
+        reasons = "; ".join(describe(error) for error in failure.exceptions)
+        raise CommandError(f"the pipeline failed: {reasons}", exit_status=FAILED) from failure
     return LiveRun(
         workers=workers,
         images=images,

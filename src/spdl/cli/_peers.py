@@ -127,7 +127,7 @@ def install_torch(python: Path, requirements: Sequence[str]) -> None:
     names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
     if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
         raise PeerUnavailable(
-            f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python is enough:"
-            " pip install torch --index-url https://download.pytorch.org/whl/cpu"
+            f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python, and Pillow,"
+            " are enough: pip install torch pillow --index-url https://download.pytorch.org/whl/cpu"
         )
     install_all(python, requirements)

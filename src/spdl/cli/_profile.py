@@ -35,7 +35,8 @@ def profile(options: Namespace) -> int:
     """
     console = Console()
     config = find_pipeline(options.subject)
-    if rank := os.environ.get("LOCAL_RANK", "").strip().strip("0"):
+    rank = os.environ.get("LOCAL_RANK", "").strip()
+    if rank.lstrip("0"):
         raise CommandError(f"LOCAL_RANK is {rank}: only the first process of a job profiles. Unset it.")
     progress = _Progress(console)
     interrupted = False
