@@ -27,7 +27,7 @@ BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
 END = "<!-- end: scripts/loaders_table.py -->\n"
 HEADER = (
     "loader", "images/s (workers)", "ours / it", "CPU ms per image", "MiB", "first batch, s",
-    "p50, p99 of a training step, 1: no loader (workers)",
+    "training step p50, p99, relative to no loader (workers)",
 )  # fmt: skip
 
 
@@ -75,13 +75,14 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         f" process of its own, on {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']},"
         f" {origin['date'][:10]}, commit {commit}. Images per second are the most with"
         f" {', '.join(map(str, counts))} workers; in parentheses are the fewest that give {NEXT_TO_ALL:.0%} of that,"
-        f" which the costs are of. Beside the training loop each has {' or '.join(map(str, noisy['workers']))}, with"
-        " whichever it disturbs the slowest steps least; the steps' percentiles are multiples of those with no loader,"
-        f" right before and after, which by chance alone are {alone['p50']:.2f} and {alone['p99']:.2f}."
+        f" which the costs are of. Beside the training loop each has {' or '.join(map(str, noisy['workers']))}"
+        " workers, whichever gives the lower p99; the steps' percentiles are relative to those of the same loop right"
+        f" before and after, with no loader. Where no loader runs in between they are {alone['p50']:.2f} and"
+        f" {alone['p99']:.2f}, which is chance."
         " Memory is that of all its processes while it loads. The first batch counts from when the loader is"
         " opened, what it imports being there. * resized by the average of the area, all other loaders by an"
         f" antialiased bilinear filter. {BARE} does nothing but decode photos that are in memory, at their full size:"
-        f" the limit of all that decode by it.{missed}{left_out}\n"
+        f" the limit of all that decode with it.{missed}{left_out}\n"
     )
 
 
