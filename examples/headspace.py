@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Find out how much quicker training could get if loading took no time.
+"""Find out how much faster training could get if loading took no time.
 
 The training is that of `image_classification.py`. It runs once with its DataLoader, and once with the same loader under
 `CacheDataLoader`, which soon repeats its first batches and stops loading. The quotient of the two rates is the
@@ -77,7 +77,7 @@ def panels(measured: Record) -> list[Panel]:
     }
     return [
         Panel("Training", "threads that load", "images/s", lines, doubling=True),
-        Panel("How much quicker it could get", "threads that load", "times", headspace, doubling=True),
+        Panel("How much faster it could get", "threads that load", "times", headspace, doubling=True),
         Panel("What a batch takes", "threads that load", "milliseconds", parts, doubling=True),
     ]
 

@@ -4,7 +4,7 @@
 The photos are a folder of your own, with a sub-folder for each class, or the demo's small set. They are decoded in
 threads, gathered into batches, brought to the device and normalised there. Each epoch prints a row: how long the loop
 waited for its batches (data), how long it trained (step), and what came of it. Where the data takes a noticeable share,
-`headspace.py` tells how much quicker training could get.
+`headspace.py` tells how much faster training could get.
 """
 
 from __future__ import annotations

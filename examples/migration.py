@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Move an image loader from PyTorch's DataLoader to a Pipeline in three steps, and see what each gains.
 
-1. The data set as it is, in threads instead of processes: single images.
+1. The dataset as it is, in threads instead of processes: single images.
 2. Batches: aggregate, and PyTorch's own collate function. Often nothing is gained here, since every image still is a
    tensor of its own before the batch is.
 3. `spdl.io` in place of Pillow: images stay frames until the batch is made, in one copy. Measured with batches of 32 to
@@ -48,7 +48,7 @@ Item = tuple[Any, Any]
 
 
 def make_dataset(photos: Photos, length: int) -> PhotoDataset:
-    """Return a data set as torchvision has them: decoded with Pillow, resized, one tensor (3, 224, 224) each."""
+    """Return a dataset as torchvision has them: decoded with Pillow, resized, one tensor (3, 224, 224) each."""
     return PhotoDataset(photos, transform=Compose([Resize((SIZE, SIZE)), PILToTensor()]), length=length)
 
 
@@ -67,7 +67,7 @@ def torch_loader(photos: Photos, *, length: int, batch_size: int | None, num_wor
 
 
 def pillow_pipeline(photos: Photos, *, length: int, batch_size: int | None, num_workers: int) -> Iterator[Item]:
-    """Load with a Pipeline over the same data set: steps 1 and 2.
+    """Load with a Pipeline over the same dataset: steps 1 and 2.
 
     Args:
         photos: Paths and classes.

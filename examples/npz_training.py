@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Train one model on arrays that come from NPZ or NPY files in four ways, and watch how the rate goes.
 
-The data set is images and their segmentation labels. The training loop is the same for all:
+The dataset is images and their segmentation labels. The training loop is the same for all:
 
 * ``NPZ, processes``: the baseline, torchdata's StatefulDataLoader (PyTorch's DataLoader where torchdata is not
   installed), whose processes call `numpy.load`;
@@ -67,7 +67,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def write_samples(folder: str, *, number: int, side: int) -> None:
-    """Write a data set as NPZ and as NPY: images (3, side, side) of noise around a shape, and its labels (side, side).
+    """Write a dataset as NPZ and as NPY: images (3, side, side) of noise around a shape, and its labels (side, side).
 
     Args:
         folder: Where to.
@@ -106,7 +106,7 @@ def collate(samples: Sequence[Arrays]) -> Batch:
 
 
 class NpzDataset:
-    """The map-style data set of the baseline."""
+    """The map-style dataset of the baseline."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = paths
@@ -233,7 +233,7 @@ def panels(measured: Record) -> list[Panel]:
 def main() -> None:
     """Do what the command line says."""
     parser = make_parser(__doc__)
-    parser.add_argument("--samples", type=positive, default=256, help="size of the data set (default: %(default)s)")
+    parser.add_argument("--samples", type=positive, default=256, help="size of the dataset (default: %(default)s)")
     parser.add_argument("--side", type=positive, default=512, help="width and height in pixels (default: %(default)s)")
     parser.add_argument("--batch-size", type=positive, default=16, help="samples per batch (default: %(default)s)")
     parser.add_argument("--num-workers", type=positive, default=4, help="processes or threads (default: %(default)s)")

@@ -125,7 +125,7 @@ def image_classification(record: Record) -> list[str]:
 
 
 def headspace(record: Record) -> list[str]:
-    """Say how much quicker training could get."""
+    """Say how much faster training could get."""
     return [
         f"With {row['num_threads']} {'threads that load' if row['num_threads'] > 1 else 'thread that loads'}, training"
         f" could be {times(row['headspace'])} as fast if loading took no time."

@@ -47,7 +47,7 @@ Flow = tuple[str, tuple[Step, ...]]
 
 FOLDER_OF_PHOTOS = Step("data", "paths", "of JPEG files")
 ONE_SAMPLE = Step("data", "bytes", "one sample, again and again")
-INDICES = Step("data", "indices", "of the data set")
+INDICES = Step("data", "indices", "of the dataset")
 LOAD_ARRAYS = "numpy.load, torch.load or spdl.io"
 PILLOWS_ITEM = "Pillow: RGB image, resized copy, tensor"
 COLLATE = Step("thread", "collate", "arrays copied into the batch")
@@ -67,7 +67,7 @@ MIGRATION_DATALOADER: Flow = (
     ),
 )
 MIGRATION_THREADS: Flow = (
-    "Steps 1 and 2: the same data set in threads",
+    "Steps 1 and 2: the same dataset in threads",
     (
         INDICES,
         Step("thread", "__getitem__", PILLOWS_ITEM),

@@ -44,13 +44,13 @@ def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> 
 
 
 def open_rgb(path: str) -> Image.Image:
-    """Decode an image with Pillow, as torchvision's data sets do."""
+    """Decode an image with Pillow, as torchvision's datasets do."""
     with Image.open(path) as file:
         return file.convert("RGB")
 
 
 class PhotoDataset:
-    """A data set in the manner of torchvision's ``ImageNet``: it maps a number to an image and its class.
+    """A dataset in the manner of torchvision's ``ImageNet``: it maps a number to an image and its class.
 
     Args:
         photos: Paths and classes, from `list_photos`.

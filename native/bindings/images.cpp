@@ -207,14 +207,18 @@ void bind_codec(nb::module_& module) {
 }
 
 void bind_packets(nb::module_& module) {
-    nb::class_<PacketsObject>(module, "ImagePackets",
-                              "One encoded image, as demux_image found it. decode_packets consumes it.\n"
-                              "\n"
-                              "Example:\n"
-                              "    >>> packets = demux_image(photo)\n"
-                              "    >>> frames = decode_packets(packets.clone())\n"
-                              "    >>> packets.width, packets.height  # Only the clone was consumed.\n"
-                              "    (500, 375)")
+    nb::class_<PacketsObject>(
+        module, "ImagePackets",
+        "One encoded image, as demux_image found it. decode_packets consumes it.\n"
+        "\n"
+        "Of a JPEG its attributes come from the header. Any other image is decoded for them, once,\n"
+        "with the default limits, when the first one is read: then it may raise RuntimeError.\n"
+        "\n"
+        "Example:\n"
+        "    >>> packets = demux_image(photo)\n"
+        "    >>> frames = decode_packets(packets.clone())\n"
+        "    >>> packets.width, packets.height  # Only the clone was consumed.\n"
+        "    (500, 375)")
         .def_prop_ro(
             "width", [](const PacketsObject& self) { return info(self).size.width; }, "In pixels.")
         .def_prop_ro(
@@ -247,7 +251,8 @@ void bind_frames(nb::module_& module) {
                      "The number of memory planes that hold the pixels.")
         .def_prop_ro("backend", read([](const Frames& frames) { return backend_name(frames.image.backend); }),
                      "What decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
-        .def_prop_ro("metadata", &metadata, "What the decoder found beside the pixels.")
+        .def_prop_ro("metadata", &metadata,
+                     "What FFmpeg's decoder found beside the pixels, as text by key. libjpeg-turbo's finds nothing.")
         .def_prop_ro("pts", read(&pts), "The presentation time in seconds.")
         .def("clone", read([](const Frames& frames) {
                  return wrap_frames(frames.name,

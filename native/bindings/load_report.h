@@ -46,7 +46,7 @@ void bind_report(nanobind::class_<T>& bound) {
     bound
         .def_prop_ro(
             "failures", [](const T& self) { return self.report.failures; },
-            "What load_image_batch could not load, as a tuple of LoadFailure.")
+            "What load_image_batch could not load, or only in part, as a tuple of LoadFailure.")
         .def_prop_ro(
             "backends",
             [](const T& self) {

@@ -9,7 +9,7 @@ from spdl.source import DistributedDeterministicSampler
 
 
 class Dataset:
-    """What torch calls a map-style data set: it has no __iter__, and its end is not an IndexError."""
+    """What torch calls a map-style dataset: it has no __iter__, and its end is not an IndexError."""
 
     def __len__(self) -> int:
         return 4

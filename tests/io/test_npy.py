@@ -288,7 +288,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
 
 
 def test_types_with_many_fields_are_not_kept() -> None:
-    """Else a data set of such headers would fill the memory."""
+    """Else a dataset of such headers would fill the memory."""
     few, many = (as_npy(np.zeros(1, [(f"f{number}", "u1") for number in range(count)])) for count in (10, 1000))
     assert load_npy(few).dtype is load_npy(few).dtype
     assert load_npy(many).dtype is not load_npy(many).dtype

@@ -44,7 +44,7 @@ PATHS = [[Pipe(len)]]
 
 
 class Dataset:
-    """What torch calls a map-style data set."""
+    """What torch calls a map-style dataset."""
 
     def __len__(self) -> int:
         return 1

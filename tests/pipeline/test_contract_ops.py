@@ -81,7 +81,7 @@ class AsyncGenerating:
 
 
 class Subscripted:
-    """What torch calls a map-style data set."""
+    """What torch calls a map-style dataset."""
 
     def __getitem__(self, x: int) -> int:
         return x + 1

@@ -19,7 +19,7 @@ T = TypeVar("T")
 class CacheDataLoader(Generic[T]):
     """Wrap a loader such that it soon repeats its first batches, which takes no time.
 
-    A training loop that runs no quicker on it does not wait for its data; else the difference is what a quicker loader
+    A training loop that runs no faster on it does not wait for its data; else the difference is what a faster loader
     could gain.
 
     Args:
@@ -27,7 +27,8 @@ class CacheDataLoader(Generic[T]):
         num_caches: How many batches to remember, at least 1. They stay in memory, on the device if they are there.
         return_caches_after: After how many batches of the loader's the remembered ones are repeated, at least
             ``num_caches``.
-        stop_after: How many batches an iteration gives; None goes on for ever.
+        stop_after: How many batches an iteration gives, at least ``return_caches_after``; None goes on for ever. Of a
+            loader that ends sooner what was remembered is repeated; an empty one ends at once.
         delete_src: Whether to drop the loader's iterator once it is no longer needed, so that its threads and buffers
             are freed and do not disturb what is measured. False keeps it until the iteration is over.
 

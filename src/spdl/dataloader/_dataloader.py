@@ -29,31 +29,34 @@ class DataLoader(Generic[Output]):
     """Load items concurrently, gather them into batches, and transfer those.
 
     Each iteration runs a pipeline of its own, which begins with the first item that is asked for and is stopped when
-    the loop ends, is left or raises::
+    the loop ends, is left or raises; what the functions are doing then is waited for, 10 seconds at most::
 
         src -> preprocessor -> batches of batch_size -> aggregator -> transfer_fn -> buffer
                num_threads at once                      num_threads   one thread
 
-    What the functions raise drops the item or batch concerned, which is logged with its traceback; the rest goes on. An
-    iteration of which everything failed raises. For retries, limits on failures, or other graphs, use
-    `spdl.pipeline.PipelineBuilder`.
+    What the functions raise drops the item or batch concerned, which is counted and logged: the first 10 of each
+    function with their tracebacks, then ever fewer. The rest goes on. An iteration of which everything failed raises.
+    For retries, limits on failures, or other graphs, use `spdl.pipeline.PipelineBuilder`.
 
     Args:
         src: Where the items come from: an iterable or async iterable, such as paths or keys. For a mapping or a
             map-style dataset see `MapIterator`. What is its own iterator, as generators are, gives one iteration.
-        preprocessor: Makes of an item what is to be batched: a function or a generator function, or the async form of
+        preprocessor: Turns an item into what is to be batched: a function or a generator function, or the async form of
             either. Async ones run on an event loop and must not block. What returns None drops the item.
         batch_size: How many results make a batch, at least 1. None makes no batches: the aggregator takes single
             results.
-        drop_last: Whether to drop the last batch if it is not full.
-        aggregator: Makes of a list of results one item: a function or an async function.
+        drop_last: Whether to drop the last batch if it is not full. Without a batch size it has no effect.
+        aggregator: Turns a list of results into one item: a function or an async function. As everywhere, None drops
+            what it was called with.
         transfer_fn: Called with each item at last, in a thread that is the same for all items of all iterations of
             this loader and does nothing else, so that a CUDA stream may be made once for it. It is not counted in
-            ``num_threads``, and runs while batches are made. It ends with the loader.
+            ``num_threads``, and runs while batches are made. It ends with the loader. An async function runs on the
+            event loop instead. It must return the item, also where it works in place: None drops it.
         buffer_size: How many finished items wait for the loop, at least 1. More evens out a source of uneven pace, and
             takes their memory.
         num_threads: How many items and batches are worked on at once by the preprocessor and the aggregator together.
-            They gain from more as far as they release the GIL.
+            They gain from more as far as they release the GIL. An async one takes no thread, and works on as many
+            items by itself.
         timeout: Seconds to wait for each item, after which TimeoutError is raised and the iteration is over. What the
             functions are doing then is waited for, 10 seconds at most. None waits as long as it takes.
         output_order: ``"completion"`` passes on what is finished first. ``"input"`` keeps the order of the source: of

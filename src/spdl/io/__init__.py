@@ -1,7 +1,7 @@
 """Media and arrays: bytes to decoded frames to buffers to framework arrays.
 
-Every function that reads, decodes or copies pixels releases the GIL for its whole length, so any number of threads can
-call them at once. Importing this package loads no native code; the first call does.
+Functions release the GIL while they read, decode or copy pixels, so any number of threads can call them at once.
+Importing this package loads no native code; the first call does.
 """
 
 from typing import TYPE_CHECKING

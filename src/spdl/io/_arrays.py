@@ -137,7 +137,7 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
 
     Returns:
         An array of the buffer's shape and dtype over its memory, which it keeps alive. JAX takes arrays for constant:
-        do not write to the buffer any more. On the CPU, JAX copies what is not aligned as it likes.
+        do not write to the buffer any more. On the CPU, JAX makes a copy where the memory is not aligned as it wants.
 
     Raises:
         ImportError: If JAX is not installed.

@@ -113,8 +113,8 @@ def load_image_batch(
     """Load images into one array, resized to one size.
 
     This is one native call: it reads, decodes, crops, resizes, flips and normalises each image straight into its place
-    in the array, without the GIL, without a Python object or an allocation per image. To use several cores, call it
-    from several threads, or give `num_threads`.
+    in the array, without the GIL and without a Python object per image. To use several cores, call it from several
+    threads, or give `num_threads`.
 
     JPEG is decoded by libjpeg-turbo with Pillow's settings, everything else by FFmpeg, and one batch may mix them. Only
     the first picture of an animation is taken, and alpha is dropped. The resize is antialiased and its results are
@@ -125,45 +125,53 @@ def load_image_batch(
 
     Args:
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
-        width: The width of the result in pixels. None leaves it as it is, or with a height and a mode that keeps the
-            aspect ratio, lets it follow from that; all images must then come out in one size.
+        width: The width of the result in pixels. None leaves it as it is. With a height and a mode that keeps the
+            aspect ratio it follows from that where the image is shrunk; one that would have to be enlarged keeps its
+            own width. All images must come out in one size.
         height: The height of the result in pixels; None likewise.
-        pix_fmt: The pixel format by FFmpeg's name. Anything but rgb24, bgr24 and gray is left to FFmpeg's filters.
-        demux_config: How FFmpeg is to read; see `demux_config`. Giving it leaves JPEG to FFmpeg, too.
+        pix_fmt: The pixel format by FFmpeg's name. Anything but rgb24, bgr24 and gray is left to FFmpeg's filters, with
+            the limits that `filter_desc` has. None keeps the stored format, which must be one for all.
+        demux_config: How FFmpeg is to read; see `demux_config`. A format or an option in it leaves JPEG to FFmpeg, too.
         decode_config: How to decode, and which images are too large; see `decode_config`.
-        filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `mode`,
-            `interpolation` and `pix_fmt` then have no effect. What `get_video_filter_desc` writes for scaling, cropping
-            and converting is served without FFmpeg; anything else runs in FFmpeg's filter graph, image by image, and
-            cannot be combined with the arguments from `crop` on.
+        filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `interpolation`
+            and `pix_fmt` then have no effect. What `get_video_filter_desc` writes for scaling, cropping and converting
+            is served without FFmpeg. Anything else runs in FFmpeg's filter graph, image by image: `exact` then has no
+            effect, `crop`, `flip`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an `on_error` of zeros are
+            errors, and so are images that come out in different sizes, whatever `on_error` is. The default stands for
+            the resize that the other arguments describe; None decodes only.
         device_config: To which GPU the batch is copied when it is complete, from `cuda_config`; decoding is the CPU's
-            work all the same. A pinned `storage` saves a copy on the way; see `transfer_buffer`, which does the same
-            in a thread of its own. None leaves the batch in main memory.
+            work all the same. A pinned `cpu_storage` saves a copy on the way; see `transfer_buffer`, which does the
+            same in a thread of its own. None leaves the batch in main memory.
         storage: Where to make the array. A storage from `cpu_storage` is never written over while an array in it, or a
             view of one, is alive: the batch then goes to another block. The caller's own array (NumPy, shared memory,
-            pinned memory, a PyTorch tensor) is always written to: of the batch's shape and dtype, or longer, or flat;
-            the result is a view of its beginning. None is memory of its own.
+            pinned memory, a PyTorch tensor) is always written to: of the batch's shape and dtype, or longer, or flat,
+            as it has to be where a side is left open or FFmpeg's filters run; the result is a view of its beginning.
+            None allocates new memory.
         strict: False is ``on_error="skip"``, True is ``on_error="raise"``; None, the default, is True.
         mode: ``"pad"`` keeps the aspect ratio and centres the image on black; ``"stretch"`` fills the size; ``"crop"``
             keeps the aspect ratio, covers the size and cuts off what is beyond on both sides. None is ``"pad"``.
         crop: The part of each image that is taken, before it is resized: a (left, top, right, bottom) in pixels for
-            each, the latter two just outside, as a sequence or an integer array (B, 4); or what `random_resized_crop`
-            returns. What lies outside is decoded only as far as the format demands. None takes whole images.
+            each, right and bottom exclusive, of the upright image where `exif` applies, as a sequence or an integer
+            array (B, 4); or what `random_resized_crop` returns. An image that does not hold its box fails. What lies
+            outside is decoded only as far as the format demands. None takes whole images.
         flip: Whether to mirror the result left to right, as one bool, or one for each image.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         layout: ``"NHWC"`` or ``"NCHW"``: whether the channels of a pixel lie side by side, or in planes.
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
-        mean: What is subtracted from each channel of a float dtype, from 0 to 1. None is 0.
-        std: What each channel is then divided by. None is 1.
+        mean: A number for each channel, in the order of `pix_fmt`, that is subtracted from the values from 0 to 1 of a
+            float dtype; with uint8 it is an error. None is 0.
+        std: Likewise what each channel is then divided by, not 0. None is 1.
         exact: False allows a JPEG that is shrunk to half its size or less to be decoded at a half, a quarter or an
             eighth of it, never below the target: faster, and slightly other pixels. It also allows a bilinear or area
             resize that is faster on some processors, and at most a level off.
         num_threads: How many threads share the images, this one among them. They end with the call.
         on_error: What becomes of images that fail. ``"raise"``: an error that names them. ``"skip"``: they are left
             out, the order of the others is kept. ``"zero"``: their place holds zeros. ``"partial"``: likewise, but of a
-            truncated JPEG what there is is kept, its missing part gray. ``failures`` of the result says which and why.
-            None follows `strict`.
+            truncated JPEG that libjpeg-turbo decodes what there is is kept, its missing part gray. ``failures`` of the
+            result says which and why. None follows `strict`.
         exif: Whether to turn each image upright as its EXIF data says (in JPEG, PNG, WebP and TIFF; in AVIF as the
-            file itself says), before anything else. None does so in calls that name `mode`.
+            file itself says), before anything else. None does so in calls that name `mode`, but not where FFmpeg's
+            filters run, which see images as they are stored.
 
     Returns:
         The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; on the GPU, in a
@@ -172,8 +180,9 @@ def load_image_batch(
 
     Raises:
         RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit
-            into the machine's memory or into `storage`: where both sides are given, before any image is read; if CUDA
-            reports an error.
+            into the machine's memory or into `storage`: where both sides are given and FFmpeg's filters do not run,
+            before any image is read; if CUDA reports an error.
+        Exception: What the ``read()`` of an open file raised, whatever `on_error` is.
         MemoryError: If the system has no memory left for it.
         TypeError: If an argument is of another type, or one of `srcs` is no source: the message has its index.
         ValueError: If `srcs` is empty, or another argument is out of range or does not go with the others.

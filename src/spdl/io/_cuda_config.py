@@ -50,7 +50,7 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
             were used. None keeps up to 1 GiB of its own, which is used again when the default stream is done with it.
 
     Returns:
-        What `transfer_buffer` takes as ``cuda_config``.
+        What `transfer_buffer`, `load_image` and `load_image_batch` take as ``device_config``.
 
     Raises:
         RuntimeError: If there is no GPU or no driver; the message says what is missing.
@@ -59,7 +59,7 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
 
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP
-        >>> transfer_buffer(load_image(photo), cuda_config=config)  # doctest: +SKIP
+        >>> transfer_buffer(load_image(photo), device_config=config)  # doctest: +SKIP
         CUDABuffer(shape=(375, 500, 3), dtype=uint8, device_index=0)
     """
     device_index = check_int("device_index", device_index, least=0)

@@ -24,7 +24,8 @@ def demux_image(
     Args:
         src: A path, the encoded bytes (kept and read in place: do not change them before the image is decoded), or an
             open binary file, which is read from where it stands to its end.
-        demux_config: How FFmpeg is to read; see `demux_config`. JPEG then goes through FFmpeg, too.
+        demux_config: How FFmpeg is to read; see `demux_config`. With a format or an option in it JPEG goes through
+            FFmpeg, too.
         bsf: Bitstream filters to apply, in FFmpeg's syntax. JPEG then goes through FFmpeg, too.
         name: What to call the image in errors. The default is the path, or the number of bytes.
 

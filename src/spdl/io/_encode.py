@@ -50,7 +50,8 @@ def encode_image(
         RuntimeError: If the FFmpeg in use has no such encoder, or the encoder fails: the message holds its own words.
         TypeError: If `data` is no array in main memory, or another argument is of another type.
         ValueError: If the array is not what `pix_fmt` says, the format cannot hold such pixels (the message says which
-            it can), or the path's suffix names no format.
+            it can), `quality` or `subsampling` is given where it does not apply, or no format is named: by neither the
+            path's suffix nor the configuration.
 
     Example:
         >>> gradient = np.linspace(0, 255, 64 * 48 * 3).reshape(48, 64, 3).astype(np.uint8)

@@ -95,7 +95,8 @@ def encode_config(
         height: The height in pixels to scale to; None likewise.
         scale_algo: FFmpeg's name of the interpolation, as in `get_video_filter_desc`. Images of rgb24, bgr24 and gray
             are scaled as `load_image_batch` does; others by FFmpeg.
-        quality: From 1 to 100, for JPEG and WebP. None is 75. 95 and more hardly make a JPEG better, only larger.
+        quality: From 1 to 100, for WebP, and for JPEG that FFmpeg does not encode; elsewhere it is an error. None is
+            75. 95 and more hardly make a JPEG better, only larger.
         subsampling: How JPEG stores chroma: ``"4:4:4"`` at full resolution, ``"4:2:2"`` at half the width,
             ``"4:4:0"`` at half the height, ``"4:2:0"`` at half of both, ``"4:1:1"`` at a quarter of the width. None is
             ``"4:2:0"``. It has no effect on gray images.

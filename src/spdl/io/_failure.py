@@ -6,7 +6,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 
 
 class LoadFailure(NamedTuple):
-    """One source that ``load_image_batch(..., on_error="skip")`` left out, or whose place it filled with zeros.
+    """One source that `load_image_batch` left out, replaced by zeros or, with ``on_error="partial"``, kept in part.
 
     Example:
         >>> batch = load_image_batch([photo, b"no image"], width=64, height=64, on_error="skip")

@@ -31,18 +31,20 @@ def get_video_filter_desc(
 ) -> str | None:
     """Describe a filter graph for images or video in FFmpeg's syntax.
 
-    The filters come in the order of the arguments, except that `filter_desc` goes before `pix_fmt`.
+    The filters come in the order of the arguments, except that `pix_fmt` is last.
 
     Args:
         frame_rate: Frames per second as (numerator, denominator). Video only.
         timestamp: Keep frames from the first to before the second number of seconds; infinite ones are left out.
-        scale_width: The width in pixels to scale to. None is the image's own where a height is given.
-        scale_height: The height in pixels to scale to. None is the image's own where a width is given.
+        scale_width: The width in pixels to scale to. None is, where a height is given, the image's own, or less as
+            ``"pad"`` keeps the aspect ratio; ``"crop"`` takes both.
+        scale_height: The height in pixels to scale to; None likewise.
         scale_algo: FFmpeg's name of the interpolation: ``"neighbor"``, ``"area"``, ``"bilinear"``, ``"bicubic"``,
             ``"lanczos"``, ...
         scale_mode: ``"pad"`` keeps the aspect ratio, fits the image into the size and centres it on `pad_mode`'s
             colour; ``"crop"`` keeps the aspect ratio, covers the size and cuts off what is beyond; None stretches.
-        crop_width: The width in pixels of the centre to cut out, after scaling.
+            Without a side to scale to it has no effect, like `scale_algo`.
+        crop_width: The width in pixels of the centre to cut out, after scaling. FFmpeg wants the height, too.
         crop_height: The height in pixels of the centre to cut out, after scaling.
         pix_fmt: The pixel format to convert to, by FFmpeg's name. None keeps the stored one.
         num_frames: Make a video exactly this long: cut it, or repeat the last frame (or `pad_mode`'s colour).
@@ -54,7 +56,7 @@ def get_video_filter_desc(
         The description, or None if there is nothing to do.
 
     Raises:
-        ValueError: If `scale_mode` is none of the above.
+        ValueError: If there is a side to scale to and `scale_mode` is none of the above.
 
     Example:
         >>> get_video_filter_desc(scale_width=256, scale_height=128, scale_mode=None)
@@ -92,6 +94,7 @@ def get_filter_desc(packets: ImagePackets | None = None, **filter_args: Any) -> 
 
     Raises:
         TypeError: If `packets` are of another kind, or a keyword is unknown.
+        ValueError: As `get_video_filter_desc`.
 
     Example:
         >>> get_filter_desc(scale_width=256, scale_height=256, pix_fmt="gray")

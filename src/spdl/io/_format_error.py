@@ -7,7 +7,7 @@ class FormatError(ValueError, RuntimeError):
     """Raised by whatever reads arrays and archives, where the bytes are damaged, lie, or hold what is refused.
 
     The message names the file or the member, the place, what was found there, and what is accepted. It is a
-    `ValueError`, and a `RuntimeError` too, since that is what the released reference raises for some of these.
+    `ValueError`, and a `RuntimeError` too, since that is what spdl 0.8.0 raises for some of these.
 
     Example:
         >>> try:

@@ -25,8 +25,8 @@ _MAX_SHORT = 0xFFFF
 def load_npy(data: ArraySource, *, copy: bool = False) -> np.ndarray[Any, Any]:
     """View the content of a .npy file as the array that it holds.
 
-    Only the header is read, which takes less than a microsecond and is why the GIL is kept. What follows the array in
-    `data` is ignored. Nothing is ever unpickled.
+    Of bytes in memory only the header is read, in less than a microsecond, so the GIL is kept. What follows the array
+    in `data` is ignored. Nothing is ever unpickled.
 
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,

@@ -114,7 +114,8 @@ def load_npz(
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
             of which the file is mapped into memory, read-only, and must not be cut short meanwhile; see `load_npy`.
-        max_uncompressed_bytes: How many bytes the compressed members may have together when they are inflated.
+        max_uncompressed_bytes: How many bytes the compressed members may have together when they are inflated, 1 GiB by
+            default. An archive that says it has more is refused.
         verify: Whether to compare the checksum of stored members, too, for which all of their bytes are read. That of
             compressed ones always is compared.
 

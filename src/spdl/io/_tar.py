@@ -44,7 +44,8 @@ def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
 
     Raises:
         FormatError: While iterating, if this is no tar archive, if it is damaged, if it holds a sparse file, or if it
-            ends without the blocks of zeros that mark its end: then it is truncated. What came before is sound.
+            ends without the blocks of zeros that mark its end: then it is truncated. Members that came before are
+            intact.
         OSError: If the file cannot be mapped or the stream fails.
         TypeError: If `src` is none of these.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TarFile:
-    """A tar archive that is mapped into memory, any member of which can be read at once.
+    """A tar archive that is mapped into memory, whose members can be read in any order.
 
     The members are found by `tar_index`, whose result is kept beside the archive. Any number of threads may read. The
     file is mapped for as long as this object or a content that was read lives; it must not be cut short meanwhile.

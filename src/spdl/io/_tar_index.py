@@ -44,8 +44,9 @@ class TarMember(NamedTuple):
 
 
 class TarIndex(Sequence[TarMember]):
-    """The regular files of a tar archive in their order, as `tar_index` returns it. It needs the archive no more.
+    """The regular files of a tar archive in their order, as `tar_index` returns it.
 
+    It does not need the archive any longer.
     ``index[i]`` is the member at position `i`; ``index.find(name)`` is the position of a name.
 
     Example:

@@ -43,7 +43,7 @@ def transfer_buffer(
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP
         >>> batch = load_image_batch([photo] * 32, width=224, height=224)
-        >>> to_torch(transfer_buffer(batch, cuda_config=config)).device  # doctest: +SKIP
+        >>> to_torch(transfer_buffer(batch, device_config=config)).device  # doctest: +SKIP
         device(type='cuda', index=0)
     """
     check_type("buffer", buffer, native.CPUBuffer, "a CPUBuffer, as `convert_frames` returns")
@@ -74,7 +74,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
         TypeError: If `buffer` is no `CUDABuffer`.
 
     Example:
-        >>> there = transfer_buffer(load_image(photo), cuda_config=cuda_config(0))  # doctest: +SKIP
+        >>> there = transfer_buffer(load_image(photo), device_config=cuda_config(0))  # doctest: +SKIP
         >>> transfer_buffer_cpu(there).shape  # doctest: +SKIP
         (375, 500, 3)
     """

@@ -53,8 +53,8 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
 
     Raises:
         ImportError: If PyTorch is not installed.
-        RuntimeError: If PyTorch finds no GPU.
-        TypeError, ValueError: If `num_caches` is no int of at least 0, or ``LOCAL_RANK`` no number of a GPU.
+        RuntimeError: If PyTorch finds no GPU, or none of this number.
+        TypeError, ValueError: If `num_caches` is no int of at least 0, or ``LOCAL_RANK`` no whole number.
 
     Example:
         >>> import torch
@@ -90,7 +90,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
 
 
 def transfer_tensor(batch: T, /, *, num_caches: int = 4) -> T:
-    """Call `transfer_tensor_h2d`, as which this was known before.
+    """Do what `transfer_tensor_h2d` does, under its older name.
 
     Args:
         batch: See `transfer_tensor_h2d`.
@@ -138,7 +138,8 @@ def transfer_tensor_d2h(
 
     Raises:
         ImportError: If PyTorch is not installed.
-        ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is no number of a GPU.
+        RuntimeError: If PyTorch finds GPUs, but none of this number.
+        ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is no whole number.
 
     Example:
         >>> import torch

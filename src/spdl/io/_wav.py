@@ -20,7 +20,7 @@ def load_wav(
 ) -> np.ndarray[Any, Any]:
     """View the samples of a wav file.
 
-    Only the header is read, which takes less than a microsecond and is why the GIL is kept.
+    Of bytes in memory only the header is read, in less than a microsecond, so the GIL is kept.
 
     Args:
         data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,

@@ -64,13 +64,14 @@ class PipelineBuilder(Generic[T, U]):
             source: An iterable or async iterable; ``__aiter__`` wins where both exist. It is iterated once, when the
                 pipeline runs. The calls of ``iter()`` and ``next()`` never overlap but may come from different
                 threads, and run at most 2 items ahead of the first stage's free slots. Where the pipeline stops
-                early, or the iterator raises, its ``close()`` is called if it has one; ``aclose()`` always is.
+                early, or the iterator raises, its ``close()`` is called if it has one; ``aclose()`` always is. What it
+                raises fails the pipeline.
             continuous: Iterate the source over and over, an epoch each time; so it must start anew, as a generator does
-                not. The pipeline goes on with the next epoch while the consumer reads the last; batches never span
+                not. The pipeline goes on with the next epoch while the consumer reads this one; batches never span
                 epochs, and each iterator over the pipeline ends with its epoch.
             dedicated_thread: Call ``iter()``, ``next()`` and ``close()`` from one thread of its own, for iterators
                 that are bound to a thread, such as cursors of sqlite3. Each item is then handed to another thread,
-                which costs some 20 microseconds.
+                which costs some 20 microseconds. Without effect on an async source.
 
         Raises:
             ValueError: If ``source`` cannot be iterated, or a source was added already.
@@ -99,35 +100,41 @@ class PipelineBuilder(Generic[T, U]):
         """Add a stage that applies an op to each item.
 
         What the op returns is passed on, except that None drops the item. A generator's results are passed on one
-        by one. An op that raises drops its item, which is logged and counted; the rest goes on. `KeyboardInterrupt`,
-        `SystemExit` and their like fail the pipeline.
+        by one. An op that raises drops its item, which is counted and logged: a stage's first 10 with tracebacks, then
+        ever fewer. The rest goes on. `KeyboardInterrupt`, `SystemExit` and their like fail the pipeline.
 
         Args:
             op: Called with one item. A function, a generator function, their async forms, any callable, or an object
                 with ``__getitem__`` (such as a list or a dict). Async ops run on one event-loop thread, so they must
                 not block; all others run on the pipeline's worker threads, and gain from concurrency as far as they
                 release the GIL.
-            concurrency: How many items the stage works on at once. Synchronous ops are also bounded by the
-                ``num_threads`` of `build`, which all stages share.
-            executor: Where to run a synchronous op instead of the pipeline's threads. It is not shut down. What is
-                sent to a ProcessPoolExecutor must be picklable; a generator's results come back all at once.
+            concurrency: How many items the stage works on at once. Synchronous ops without an executor are also bounded
+                by the ``num_threads`` of `build`, which all stages share.
+            executor: Where to run a synchronous op instead of the pipeline's threads, up to ``concurrency`` items at
+                once: give at least as many as it has workers. It is not shut down. What is sent to a
+                ProcessPoolExecutor must be picklable; a generator's results come back all at once.
             name: The stage's name in statistics and messages; by default, and if empty, the op's.
             output_order: ``"completion"`` passes results on as they come. ``"input"`` keeps the order of the input:
                 a slow item then holds back up to ``concurrency + 2`` finished ones.
-            max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction` of those
-                tried, looked at whenever one fails, from the 100th item on. A negative int sets no limit. None leaves
-                it to `build`, whose limit does not count the failures of stages that have one of their own.
+            max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction`, above 0
+                and at most 1, of those tried, looked at whenever one fails, from the 100th item on. A negative int sets
+                no limit. None leaves it to `build`, whose limit does not count the failures of stages that have one of
+                their own.
             retries: How many times an item is tried again after its op raised. Meanwhile it keeps its slot but no
                 thread. A generator is not tried again once it has begun.
             retry_delay: Seconds until the first retry; each further one waits twice as long.
-            on_failure: Called with a `FailedItem` for each item that is given up, in the thread that ran the op. What
-                it raises is logged.
-            timeout: Seconds that the op may take for an item, or a generator for one result; None sets no limit.
+            on_failure: Called with a `FailedItem` for each item that is given up, in the thread that noticed: a worker,
+                that of the event loop or of the time limits, several at once perhaps. So it should be fast, and
+                thread-safe. An `Exception` that it raises is logged; anything else fails the pipeline.
+            timeout: Seconds that one call of the op may take, or a generator for one result; None sets no limit. Each
+                retry has its own. In a process pool, or an executor of another kind than thread pools, it begins when
+                the item is handed over, so that waiting there counts, and a generator's results count together. With
+                task hooks, these and the wait for a thread count as well.
             on_timeout: What happens after that. ``"report"`` logs the item and where the op is, counts it, and goes on
-                waiting. ``"drop"`` also gives the item up as failed, and its result, should it come, is discarded. An
-                async op is then cancelled. A thread cannot be: it is left to its op and another one takes its place, at
-                most ``2 * num_threads`` at a time, after which the pipeline fails. In an executor of yours the slot
-                stays busy until the op returns.
+                waiting. ``"drop"`` also gives the item up as failed, without retries, and its result, should it come,
+                is discarded. An async op is then cancelled. A thread cannot be: it is left to its op and another one
+                takes its place, at most ``2 * num_threads`` at a time, after which the pipeline fails. An executor of
+                yours stays busy with it until the op returns.
 
         Raises:
             TypeError, ValueError: If an argument is not as described; the message names it.
@@ -188,7 +195,7 @@ class PipelineBuilder(Generic[T, U]):
                 others up only once 32 items wait for it.
             paths: The stages of each path, made by `Pipe`, `Aggregate`, `Disaggregate` or `PathVariants` of
                 `spdl.pipeline.defs`.
-            name: The stage's name in statistics and messages.
+            name: The stage's name in statistics and messages; by default ``path_variants``.
             batched: The items are batches. The router returns one index for each element of the batch; each path gets
                 a list of its elements, which may be empty, for every batch, and passes on lists. The lists of a batch
                 are joined in the order of the paths, batches in the order of the fork; empty ones are dropped. Ops in
@@ -196,6 +203,7 @@ class PipelineBuilder(Generic[T, U]):
 
         Raises:
             ValueError: If the router is not callable, there is no path, or a path is empty or holds something else.
+            TypeError: If another argument is of another type.
         """
         self._stages.append(PathVariants(router, paths, name, batched))
         return self
@@ -241,16 +249,17 @@ class PipelineBuilder(Generic[T, U]):
         """Build the pipeline. No thread is started yet.
 
         Args:
-            num_threads: How many synchronous ops may run at once, over all stages. One more thread waits for the
-                source; an event-loop thread is added if something is async, and one more thread where what it or an
-                executor has done would wait for synchronous ops otherwise. By default, and with None, 4 more than
-                the cores that the process may use, so that ops that wait for data leave no core idle; at most 32.
-                What counts are the process's affinity and the CPU quota of its control groups, as in a container,
-                not the cores of the machine. No more threads are started than the stages' ``concurrency`` allows
-                to work. Several processes on one machine, such as one for each GPU, each count all cores: give
-                every one its share.
-            max_failures: How many items may fail, over all stages that have no limit of their own, before the
-                pipeline fails: an int, or a `fractions.Fraction` of those tried. By default there is no limit, but a
+            num_threads: How many synchronous ops may run at once, over all stages without an executor. One more thread
+                waits for each source; an event-loop thread is added if something is async, and one more thread where
+                what it or an executor has done would wait for synchronous ops otherwise. By default, and with None, 4
+                more than the cores that the process may use, so that ops that wait for data leave no core idle; at most
+                32. What counts are the process's affinity and the CPU quota of its control groups, as in a container,
+                not the cores of the machine. No more threads are started than the stages' ``concurrency`` allows to
+                work. Several processes on one machine, such as one for each GPU, each count all cores: give every one
+                its share.
+            max_failures: How many items may fail, over all stages that have no limit of their own, before the pipeline
+                fails: an int, or a `fractions.Fraction` of those tried, which each of these stages counts anew: with
+                five of them, a limit of 2 % lets 10 % of the source's items fail. By default there is no limit, but a
                 pipeline of which every item failed raises all the same.
             report_stats_interval: Seconds from one report on each stage and queue to the next, which cover the time
                 between. They are lines of level INFO, of the loggers ``spdl.pipeline.tasks`` and

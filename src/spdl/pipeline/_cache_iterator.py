@@ -32,7 +32,8 @@ def cache_iterator(
         num_caches: How many items to remember, at least 1. They stay in memory.
         return_caches_after: How many items to take from ``src`` before the remembered ones are repeated; by default
             ``num_caches``.
-        stop_after: How many items to yield in all; None goes on for ever.
+        stop_after: How many items to yield in all, at least as many as are taken from ``src``; None goes on for ever.
+            Of a source that ends sooner what was remembered is repeated; an empty one ends at once.
         delete_src: Whether to drop the reference to ``src`` once it is no longer needed, so that it may be collected
             and what it holds be freed.
 

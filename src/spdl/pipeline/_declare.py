@@ -50,7 +50,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
         retries: How many times an item is tried again.
         retry_delay: Seconds until the first retry; each further one waits twice as long.
         on_failure: Called with a `FailedItem` for each item that is given up.
-        timeout: Seconds that the op may take for an item; None sets no limit.
+        timeout: Seconds that one call of the op may take; None sets no limit.
         on_timeout: ``"report"``, or ``"drop"`` to give such an item up as well.
 
     Returns:
@@ -152,7 +152,8 @@ def Merge(  # noqa: N802 - as Pipe.
 ) -> MergeConfig:
     """Declare that several pipelines take the place of a source.
 
-    Their items are passed on as they come, one from each in turn. Their sinks are ignored.
+    Their items are passed on as they come, one from each in turn. Their sinks are ignored. Their sources must all be
+    continuous or none of them, else `build_pipeline` raises ValueError.
 
     Args:
         pipeline_configs: The pipelines, at least one.

@@ -44,7 +44,7 @@ __all__ = [
 
 
 class _Subscriptable(Protocol):
-    """A list, a dict, a data set: anything with ``__getitem__``."""
+    """A list, a dict, a dataset: anything with ``__getitem__``."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
 
@@ -118,7 +118,7 @@ def _how_to_iterate(source: object) -> str:
     if callable(source):
         return "If it is a function that makes one, call it."
     if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        return "For a map-style data set, add `range(len(dataset))` as the source and the data set by `pipe`."
+        return "For a map-style dataset, add `range(len(dataset))` as the source and the dataset by `pipe`."
     return ""
 
 

@@ -34,7 +34,7 @@ __all__ = [
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-# A stage that fails on every item of a large data set must not drown the log: each stage's first failures are
+# A stage that fails on every item of a large dataset must not drown the log: each stage's first failures are
 # written in full, then one line for every power of two.
 _LOGGED_IN_FULL = 10
 
@@ -50,7 +50,8 @@ class PipelineFailure(ExceptionGroup[Exception]):
     one, and again at every later read. ``exceptions`` holds the original exceptions, one per failed stage, each
     with a note that names the stage.
 
-    Items that fail on their own do not raise it: they are dropped, logged and counted.
+    Items that fail on their own are dropped, logged and counted. They raise it only if they are more than
+    ``max_failures``, or if every item of the run or of an epoch failed.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, PipelineFailure

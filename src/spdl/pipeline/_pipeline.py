@@ -63,12 +63,14 @@ class Pipeline(Generic[T]):
         """Start the threads.
 
         Args:
-            timeout: Accepted for compatibility. Starting does not wait for anything.
+            timeout: Accepted for compatibility, and without effect. Starting waits for nothing but the process pools of
+                stages, until each has answered once.
             **kwargs: Only ``daemon`` is accepted, for compatibility, and without effect but a warning: all threads
                 are daemons, and are stopped before the interpreter exits.
 
         Raises:
             RuntimeError: If it was started before. A pipeline runs once.
+            TypeError: If the op of a stage cannot be pickled for its process pool.
             TypeError, ValueError: If the timeout is no number or NaN, or another argument is given.
         """
         check_timeout("timeout", timeout)
@@ -144,6 +146,7 @@ class Pipeline(Generic[T]):
         Raises:
             PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence; if the pipeline
                 could not be stopped, a note on it says so.
+            RuntimeError, TypeError: As `start`, when the block is entered; a read starts the pipeline, too.
             TypeError, ValueError: If the timeout is no number, or NaN.
         """
         # Checked here and not where the block is entered, which is inside contextlib.

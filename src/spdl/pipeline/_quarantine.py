@@ -11,7 +11,7 @@ from ._lineage import describe
 
 __all__ = ["FailedItem", "Quarantine"]
 
-# How many failed items are remembered. More would make a data set's worth of errors a leak.
+# How many failed items are remembered. More would make a dataset's worth of errors a leak.
 _REMEMBERED = 100
 
 _SHOWN_BYTES = 40
@@ -50,7 +50,7 @@ class FailedItem:
         positions: The positions in their sources, counted from 0, of the item or of all that were merged into it.
         sources: For each position, the source it is in, counted from 0 in the order of declaration.
         origin: The positions in words, and the sources if the pipeline has several.
-        item: What the op was called with, as `repr` shows it, shortened.
+        item: What the op was called with, as `repr` shows it, shortened; the generator, if one failed that had begun.
         error: The exception's type and message.
         traceback: The formatted traceback, shortened.
         attempts: How many times the op was tried.

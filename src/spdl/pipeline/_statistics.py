@@ -30,11 +30,13 @@ class StageStatistics:
         concurrency: How many items it may work on at once now: as declared, or as `Pipeline.set_concurrency` said last.
         num_completed: Items whose op ended without raising.
         num_emitted: Results passed on.
-        num_failed: Items dropped because the op raised.
+        num_failed: Items given up: the op or a hook raised, took too long with ``on_timeout="drop"``, or the item could
+            not be sent to a process.
         num_dropped: Results dropped because they were None.
         num_retried: Attempts that failed and were followed by another.
         num_overdue: Ops that took longer than the stage's timeout.
-        running: Ops that run now, and generators between two results.
+        running: Slots in use now: by ops that run or wait in an executor, generators between two results, and items
+            that wait for a retry.
         busy_seconds: Time spent in ops that have ended, summed over concurrent ones; for the source, in its ``next()``,
             the call that runs now included. In executors that are neither a ThreadPoolExecutor nor a
             ProcessPoolExecutor and run their calls in other processes, what an op waits there and its way there and

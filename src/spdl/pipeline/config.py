@@ -1,7 +1,8 @@
 """What the whole process has by default: hooks, queues, callbacks, background tasks, the form of the log.
 
-What is set here counts for pipelines that are built afterwards; those that exist keep what they have. Settings are the
-process's own: other processes, those that a pipeline starts among them, have theirs.
+What is set here counts for pipelines that are built afterwards; those that exist keep what they have. The form of the
+log alone changes at once, for all. Settings are the process's own: other processes, those that a pipeline starts among
+them, have theirs.
 
 Environment variables:
 

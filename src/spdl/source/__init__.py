@@ -2,7 +2,7 @@
 
 Anything that can be iterated is a source. Here are those that many training jobs need: folders, samplers that share a
 dataset among processes, and functions that shuffle, repeat and merge sources. All give the same order for the same
-seed on every machine.
+seed on every machine, `DistributedRandomSampler` where the version of NumPy is the same.
 """
 
 from typing import TYPE_CHECKING

@@ -39,7 +39,9 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
             first pass is then in the order that `src` has. A loader that prepares the next epoch in the background
             hides the time that a long shuffle takes. Otherwise each pass begins with it.
         epoch: The first seed; each pass adds one. With `shuffle_last` it is that of the second pass. After a restart,
-            pass the number of the epoch to go on with.
+            pass the number of the epoch to go on with, and with `shuffle_last` call ``src.shuffle(seed=epoch - 1)``
+            before, since the first pass is in the order that `src` has. These seeds take the place of the one that
+            `src` was made with: for other orders begin at another number, such as ``1000 * run``.
 
     Returns:
         An iterable, whose ``len()`` is that of `src`, or a TypeError if `src` has none. A shuffle of more than 3

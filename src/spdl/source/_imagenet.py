@@ -32,7 +32,7 @@ class ImageNet:
 
     Args:
         root: The folder that holds ``train`` and ``val``.
-        split: ``"train"`` or ``"val"``.
+        split: ``"train"`` or, by default, ``"val"``.
 
     Yields:
         ``(path, index)``: a `pathlib.Path` and the class from 0 to 999, in the order of the sorted paths until
@@ -43,6 +43,7 @@ class ImageNet:
         ValueError: If `split` is neither, a folder's name is no class of ImageNet-1k, or photos are not in folders of
             their classes.
         FileNotFoundError: If ``root/split`` is not there or holds no photo.
+        NotADirectoryError: If it is no folder.
 
     Example:
         >>> from spdl.source.imagenet import ImageNet

@@ -17,7 +17,9 @@ __all__ = ["LocalDirectory"]
 
 
 class LocalDirectory:
-    """The paths in a folder that match a pattern, listed once and in sorted order.
+    """The paths in a folder that match a pattern, files and folders alike, listed once and in sorted order.
+
+    If nothing matches, it is empty.
 
     Args:
         root: The folder.

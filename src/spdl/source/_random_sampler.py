@@ -26,7 +26,7 @@ class DistributedRandomSampler:
     ``numpy.random.default_rng(seed).choice``: the same on every machine that has the same version of NumPy.
 
     Every pass yields the same indices until `shuffle` is called; `spdl.source.embed_shuffle` calls it for every
-    pass.
+    pass, with the number of the pass in the place of `seed`.
 
     Args:
         n: The size of the dataset, at least 1.
@@ -37,8 +37,8 @@ class DistributedRandomSampler:
             one may come several times in a pass, another not at all. None draws each item at most once.
         seed: Decides the order; see `shuffle`.
         ddp_drop_last_distributed_round: Whether all ranks yield equally many indices, which collective operations of
-            distributed training need: ``num_draws % world_size`` fewer are then drawn, so that other ones are left out
-            for every seed. Otherwise some ranks yield one more than others.
+            distributed training need: ``num_draws % world_size`` fewer are then drawn, so that which ones are left out
+            depends on the seed. Otherwise some ranks yield one more than others.
 
     Raises:
         TypeError: If an argument is of another type.

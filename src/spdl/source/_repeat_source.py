@@ -23,7 +23,8 @@ def repeat_source(src: Iterable[T] | IterableWithShuffle[T], /, epoch: int = 0) 
     Args:
         src: What is iterated. If it has a method ``shuffle``, that is called before each pass.
         epoch: The seed of the first shuffle; each pass adds one. After a restart, pass the number of the epoch to go
-            on with.
+            on with. These seeds take the place of the one that `src` was made with: runs that are to see different
+            orders begin at different numbers, such as ``1000 * run``.
 
     Returns:
         An iterator that does not end. It can be pickled, for a worker process say, until its first item was taken.

@@ -81,7 +81,8 @@ def create_task(  # noqa: PLR0917 - the reference's signature, as what follows.
         log_cancelled: Log a warning if the task is cancelled.
         suppress_repeated_logs: Do not log what was raised at the same place in the code over and over; the count is
             that of all tasks of the process for which this is on.
-        suppression_threshold: The first time that only a warning is logged instead, saying that this place repeats.
+        suppression_threshold: From which time on an exception of the same place is no longer logged as an error: with 5
+            the first four are, and the fifth is replaced by a warning that this place repeats.
         suppression_warning_interval: From there on one more warning, with the count, at every multiple of this.
 
     Returns:

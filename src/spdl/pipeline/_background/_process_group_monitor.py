@@ -36,6 +36,9 @@ _GRACE = 0.5
 class ProcessGroupStatsMonitor(BackgroundTask):
     """Samples what all processes of this process's group use: this one, its workers and what these started.
 
+    Whatever else has the same group ID counts as well, such as a launcher and its other ranks; a child in a session of
+    its own does not.
+
     It reads ``/proc``, so it is for Linux; elsewhere a warning is logged and nothing is reported. The first sample is
     taken at once. Samples are taken, and the callback is awaited, in a thread of its own with an event loop of its own:
     a callback that blocks, on a network say, holds up nothing but the next sample.

@@ -13,7 +13,7 @@ __all__ = ["ProcessGroupResourceUsage"]
 class ProcessGroupResourceUsage:
     """What all processes of one process group use together, at one time.
 
-    What could not be read, of no process at all, is None. A process may be of another user, and its memory maps and
+    A figure that could not be read of any process is None. A process may be of another user, and its memory maps and
     I/O counters then cannot be read: it is left out of those sums.
 
     Attributes:

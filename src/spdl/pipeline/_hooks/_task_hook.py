@@ -20,6 +20,7 @@ class TaskHook(ABC):
     hooks, so a hook costs some 50 microseconds per task: the way to the event loop and back.
 
     Give them to a pipeline by ``build(task_hook_factory=...)``, which is called for every stage but sources and sinks.
+    Of a fork or a merge, whose routing is no task, only `stage_hook` is entered.
 
     Example:
         >>> from contextlib import asynccontextmanager

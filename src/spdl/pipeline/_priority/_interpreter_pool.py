@@ -21,8 +21,8 @@ __all__ = ["PriorityInterpreterPoolExecutor"]
 class PriorityInterpreterPoolExecutor(PriorityPool):
     """Threads with an interpreter each that several stages share, such that the most urgent call begins first.
 
-    As `PriorityThreadPoolExecutor`, but calls are pickled and run in an interpreter with a GIL of its own. It takes
-    Python 3.14 or later.
+    As `PriorityThreadPoolExecutor`, but calls are pickled and run in an interpreter with a GIL of its own. It
+    requires Python 3.14 or later.
 
     Args:
         max_workers: How many interpreters there are. By default as many as cores that this process may use.

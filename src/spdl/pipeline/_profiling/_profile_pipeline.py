@@ -40,7 +40,8 @@ def profile_pipeline(
       items up or must not do its work twice, is given each item once: more of them at the higher concurrencies. Ops
       that take more than a second are not tried.
     * ``aggregate`` and ``disaggregate`` are measured at a concurrency of 1 only.
-    * Executors are left out: all synchronous ops run on threads, which is what tells whether they need processes.
+    * Executors are left out, with their initializers: all synchronous ops run on threads, which is what tells whether
+      they need processes.
       Timeouts, limits of failures and ``on_failure`` are left out as well. Retries are not.
     * Of a fork each path is measured with what the router sends there; a path that gets nothing is left out with a
       warning. Pipelines that are merged are measured one after the other, and what they give is merged.
@@ -59,12 +60,13 @@ def profile_pipeline(
             `spdl.pipeline.config.set_default_profile_hook`.
 
     Returns:
-        A result for each stage, in the order of declaration. None in all processes of a distributed job but the first:
-        where the environment variable ``LOCAL_RANK`` is neither unset nor 0.
+        A list with a result for each stage, in the order of declaration. It is empty where the environment variable
+        ``LOCAL_RANK`` is set and not 0, so that one process of each machine in a distributed job profiles.
 
     Raises:
         TypeError, ValueError: If an argument is not as described.
-        RuntimeError: If the source gives nothing, or a stage gives nothing for the next one.
+        RuntimeError: If the source gives nothing, a stage gives nothing for the next one or fails on every item, or one
+            that uses its items up has too few.
         PipelineFailure: If a source, an aggregator, a router or the op of a merge raised.
 
     Example:

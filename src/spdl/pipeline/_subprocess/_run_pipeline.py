@@ -42,7 +42,7 @@ def run_pipeline_in_subprocess(
     use_thread_output_queue: bool = False,
     **kwargs: Any,
 ) -> SubprocessIterable[T]:
-    """Run a pipeline in a process of its own, whose interpreter lock is not yours, and iterate it from here.
+    """Run a pipeline in a process of its own, which has its own GIL, and iterate it from here.
 
     Each ``for`` builds and runs the pipeline anew in the same process. With a continuous source it is built once and
     works ahead between passes, and each ``for`` is one epoch; leaving one early gives the epoch up, and the next
