@@ -1,9 +1,9 @@
 """Puts what the benchmarks found side by side: tables, plots, and a summary that names the rows we lost.
 
-Reads loaders.json, data_formats.json, engine.json and noisy_neighbour.json of a folder, as many as there are; writes
-report.md, report.html, which needs no other file, and the plots as PNG beside them.
+Reads loaders.json, data_formats.json, engine.json and noisy_neighbour.json of a folder, those that are named and there;
+writes report.md, report.html, which needs no other file, and the plots as PNG beside them.
 
-Run it as `python benchmarks/report.py FOLDER`.
+Run it as `python benchmarks/report.py FOLDER [SECTION...]`.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ def main() -> None:
     """Write the report and print the summary."""
     parser = argparse.ArgumentParser(description="Write what the benchmarks found as tables and plots.")
     parser.add_argument("folder", type=Path, help="where their JSON files are")
-    folder = parser.parse_args().folder
+    parser.add_argument("sections", nargs="*", choices=SECTIONS, help="default: all")
+    options = parser.parse_args()
+    folder = options.folder
     results = {
         section: json.loads((folder / f"{section}.json").read_text())
         for section in SECTIONS
-        if (folder / f"{section}.json").exists()
+        if section in (options.sections or SECTIONS) and (folder / f"{section}.json").exists()
     }
     markdown, page = ["# Benchmarks\n"], []
     for section, result in results.items():

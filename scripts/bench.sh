@@ -65,8 +65,14 @@ done
 printf '\n== summary (measured in %d min %d s)\n' $((SECONDS / 60)) $((SECONDS % 60))
 printf '{"effort": "%s", "measured": "%s", "seconds": %d, "cores": %d, "date": "%s", "commit": "%s"}\n' "$effort" \
   "${names[*]}" $SECONDS "$(nproc)" "$(date -I)" "$(git describe --always --abbrev=12 --dirty)" >$results/bench.json
-$python benchmarks/report.py $results || failed+=(report)
+reported=()
+for name in "${names[@]}"; do
+  [[ " ${sections[*]} " != *" $name "* ]] || reported+=("$name")
+done
+# No more than these: what an earlier run left there may be of another version.
+[[ ${#reported[@]} -eq 0 ]] || $python benchmarks/report.py $results "${reported[@]}" || failed+=(report)
 [[ ${#missed[@]} -eq 0 ]] || printf 'not all that is claimed holds: %s\n' "${missed[*]}"
 [[ ${#failed[@]} -eq 0 ]] || printf 'failed, with the reason above: %s\n' "${failed[*]}"
-printf 'results: %s\n' $results/report.html $results/report.md
+[[ ${#reported[@]} -eq 0 ]] || printf 'report: %s\n' $results/report.html $results/report.md
+printf 'figures: %s\n' "${names[*]/%/.json} in $results"
 [[ ${#failed[@]} -eq 0 ]]
