@@ -491,6 +491,20 @@ _COUNTS = (
         ("test_aggregate_node.py::TestAggregates::test_an_aggregator_is_called_from_one_thread_at_a_time",),
     ),
     Mutant(
+        "what an aggregator drops at the end gets into the next pipeline",
+        "_aggregate_node.py",
+        "        self.flushed = False",
+        "        self.flushed = drop_last",
+        ("test_aggregate_node.py::TestAggregates::test_what_is_left_at_the_end_does_not_get_into_the_next_pipeline",),
+    ),
+    Mutant(
+        "what an aggregator drops at the end is passed on",
+        "_aggregate_node.py",
+        "[EOF], keeps=not self.drop_last)",
+        "[EOF])",
+        ("test_aggregate_node.py::TestAggregates::test_a_users_aggregator_decides",),
+    ),
+    Mutant(
         "the source fills the first queue without bound",
         "_source.py",
         "            return self.has_place()\n        return len(self.out) < EDGE_CAPACITY",
