@@ -307,7 +307,7 @@ def test_the_report_names_lost_rows_and_who_is_missing(
     result["claims"] = loaders.judge(result["rows"])
     (tmp_path / "loaders.json").write_text(json.dumps(result))
     (tmp_path / "engine.json").write_text("of an earlier version")
-    command = [sys.executable, ROOT / "benchmarks" / "report.py", tmp_path, "loaders", "noisy_neighbour"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "report.py"), str(tmp_path), "loaders", "noisy_neighbour"]
     said = subprocess.check_output(command, text=True)
     assert "Whole loaders: 1 of 2 comparisons are won" in said
     assert f"lost: batch: {OURS} loads 0.89 times what {THEIRS} does" in said

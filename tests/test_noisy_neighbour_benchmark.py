@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 OURS, THEIRS = "spdl-turbo, load_image_batch", "FFCV"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def noisy() -> Iterator[ModuleType]:
     pytest.importorskip("matplotlib")
     with pytest.MonkeyPatch.context() as patch:
@@ -82,9 +82,9 @@ def take_rounds(noisy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             commands[name] = (sys.executable, str(program))
         monkeypatch.setattr(noisy, "OWN", commands[OURS])
         rounds = noisy.Rounds(commands, "", workers, tries=tries)
-        turns = [("no loader", 0)] + [(name, it) for name in (THEIRS, OURS) for it in workers]
+        all_turns = [("no loader", 0)] + [(name, it) for name in (THEIRS, OURS) for it in workers]
         with rounds.prepared():
-            for name, it in number * turns:
+            for name, it in number * all_turns:
                 rounds.take(name, it, 10, 10)
         return rounds
 
