@@ -16,7 +16,6 @@ IMAGE_SUFFIXES = frozenset(
     {
         ".avif",
         ".bmp",
-        ".dib",
         ".gif",
         ".jfif",
         ".jp2",
