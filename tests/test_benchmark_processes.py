@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.importing import importable
+
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
 def benchmarks() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        patch.setattr(sys, "modules", dict(sys.modules))
+    with importable("benchmarks"):
         yield
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.importing import importable
+
 PROGRAM = """
 import json, sys
 work = json.loads(sys.argv[1])
@@ -28,9 +29,7 @@ BROKEN: Work = {"reason": "there is no such library"}
 
 @pytest.fixture(scope="module")
 def alternating() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        patch.setattr(sys, "modules", dict(sys.modules))
+    with importable("benchmarks"):
         yield importlib.import_module("_alternating")
 
 

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.importing import importable
+
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / "benchmarks" / "_images_work"
 
@@ -24,9 +26,7 @@ SLOW, FAST = {"images_per_second": 100.0}, {"images_per_second": 300.0}
 
 @pytest.fixture(scope="module")
 def images() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        patch.setattr(sys, "modules", dict(sys.modules))
+    with importable("benchmarks"):
         yield importlib.import_module("images")
 
 

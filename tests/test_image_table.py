@@ -4,7 +4,6 @@ import copy
 import importlib
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,15 +12,14 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.importing import importable
+
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module", autouse=True)
 def scripts() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        patch.syspath_prepend(str(ROOT / "scripts"))
-        patch.setattr(sys, "modules", dict(sys.modules))
+    with importable("benchmarks", "scripts"):
         yield
 
 

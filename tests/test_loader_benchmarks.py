@@ -16,22 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.importing import importable
+
 ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module", autouse=True)
 def benchmarks() -> Iterator[None]:
-    """Let their modules be imported, some of which are called as examples are, and forget them afterwards."""
     pytest.importorskip("matplotlib")
-    folder = ROOT / "benchmarks"
-    names = {path.stem for path in folder.glob("*.py")}
-    others = {name: sys.modules.pop(name) for name in names & sys.modules.keys()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(folder))
+    with importable("benchmarks", "scripts"):
         yield
-    for name in names & sys.modules.keys():
-        del sys.modules[name]
-    sys.modules.update(others)
 
 
 @pytest.fixture(scope="module")
@@ -325,10 +319,8 @@ def test_the_report_names_lost_rows_and_who_is_missing(
 
 
 @pytest.fixture(scope="module")
-def loaders_table(benchmarks: None) -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "scripts"))
-        yield importlib.import_module("loaders_table")
+def loaders_table(benchmarks: None) -> ModuleType:
+    return importlib.import_module("loaders_table")
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.importing import importable
+
 ROOT = Path(__file__).parent.parent
 OURS, THEIRS = "spdl-turbo, load_image_batch", "FFCV"
 
@@ -16,9 +18,7 @@ OURS, THEIRS = "spdl-turbo, load_image_batch", "FFCV"
 @pytest.fixture(scope="module")
 def noisy() -> Iterator[ModuleType]:
     pytest.importorskip("matplotlib")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        patch.setattr(sys, "modules", dict(sys.modules))
+    with importable("benchmarks"):
         yield importlib.import_module("noisy_neighbour")
 
 

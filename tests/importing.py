@@ -1,0 +1,25 @@
+"""Import the programs of a folder by the names that they call one another by."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@contextlib.contextmanager
+def importable(*folders: str) -> Iterator[None]:
+    """Let modules of these folders be imported, and forget them afterwards: other folders have some of those names."""
+    paths = [ROOT / folder for folder in folders]
+    names = {file.stem for path in paths for file in path.glob("*.py")}
+    others = {name: sys.modules.pop(name) for name in names & sys.modules.keys()}
+    with pytest.MonkeyPatch.context() as patch:
+        for path in paths:
+            patch.syspath_prepend(str(path))
+        yield
+    for name in names & sys.modules.keys():
+        del sys.modules[name]
+    sys.modules.update(others)
