@@ -650,7 +650,7 @@ _FLOW = (
     Mutant(
         "what a batcher holds at the end is forgotten",
         "_aggregate_node.py",
-        "        self.flushed = drop_last",
+        "        self.flushed = False",
         "        self.flushed = True",
         ("test_aggregate_node.py::TestAggregates::test_batches",),
     ),

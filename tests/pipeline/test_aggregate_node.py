@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.pipeline.support import run, source
 
-from spdl.pipeline import build_pipeline
+from spdl.pipeline import PipelineFailure, TaskHook, build_pipeline
 from spdl.pipeline.defs import Aggregator
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 class Pairs(Aggregator[str, str]):
@@ -22,6 +27,12 @@ class Pairs(Aggregator[str, str]):
     def flush(self) -> str | None:
         held, self.held = self.held, ""
         return held or None
+
+
+class Nothing(TaskHook):
+    @contextlib.asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        yield
 
 
 class TestAggregates:
@@ -62,13 +73,30 @@ class TestAggregates:
         assert run(source([5, 5, 11, 1, 2]).aggregate(UpTo())) == [[5, 5], [11], [1, 2]]
         assert run(source([5, 5, 1]).aggregate(UpTo(), drop_last=True)) == [[5, 5]]
 
+    @pytest.mark.parametrize("hooks", [[], [Nothing()]], ids=["plain", "hooked"])
     @pytest.mark.parametrize("drop_last", [False, True])
-    def test_what_is_left_at_the_end_does_not_get_into_the_next_pipeline(self, *, drop_last: bool) -> None:
+    def test_what_is_left_at_the_end_does_not_get_into_the_next_pipeline(
+        self, hooks: list[TaskHook], *, drop_last: bool
+    ) -> None:
         config = source("abc").aggregate(Pairs(), drop_last=drop_last).add_sink().get_config()
         for _ in range(2):
-            with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+            pipeline = build_pipeline(config, num_threads=1, task_hook_factory=lambda _: hooks)
+            with pipeline.auto_stop():
                 assert list(pipeline) == (["ab"] if drop_last else ["ab", "c"])
             assert pipeline.statistics().in_flight == 0
+
+    def test_what_flush_raises_fails_the_pipeline_though_its_result_would_be_dropped(self) -> None:
+        class Broken(Pairs):
+            def flush(self) -> str | None:
+                raise OSError("the disk is full")
+
+        with (
+            source("a").aggregate(Broken(), drop_last=True).add_sink().build(num_threads=1).auto_stop() as pipeline,
+            pytest.raises(PipelineFailure) as raised,
+        ):
+            list(pipeline)
+        (error,) = raised.value.exceptions
+        assert isinstance(error, OSError)
 
     def test_an_aggregator_is_called_from_one_thread_at_a_time(self) -> None:
         inside = threading.Lock()

@@ -175,15 +175,27 @@ def test_waiting_for_a_place_is_no_time_of_an_async_generators() -> None:
 
 @pytest.mark.parametrize("order", ["completion", "input"])
 def test_what_an_async_generator_yields_late_is_discarded(order: Any) -> None:
+    closed = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield from range(2)
+        # Without another item the pipeline could end before anything is late.
+        assert closed.wait(20)
+        yield 2
+
     async def op(x: int) -> AsyncIterator[str]:
         yield f"{x} in time"
         if x == 1:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(30)
-            yield "late"
+            try:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(30)
+                yield "late"
+                yield "later"
+            finally:
+                closed.set()
         yield f"{x} at last"
 
-    builder = source(range(3)).pipe(op, timeout=0.2, on_timeout="drop", concurrency=3, output_order=order)
+    builder = source(items()).pipe(op, timeout=0.2, on_timeout="drop", concurrency=3, output_order=order)
     with builder.add_sink(3).build(num_threads=1).auto_stop() as pipeline:
         got = list(pipeline.get_iterator(timeout=10))
         assert [failed.positions for failed in pipeline.failures()] == [(1,)]

@@ -28,7 +28,9 @@ class GatheringNode(Node):
         super().__init__(engine, name, op, limit=1)
         self.drop_last = drop_last
         self.flush_due = False
-        self.flushed = drop_last
+        # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
+        # that one afresh.
+        self.flushed = False
         # Where the items in hand came from.
         self.roots: list[Root] = []
 
@@ -165,9 +167,6 @@ class AggregateNode(GatheringNode):
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
         super().__init__(engine, name, op, drop_last=drop_last)
-        # With drop_last what it returns at the end is dropped, but the object, which may serve another pipeline, starts
-        # that one afresh.
-        self.flushed = False
         # What it held of the epoch that ends at the head of the queue has left.
         self.flushed_at_mark = False
 

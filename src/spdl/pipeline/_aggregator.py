@@ -53,6 +53,9 @@ class Aggregator(ABC, Generic[T, U]):
         """Return what is left at the end of the input or of an epoch, or None, and start afresh.
 
         With ``drop_last=True`` it is called just so, and what it returns is dropped.
+
+        Raises:
+            Exception: Whatever it likes: the pipeline fails.
         """
 
 
