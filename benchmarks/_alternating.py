@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from _engine_rows import OURS, REFERENCE
-from _turns import Job, JobFailedError, run_job
+from _turns import Job, JobFailedError, is_ours, run_job, why_left_out
 from spdl._cores import available_cores
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment
@@ -35,13 +35,16 @@ def measure(
     found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
     failed: dict[str, str] = {}
     for _ in range(rounds * row.times):
-        calibration = run_job(Job(OWN, folder, {"work": "training.calibrate"})) if row.calibrated else {}
+        try:
+            calibration = run_job(Job(OWN, folder, {"work": "training.calibrate"})) if row.calibrated else {}
+        except JobFailedError as reason:
+            return {}, dict.fromkeys(found, f"how fast the machine is could not be measured: {reason}")
         for name, each in found.items():
             if name not in failed:
                 try:
                     each.append(run_job(Job(commands[name] or (), folder, row.works[name] | calibration)))
                 except JobFailedError as reason:
-                    failed[name] = str(reason)
+                    failed[name] = why_left_out(name, reason)
     medians = {
         name: {key: median(it[key] for it in each) for key in each[0]}
         for name, each in found.items()
@@ -148,7 +151,7 @@ def run_table(description: str, table: dict[str, Row], folder: Path) -> int:
     missed = [
         row["title"]
         for row in rows.values()
-        if OURS in row["absent"] or any(claim["met"] is False for claim in row["claims"])
+        if any(map(is_ours, row["absent"])) or any(claim["met"] is False for claim in row["claims"])
     ]
     for title in missed:
         print(f"MISSED {title}")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import tempfile
 from contextlib import suppress
 from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
-from _turns import TOO_LONG, JobFailedError, last_words
+from _turns import TOO_LONG, JobFailedError, end_group, last_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,10 +70,11 @@ class JobServer:
                 self._process.wait(LAST_WORDS)
             self._end()
             status = self._process.wait()
-            if late.is_set():
-                raise JobFailedError(f"it took longer than {TOO_LONG} s")
             self._said.seek(0)
-            raise JobFailedError(last_words(self._said.read(), status))
+            said = self._said.read()
+            raise JobFailedError(
+                f"it took longer than {TOO_LONG} s" if late.is_set() else last_words(said, status), said
+            )
         figures: dict[str, Any] = json.loads(answer)
         return figures
 
@@ -98,5 +97,4 @@ class JobServer:
         # Once: later its number may be another's.
         if not self._ended:
             self._ended = True
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            end_group(self._process)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from _job_server import JobServer
 from _loader_contenders import BARE, CONTENDERS
-from _turns import JobFailedError
+from _turns import JobFailedError, why_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ class Turns:
         try:
             self.versions[name] = server.receive().get(CONTENDERS[name].distribution, "")
         except JobFailedError as reason:
-            self.absent[name] = str(reason)
+            self.absent[name] = why_left_out(name, reason)
         return name not in self.absent
 
     def _measure(self, name: str, server: JobServer, cases: Sequence[Case]) -> None:
@@ -107,7 +107,7 @@ class Turns:
                 if look:
                     self.differences[name] = compared(sample, self._folder)
             except JobFailedError as reason:
-                self.absent[name] = str(reason)
+                self.absent[name] = why_left_out(name, reason)
                 return
         for row in rows:
             if "unavailable" in row:

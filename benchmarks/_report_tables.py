@@ -104,15 +104,19 @@ def noisy_neighbour(result: Result) -> str:
         f" {'met' if it['met'] else '**missed**'}"
         for it in result["claims"]
     ]
-    alone = median(it["p50_alone_ms"] for it in result["contenders"].values())
     told = (
-        "Percentiles of the steps' times, as multiples of those with no loader right before and after (half of these"
-        f" take up to {alone:.1f} ms). Late: it did not keep up; with fewer than the most workers it was not tried"
-        " again."
+        "Percentiles of the steps' times, as multiples of those with no loader right before and after"
+        f"{_usual(result)}. Late: it did not keep up; with fewer than the most workers it was not tried again."
     )
-    if result["tries"] < result["rounds"]:
+    # Records of all rounds were written before there were tries.
+    if result.get("tries", result["rounds"]) < result["rounds"]:
         told += f" After {result['tries']} of {result['rounds']} turns the best number alone went on."
     return f"{told}\n\n{table(header, rows)}" + "".join(f"\n* {it}" for it in claims) + "\n"
+
+
+def _usual(result: Result) -> str:
+    alone = [it["p50_alone_ms"] for it in result["contenders"].values()]
+    return f" (half of these take up to {median(alone):.1f} ms)" if alone else ""
 
 
 def formats(result: Result) -> str:
@@ -129,7 +133,7 @@ def engine(result: Result) -> str:
         each = [
             f"{name}: " + ", ".join(f"{it[key]:,.0f}" for key in row["shown"]) for name, it in row["contenders"].items()
         ]
-        each += [f"{name}: {reason}" for name, reason in row["absent"].items()]
+        each += [f"{name}: {reason}" for name, reason in row.get("absent", {}).items()]
         claims = "; ".join(outcome(it) for it in row["claims"])
         rows.append((row["title"], figures, "; ".join(each), claims))
     if result["absent"]:

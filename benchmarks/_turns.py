@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
+from contextlib import suppress
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,24 +36,62 @@ class Job(NamedTuple):
 
 
 class JobFailedError(Exception):
-    """Raised when a contender's work comes to nothing; the message is its last words."""
+    """Raised when a contender's work comes to nothing.
+
+    Args:
+        reason: The message: why, in one line.
+        said: All that it wrote to its standard error.
+    """
+
+    def __init__(self, reason: str, said: str = "") -> None:
+        super().__init__(reason)
+        self.said = said
+
+
+def is_ours(name: str) -> bool:
+    """Whether a contender is of this package, in whatever variant."""
+    return "spdl-turbo" in name
+
+
+def why_left_out(name: str, failure: JobFailedError) -> str:
+    """Return why a contender has no more turns. What one of ours said is printed in full, for that is to be fixed."""
+    if is_ours(name) and failure.said:
+        print(f"{name}:\n{failure.said}", file=sys.stderr)
+    return str(failure)
 
 
 def run_job(job: Job) -> dict[str, Any]:
     """Do one contender's work, and return what it printed.
 
     Raises:
-        JobFailedError: It failed, or took too long.
+        JobFailedError: It failed, took too long or printed something else. Its children have ended, too.
     """
     command = [*job.interpreter, str(job.program), json.dumps(job.arguments)]
+    # With its children, it is a group that can be ended as one.
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        try:
+            printed, said = process.communicate(timeout=TOO_LONG)
+        except subprocess.TimeoutExpired:
+            end_group(process)
+            raise JobFailedError(f"it took longer than {TOO_LONG} s", process.communicate()[1]) from None
+        except BaseException:
+            end_group(process)
+            raise
+    if process.returncode:
+        raise JobFailedError(last_words(said, process.returncode), said)
+    last = (printed.strip().splitlines() or [""])[-1]
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=TOO_LONG)
-    except subprocess.TimeoutExpired:
-        raise JobFailedError(f"it took longer than {TOO_LONG} s") from None
-    if done.returncode:
-        raise JobFailedError(last_words(done.stderr, done.returncode))
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        figures: dict[str, Any] = json.loads(last)
+    except ValueError:
+        raise JobFailedError(f"it printed no figures at its end, but {last!r}", said) from None
     return figures
+
+
+def end_group(process: subprocess.Popen[str]) -> None:
+    """End a process that leads a group of its own, and that group. It must not have been waited for yet."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def last_words(said: str, status: int) -> str:
@@ -73,7 +115,7 @@ def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures]
             try:
                 found[key].append(run_job(job))
             except JobFailedError as reason:
-                failed[key] = str(reason)
+                failed[key] = why_left_out(str(key), reason)
         print(f"round {number + 1} of {rounds} is done", flush=True)
     medians = {
         key: {name: median(each[name] for each in figures) for name in figures[0]}

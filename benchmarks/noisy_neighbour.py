@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from _job_server import JobServer
 from _loader_contenders import BARE, CONTENDERS, OURS, find_contenders
-from _turns import Figures, Job, JobFailedError, run_job
+from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
 from spdl._cores import available_cores
 from spdl.cli._console import Console
 from spdl.cli._photos import demo_photos
@@ -125,7 +125,7 @@ class Rounds:
                 try:
                     server.receive()
                 except JobFailedError as reason:
-                    self.absent[name] = str(reason)
+                    self.absent[name] = why_left_out(name, reason)
             yield
 
     def take(self, name: str, workers: int, steps: int, step_turns: int) -> None:
@@ -145,7 +145,7 @@ class Rounds:
         try:
             self.found.setdefault((name, workers), []).append(self._servers[name].run(work))
         except JobFailedError as reason:
-            self.absent[name] = str(reason)
+            self.absent[name] = why_left_out(name, reason)
 
     def rows(self) -> list[Row]:
         """Return the medians of those that failed in no turn, how many turns they are of, and whether it keeps up."""
@@ -190,17 +190,22 @@ def main() -> int:
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME", help="default: all")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
+    tries = options.rounds if options.tries is None else options.tries
+    if tries < 1:
+        parser.error(f"--tries and --rounds are at least 1, not {tries}")
     console = Console()
     commands, absent = find_contenders(options.contenders, console)
     turns = [(NO_LOADER, 0)] + [(name, it) for name in commands for it in options.workers]
     step_turns = 0
-    tries = options.tries or options.rounds
     rounds = Rounds(commands, str(demo_photos(console)), options.workers, tries)
     with rounds.prepared():
         for name, workers in console.track(options.rounds * turns, "noisy neighbour"):
             if name == NO_LOADER:
                 # Once a round: what else the machine does changes.
-                step_turns = run_job(CALIBRATE)["step_turns"]
+                try:
+                    step_turns = run_job(CALIBRATE)["step_turns"]
+                except JobFailedError as reason:
+                    sys.exit(f"noisy neighbour: how fast the machine is could not be measured: {reason}")
             rounds.take(name, workers, options.steps, step_turns)
     rows = rounds.rows()
     contenders = at_their_best(rows)
@@ -218,7 +223,7 @@ def main() -> int:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result, indent=1) + "\n")
-    return 0 if all(it["met"] for it in result["claims"]) else 1
+    return 1 if any(map(is_ours, result["absent"])) or not all(it["met"] for it in result["claims"]) else 0
 
 
 if __name__ == "__main__":

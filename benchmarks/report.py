@@ -29,9 +29,11 @@ def origin(result: dict[str, Any]) -> str:
     """Say where figures come from."""
     it = result["provenance"]
     versions = ", ".join(f"{name} {version}" for name, version in it["versions"].items())
+    # Records name the program alone.
+    command = it["command"].replace("python ", "python benchmarks/", 1)
     return (
         f"Medians of {result['rounds']} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
-        f" ({it['cpu']}), Python {it['python']}, {versions}, {it['date']}, commit {it['commit']}: `{it['command']}`"
+        f" ({it['cpu']}), Python {it['python']}, {versions}, {it['date']}, commit {it['commit']}: `{command}`"
     )
 
 
@@ -65,7 +67,7 @@ def summary(results: dict[str, dict[str, Any]]) -> list[str]:
         for name, reason in absent.items() if isinstance(absent, dict) else [("spdl 0.8.0", absent)]:
             lines.append(f"  not run: {name}: {reason}")
         if section == "engine":
-            each = [(row["title"], *it) for row in result["rows"].values() for it in row["absent"].items()]
+            each = [(row["title"], *it) for row in result["rows"].values() for it in row.get("absent", {}).items()]
             lines += [f"  not run: {name}, {title}: {reason}" for title, name, reason in each]
     return lines
 
@@ -74,13 +76,15 @@ def main() -> None:
     """Write the report and print the summary."""
     parser = argparse.ArgumentParser(description="Write what the benchmarks found as tables and plots.")
     parser.add_argument("folder", type=Path, help="where their JSON files are")
-    parser.add_argument("sections", nargs="*", choices=SECTIONS, help="default: all")
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="SECTION", help="default: %(default)s")
     options = parser.parse_args()
+    if unknown := [it for it in options.sections if it not in SECTIONS]:
+        parser.error(f"there is no section {unknown[0]!r}, only {', '.join(SECTIONS)}")
     folder = options.folder
     results = {
         section: json.loads((folder / f"{section}.json").read_text())
         for section in SECTIONS
-        if section in (options.sections or SECTIONS) and (folder / f"{section}.json").exists()
+        if section in options.sections and (folder / f"{section}.json").exists()
     }
     markdown, page = ["# Benchmarks\n"], []
     for section, result in results.items():

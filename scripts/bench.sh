@@ -74,5 +74,9 @@ done
 [[ ${#missed[@]} -eq 0 ]] || printf 'not all that is claimed holds: %s\n' "${missed[*]}"
 [[ ${#failed[@]} -eq 0 ]] || printf 'failed, with the reason above: %s\n' "${failed[*]}"
 [[ ${#reported[@]} -eq 0 ]] || printf 'report: %s\n' $results/report.html $results/report.md
-printf 'figures: %s\n' "${names[*]/%/.json} in $results"
+written=()
+for name in bench "${names[@]}"; do
+  [[ ! -f $results/$name.json ]] || written+=("$name.json")
+done
+printf 'figures: %s\n' "${written[*]} in $results"
 [[ ${#failed[@]} -eq 0 ]]

@@ -86,9 +86,9 @@ def migration(record: Record) -> list[str]:
             for loader in ("Pipeline, Pillow", "Pipeline, spdl.io")
             if any(row["loader"] == loader for row in own)
         }
-        said = ", ".join(f"{ratio} with {loader.removeprefix('Pipeline, ')}" for loader, ratio in ratios.items())
+        said = " and ".join(f"{ratio} ({loader.removeprefix('Pipeline, ')})" for loader, ratio in ratios.items())
         title = "Single images" if batch_size is None else f"Batches of {batch_size}"
-        found.append(f"{title}: beside PyTorch's DataLoader a Pipeline loads {said}.")
+        found.append(f"{title}: a Pipeline's images per second are {said} those of PyTorch's DataLoader.")
     wasted = "; ".join(f"{row['wasted_mb']:.1f} MB ({row['way']})" for row in record["copies"])
     size, own_mb = record["copies_batch_size"], f"{record['copies'][0]['batch_mb']:.1f} MB"
     found.append(
@@ -205,7 +205,8 @@ def section(name: str, record: Record | None) -> str:
     compared = " Each is compared at its best number of workers." if "num_workers" in record["rows"][0] else ""
     described = (
         f"Measured on {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit {origin['commit']},"
-        f" by `{origin['command']}`; {rounds}.{compared}\n"
+        # Records name the program alone.
+        f" by `{origin['command'].replace(name, f'examples/{name}', 1)}`; {rounds}.{compared}\n"
     )
     parts = [
         f"![{record['title']}](../images/examples/{name}_plot.png)\n",

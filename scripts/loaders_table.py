@@ -67,7 +67,8 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     )
     counts = sorted({row["workers"] for row in loaders["rows"]})
     left_out = "".join(
-        f" Left out: {name}: {reason}." for name, reason in (loaders["absent"] | noisy["absent"]).items()
+        f" Not measured: {name.removeprefix('all: ')} ({reason})."
+        for name, reason in (loaders["absent"] | noisy["absent"]).items()
     )
     return (
         table(HEADER, rows)
@@ -76,13 +77,14 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         f" {origin['date'][:10]}, commit {commit}. Images per second are the most with"
         f" {', '.join(map(str, counts))} workers; in parentheses are the fewest that give {NEXT_TO_ALL:.0%} of that,"
         f" which the costs are of. Beside the training loop each has {' or '.join(map(str, noisy['workers']))}"
-        " workers, whichever gives the lower p99; the steps' percentiles are relative to those of the same loop right"
-        f" before and after, with no loader. Where no loader runs in between they are {alone['p50']:.2f} and"
-        f" {alone['p99']:.2f}, which is chance."
+        " workers, of those that keep up whichever gives the lower p99; the steps' percentiles are relative to those of"
+        f" the same loop right before and after, with no loader. Where no loader runs in between they are"
+        f" {alone['p50']:.2f} and {alone['p99']:.2f}, which is chance."
         " Memory is that of all its processes while it loads. The first batch counts from when the loader is"
-        " opened, what it imports being there. * resized by the average of the area, all other loaders by an"
-        f" antialiased bilinear filter. {BARE} does nothing but decode photos that are in memory, at their full size:"
-        f" the limit of all that decode with it.{missed}{left_out}\n"
+        " opened, its modules being imported already. Ours is built on the system's libjpeg-turbo here; the wheel,"
+        " which has an entropy decoder of its own, [is faster](docs/images.md). * resized by the average of the area,"
+        f" all other loaders by an antialiased bilinear filter. {BARE} does nothing but decode photos that are in"
+        f" memory, at their full size: the limit of all that decode with that library.{missed}{left_out}\n"
     )
 
 

@@ -29,7 +29,9 @@ HEADER = ("work", REFERENCE, "other yardstick", OURS, "outcome (mark)", "CPU sec
 def whole(results: dict[str, Any]) -> str:
     """Return the page's table, and a paragraph that says what it comes from."""
     lines = [cells(row) for row in results["rows"].values()]
-    return table(HEADER, lines) + f"\n{origin(results)} `{results['provenance']['command']}` measured it.\n"
+    # Records name the program alone.
+    command = results["provenance"]["command"].replace("python ", "python benchmarks/", 1)
+    return table(HEADER, lines) + f"\n{origin(results)} `{command}` measured it.\n"
 
 
 def headline(results: dict[str, Any]) -> str:

@@ -19,7 +19,9 @@ def importable(*folders: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for path in paths:
             patch.syspath_prepend(str(path))
-        yield
-    for name in names & sys.modules.keys():
-        del sys.modules[name]
-    sys.modules.update(others)
+        try:
+            yield
+        finally:
+            for name in names & sys.modules.keys():
+                del sys.modules[name]
+            sys.modules.update(others)

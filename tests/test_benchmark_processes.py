@@ -1,6 +1,5 @@
 """Contenders' processes answer or say why not, end with their children, and have their memory counted once."""
 
-import contextlib
 import importlib
 import subprocess
 import sys
@@ -54,26 +53,72 @@ def test_a_process_that_does_not_answer_says_why(server: Any, program: str, reas
     started.close()
 
 
+# Works for longer than it may, and so does a child, which holds the pipes of its parent.
+LONG = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+open({file!r}, "w").write(str(child.pid))
+time.sleep(100)
+"""
+
+
+def has_ended(child: Path) -> bool:
+    """Whether the process whose number that file holds ends soon."""
+    status = Path("/proc", child.read_text(), "status")
+    for _ in range(100):
+        try:
+            if "State:\tZ" in status.read_text():
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def test_a_process_that_takes_too_long_is_ended_with_its_children(
     server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     job_server = importlib.import_module("_job_server")
     monkeypatch.setattr(job_server, "TOO_LONG", 1)
-    started = server(
-        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'])\n"
-        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\ntime.sleep(100)"
-    )
+    started = server(LONG.format(file=str(tmp_path / "child")))
     with pytest.raises(job_server.JobFailedError, match="it took longer than 1 s"):
         started.run({})
     started.close()
-    child = int((tmp_path / "child").read_text())
-    for _ in range(100):
-        with contextlib.suppress(FileNotFoundError):
-            if "State:\tZ" not in Path(f"/proc/{child}/status").read_text():
-                time.sleep(0.05)
-                continue
-        return
-    pytest.fail("its child lives on")
+    assert has_ended(tmp_path / "child")
+
+
+@pytest.mark.parametrize(
+    ("program", "reason", "said"),
+    [
+        ("print('hm'); sys.exit('no more')", "no more", "no more\n"),
+        ("print('no figures')", "it printed no figures at its end, but 'no figures'", ""),
+        ("pass", "it printed no figures at its end, but ''", ""),
+        (
+            "sys.stderr.write('first\\nlast'); sys.stderr.flush(); os.abort()",
+            "it was ended by signal 6; the last that it said: last",
+            "first\nlast",
+        ),
+    ],
+)
+def test_a_job_that_gives_no_figures_says_why(
+    benchmarks: None, tmp_path: Path, program: str, reason: str, said: str
+) -> None:
+    turns = importlib.import_module("_turns")
+    (tmp_path / "program.py").write_text(f"import os, sys\n{program}\n")
+    with pytest.raises(turns.JobFailedError, match=f"^{reason}$") as raised:
+        turns.run_job(turns.Job((sys.executable,), tmp_path / "program.py", {}))
+    assert raised.value.said == said
+
+
+def test_a_job_that_takes_too_long_is_ended_with_its_children(
+    benchmarks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = importlib.import_module("_turns")
+    monkeypatch.setattr(turns, "TOO_LONG", 1)
+    (tmp_path / "program.py").write_text(LONG.format(file=str(tmp_path / "child")))
+    with pytest.raises(turns.JobFailedError, match="it took longer than 1 s"):
+        turns.run_job(turns.Job((sys.executable,), tmp_path / "program.py", {}))
+    assert has_ended(tmp_path / "child")
 
 
 def test_memory_counts_what_children_hold_and_what_they_share_once(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ void bind_cuda(nb::module_& module) {
         "\n"
         "Example:\n"
         "    >>> config = cuda_config(device_index=0)  # doctest: +SKIP\n"
-        "    >>> transfer_buffer(load_image(photo), cuda_config=config).device_index  # doctest: +SKIP\n"
+        "    >>> transfer_buffer(load_image(photo), device_config=config).device_index  # doctest: +SKIP\n"
         "    0");
     buffer.def_prop_ro("__cuda_array_interface__", &array_interface, "CUDA's array interface, version 3.")
         .def_prop_ro(

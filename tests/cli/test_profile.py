@@ -201,7 +201,7 @@ def test_only_the_first_process_of_a_job(
 ) -> None:
     monkeypatch.setenv("LOCAL_RANK", rank)
     assert main(["profile", "pipelines:one"]) == 2
-    assert f"LOCAL_RANK is {rank}: only the first process of a job profiles. Unset it." in capsys.readouterr().err
+    assert f"LOCAL_RANK is {rank}: only the first process of a machine profiles. Unset it." in capsys.readouterr().err
 
 
 def test_a_process_of_its_own(folder: Path) -> None:

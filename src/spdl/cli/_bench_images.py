@@ -60,7 +60,7 @@ def bench_images(folder: Path, options: Namespace) -> int:
     work = Work(paths, options.batch_size, options.size)
     run = live_run(work, workers=workers, seconds=options.seconds, console=console)
     if not (run.images or run.interrupted):
-        raise CommandError(_nothing_loaded(folder, len(paths), run.failures))
+        raise CommandError(_nothing_loaded(folder, len(paths), min(run.files_read, len(paths)), run.failures))
     _print_live_run(run, work, console)
     comparison = None
     if not (run.interrupted or options.no_peers):
@@ -86,12 +86,14 @@ def bench_images(folder: Path, options: Namespace) -> int:
     return INTERRUPTED if run.interrupted or (comparison and comparison.interrupted) else 0
 
 
-def _nothing_loaded(folder: Path, num_images: int, failures: dict[str, str]) -> str:
+def _nothing_loaded(folder: Path, num_images: int, num_tried: int, failures: dict[str, str]) -> str:
     path, reason = next(iter(failures.items()))
     what = (
         f"the only image in {folder} could not be loaded: "
         if num_images == 1
         else f"none of the {num_images:,} images in {folder} could be loaded, for instance "
+        if num_tried == num_images
+        else f"none of the first {num_tried:,} of {num_images:,} images in {folder} could be loaded, for instance "
     )
     return f"{what}{path}: {reason}. Give a folder with intact images."
 

@@ -36,8 +36,8 @@ def profile(options: Namespace) -> int:
     console = Console()
     config = find_pipeline(options.subject)
     rank = os.environ.get("LOCAL_RANK", "").strip()
-    if rank.lstrip("0"):
-        raise CommandError(f"LOCAL_RANK is {rank}: only the first process of a job profiles. Unset it.")
+    if rank not in ("", "0"):
+        raise CommandError(f"LOCAL_RANK is {rank}: only the first process of a machine profiles. Unset it.")
     progress = _Progress(console)
     interrupted = False
     try:

@@ -128,8 +128,8 @@ class PipelineBuilder(Generic[T, U]):
                 thread-safe. An `Exception` that it raises is logged; anything else fails the pipeline.
             timeout: Seconds that one call of the op may take, or a generator for one result; None sets no limit. Each
                 retry has its own. In a process pool, or an executor of another kind than thread pools, it begins when
-                the item is handed over, so that waiting there counts, and a generator's results count together. With
-                task hooks, these and the wait for a thread count as well.
+                the item is handed over, so that waiting there counts; in a process pool a generator's results count
+                together. With task hooks, these and the wait for a thread count as well.
             on_timeout: What happens after that. ``"report"`` logs the item and where the op is, counts it, and goes on
                 waiting. ``"drop"`` also gives the item up as failed, without retries, and its result, should it come,
                 is discarded. An async op is then cancelled. A thread cannot be: it is left to its op and another one

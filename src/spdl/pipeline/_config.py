@@ -385,7 +385,7 @@ def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference
 
     Args:
         value: Whether to. None leaves it to the environment variable ``SPDL_PIPELINE_COMPACT_LOG``, which counts as
-            unset if it is neither 1, true, on or yes nor one of their opposites; unset means in full.
+            unset if it is neither 1, true, on or yes nor one of their opposites, in any case; unset means in full.
 
     Raises:
         TypeError: If it is anything else.

@@ -35,8 +35,8 @@ class StageStatistics:
         num_dropped: Results dropped because they were None.
         num_retried: Attempts that failed and were followed by another.
         num_overdue: Ops that took longer than the stage's timeout.
-        running: Slots in use now: by ops that run or wait in an executor, generators between two results, and items
-            that wait for a retry.
+        running: Slots in use now: by ops that run, or wait in an executor other than a ThreadPoolExecutor, generators
+            between two results, and items that wait for a retry.
         busy_seconds: Time spent in ops that have ended, summed over concurrent ones; for the source, in its ``next()``,
             the call that runs now included. In executors that are neither a ThreadPoolExecutor nor a
             ProcessPoolExecutor and run their calls in other processes, what an op waits there and its way there and
