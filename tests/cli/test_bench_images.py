@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,16 @@ def test_no_file_that_is_whole(batch_size: str, spoil: Callable[..., Path], caps
     assert error.startswith(f"spdl: none of the 3 images in {folder} could be loaded, for instance {folder}/spoilt-")
     assert error.endswith(" Give a folder with intact images.\n")
     assert error.count("\n") == 1
+
+
+def test_files_that_were_not_tried_are_not_told_to_be_broken(
+    spoil: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = spoil(500, num_whole=0)
+    assert main(["bench", "images", str(folder), "--no-peers", "--seconds", "0.001", "--batch-size", "1"]) == 2
+    tried = re.search(r"none of the first (\d+) of 500 images in ", capsys.readouterr().err)
+    assert tried is not None
+    assert 0 < int(tried[1]) < 500
 
 
 def test_a_pipeline_that_fails_says_why(
