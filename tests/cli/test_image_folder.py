@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from spdl.cli import main
+from spdl.cli._image_folder import IMAGE_SUFFIXES, list_images
+from spdl.io import load_image
 from tests.cli.conftest import NUM_PHOTOS
 
 
@@ -88,3 +91,11 @@ def test_names_that_are_no_text_or_steer_the_terminal(
     output = capsys.readouterr().out
     assert all(character.isprintable() for character in output.replace("\n", ""))
     assert "a\\nb/spoilt [bold].jpg: " in output
+
+
+@pytest.mark.parametrize("suffix", sorted(IMAGE_SUFFIXES))
+def test_what_counts_as_an_image_can_be_loaded(suffix: str, tmp_path: Path) -> None:
+    photo = tmp_path / f"photo{suffix}"
+    Image.new("L" if suffix == ".pgm" else "RGB", (40, 30), 200).save(photo)
+    assert list_images(tmp_path) == [str(photo)]
+    assert load_image(photo).shape == (30, 40, 3)
