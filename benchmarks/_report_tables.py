@@ -42,6 +42,12 @@ def versioned(result: Result, name: str) -> str:
     return name if name in (*OURS, BARE) or version in name else f"{name} ({version})"
 
 
+def left_out(result: Result) -> str:
+    """Return a line for whatever was not measured, with the reason."""
+    absent = (result["absent"] or {}).items()
+    return "".join(f"\nNot measured: {name.removeprefix('all: ')} ({reason}).\n" for name, reason in absent)
+
+
 def loaders(result: Result) -> str:
     """Return images per second of every step, and what the main step costs, each at its best number of workers."""
     steps = [step for step in STEPS if any(row["step"] == step for row in result["rows"])]
@@ -67,11 +73,10 @@ def loaders(result: Result) -> str:
                 f"{main['first_seconds']:.2f}",
             )
         )
-    rows += [(name, reason, *[""] * (len(header) - 2)) for name, reason in result["absent"].items()]
     told = f"Images per second of each step. What follows them is of `{MAIN_STEP}`, CPU time per image:"
     if result.get("processes") == "one for all":
         told += " (all in one process: memory includes what it kept of earlier measurements, and it has loaded before)"
-    return f"{told}\n\n{table(header, rows, words=2)}"
+    return f"{told}\n\n{table(header, rows, words=2)}" + left_out(result)
 
 
 def noisy_neighbour(result: Result) -> str:
@@ -98,7 +103,6 @@ def noisy_neighbour(result: Result) -> str:
                 ],
             )
         )
-    rows += [(f"{name}: {reason}", *[""] * (len(header) - 1)) for name, reason in result["absent"].items()]
     claims = [
         f"{it['of']}, {it['figure']}: {it['value']:.2f} of the lowest ({it['beside']}), mark at most {it['mark']:g}:"
         f" {'met' if it['met'] else '**missed**'}"
@@ -111,7 +115,7 @@ def noisy_neighbour(result: Result) -> str:
     # Records of all rounds were written before there were tries.
     if result.get("tries", result["rounds"]) < result["rounds"]:
         told += f" After {result['tries']} of {result['rounds']} turns the best number alone went on."
-    return f"{told}\n\n{table(header, rows)}" + "".join(f"\n* {it}" for it in claims) + "\n"
+    return f"{told}\n\n{table(header, rows)}" + left_out(result) + "".join(f"\n* {it}" for it in claims) + "\n"
 
 
 def _usual(result: Result) -> str:
@@ -121,8 +125,7 @@ def _usual(result: Result) -> str:
 
 def formats(result: Result) -> str:
     """Return items per second of every format, by threads and by processes."""
-    absent = [f"\n{name}: {reason}\n" for name, reason in (result["absent"] or {}).items()]
-    return data_formats.table(result) + "\n" + "".join(absent)
+    return data_formats.table(result) + "\n" + left_out(result)
 
 
 def engine(result: Result) -> str:
