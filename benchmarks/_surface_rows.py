@@ -28,7 +28,7 @@ def _surrounded(hooks: str, items: int) -> Work:
     return work | {"hooks": hooks, "items": items}
 
 
-WITHOUT = "without hooks"
+WITHOUT = f"{OURS}, without hooks"
 
 KB32, MB8 = 32 << 10, 8 << 20
 

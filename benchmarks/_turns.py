@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from statistics import median
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -67,17 +68,23 @@ def run_job(job: Job) -> dict[str, Any]:
         JobFailedError: It failed, took too long or printed something else. Its children have ended, too.
     """
     command = [*job.interpreter, str(job.program), json.dumps(job.arguments)]
-    # With its children, it is a group that can be ended as one.
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+    late = False
+    # Files, since pipes would be held open by children that live on.
+    with TemporaryFile("w+", encoding="utf-8") as out, TemporaryFile("w+", encoding="utf-8") as err:
+        # With its children, it is a group that can be ended as one.
+        process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
-            printed, said = process.communicate(timeout=TOO_LONG)
+            process.wait(TOO_LONG)
         except subprocess.TimeoutExpired:
+            late = True
+        finally:
             end_group(process)
-            raise JobFailedError(f"it took longer than {TOO_LONG} s", process.communicate()[1]) from None
-        except BaseException:
-            end_group(process)
-            raise
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        printed, said = out.read(), err.read()
+    if late:
+        raise JobFailedError(f"it took longer than {TOO_LONG} s", said)
     if process.returncode:
         raise JobFailedError(last_words(said, process.returncode), said)
     last = (printed.strip().splitlines() or [""])[-1]
@@ -88,8 +95,11 @@ def run_job(job: Job) -> dict[str, Any]:
     return figures
 
 
-def end_group(process: subprocess.Popen[str]) -> None:
-    """End a process that leads a group of its own, and that group. It must not have been waited for yet."""
+def end_group(process: subprocess.Popen[Any]) -> None:
+    """End a process that leads a group of its own, and that group. Call it when the process ends at the latest.
+
+    While others of the group live, no new process gets its number; when none does, one may, some time later.
+    """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -115,7 +125,7 @@ def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures]
             try:
                 found[key].append(run_job(job))
             except JobFailedError as reason:
-                failed[key] = why_left_out(str(key), reason)
+                failed[key] = why_left_out(key if isinstance(key, str) else ", ".join(map(str, key)), reason)
         print(f"round {number + 1} of {rounds} is done", flush=True)
     medians = {
         key: {name: median(each[name] for each in figures) for name in figures[0]}

@@ -137,6 +137,9 @@ def main() -> int:
         result["absent"] = missing(row, result, absent)
         found[key] = result | {name: origin[name] for name in ("commit", "date")}
         print(describe(result), flush=True)
+        for it in result["failed"]:
+            if it["contender"] in result["contenders"]:
+                print(f"  {it['contender']} fails with {it['workers']} workers: {it['why']}")
     if options.json:
         before = json.loads(options.json.read_text()) if options.json.exists() else {}
         left_out = {key: f"it takes {row.cores} cores" for key, row in table.items() if row.cores > cores}

@@ -191,8 +191,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
     tries = options.rounds if options.tries is None else options.tries
-    if tries < 1:
-        parser.error(f"--tries and --rounds are at least 1, not {tries}")
+    if min(tries, options.rounds) < 1:
+        parser.error(f"--tries and --rounds are at least 1, not {tries} and {options.rounds}")
     console = Console()
     commands, absent = find_contenders(options.contenders, console)
     turns = [(NO_LOADER, 0)] + [(name, it) for name in commands for it in options.workers]

@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from _turns import Job, best_of_each, take_turns
+from _turns import Job, best_of_each, is_ours, take_turns
 from spdl._cores import available_cores
 from spdl.cli._console import Console
 from spdl.cli._peers import PeerUnavailable, reference_environment, torch_environment
@@ -134,7 +134,7 @@ def main() -> int:
             "claims": verdicts,
         }
         options.json.write_text(json.dumps(result, indent=1) + "\n")
-    return 0 if all(it["met"] for it in verdicts) else 1
+    return 1 if any(is_ours(name) for name, _ in failed) or not all(it["met"] for it in verdicts) else 0
 
 
 if __name__ == "__main__":

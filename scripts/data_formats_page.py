@@ -39,7 +39,7 @@ def origin(result: dict[str, Any]) -> str:
 
 def marks(result: dict[str, Any]) -> str:
     """Return the table of what is claimed, a line for each contender."""
-    lines = ["| work | by | files/s | files per CPU-second | outcome (mark) |", "| --- | --- | ---: | ---: | --- |"]
+    lines = ["| work | by | calls/s | calls per CPU-second | outcome (mark) |", "| --- | --- | ---: | ---: | --- |"]
     for row in result["rows"].values():
         title = row["title"]
         outcomes = {claim["beside"]: outcome(claim) for claim in row["claims"]}
@@ -47,7 +47,10 @@ def marks(result: dict[str, Any]) -> str:
             speeds = f"{it['calls_per_second']:,.0f} | {it['calls_per_cpu_second']:,.0f}"
             lines.append(f"| {title} | {name} | {speeds} | {outcomes.get(name, '')} |")
             title = ""
-    compared = "Rows of one thread are compared by files per CPU-second, the others by files/s."
+    compared = (
+        "Rows of one thread are compared by calls per CPU-second, the others by calls/s. In the row of the batch a call"
+        " is a file."
+    )
     return "\n".join(lines) + f"\n\n{compared} " + origin(result)
 
 

@@ -486,8 +486,8 @@ _COUNTS = (
     Mutant(
         "two threads call one aggregator",
         "_aggregate_node.py",
-        " and self.running < self.limit and self.has_room(0)",
-        " and self.has_room(0)",
+        " and self.running < self.limit and (not",
+        " and (not",
         ("test_aggregate_node.py::TestAggregates::test_an_aggregator_is_called_from_one_thread_at_a_time",),
     ),
     Mutant(
@@ -496,6 +496,20 @@ _COUNTS = (
         "        self.flushed = False",
         "        self.flushed = drop_last",
         ("test_aggregate_node.py::TestAggregates::test_what_is_left_at_the_end_does_not_get_into_the_next_pipeline",),
+    ),
+    Mutant(
+        "what an aggregator is to drop at the end waits for a place",
+        "_aggregate_node.py",
+        "passes_on = not (self.flush_due and self.drop_last)",
+        "passes_on = True",
+        ("test_aggregate_node.py::TestAggregates::test_what_is_dropped_at_the_end_needs_no_place",),
+    ),
+    Mutant(
+        "what a batcher is to drop at the end waits for a place",
+        "_aggregate_node.py",
+        "return self.drop_last or self.has_room(0)",
+        "return self.has_room(0)",
+        ("test_aggregate_node.py::TestAggregates::test_what_is_dropped_at_the_end_needs_no_place",),
     ),
     Mutant(
         "what an aggregator drops at the end is passed on",

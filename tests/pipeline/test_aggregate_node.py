@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, source
+from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure, TaskHook, build_pipeline
 from spdl.pipeline.defs import Aggregator
@@ -84,6 +84,19 @@ class TestAggregates:
             with pipeline.auto_stop():
                 assert list(pipeline) == (["ab"] if drop_last else ["ab", "c"])
             assert pipeline.statistics().in_flight == 0
+
+    @pytest.mark.parametrize(
+        ("items", "op", "hooks"),
+        # What calls an op takes an item only when there is a place for what may come of it.
+        [("abcde", 2, []), ("abcd", Pairs(), []), ("abcd", 2, [Nothing()]), ("abcd", Pairs(), [Nothing()])],
+    )
+    def test_what_is_dropped_at_the_end_needs_no_place(self, items: str, op: Any, hooks: list[TaskHook]) -> None:
+        builder = source(items).aggregate(op, drop_last=True).add_sink(1)
+        with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop() as pipeline:
+            # Nobody reads: what is made of the first four takes all places.
+            assert wait_until(lambda: "(finished)" in repr(pipeline))
+            assert pipeline.statistics().in_flight == 4
+            assert len(list(pipeline)) == 2
 
     def test_what_flush_raises_fails_the_pipeline_though_its_result_would_be_dropped(self) -> None:
         class Broken(Pairs):

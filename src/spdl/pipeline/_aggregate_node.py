@@ -87,7 +87,10 @@ class CollateNode(GatheringNode):
     def ready(self) -> bool:
         if self.cancelled or not (self.queue or self.flush_due):
             return False
-        passes_on = self.flush_due or self.queue[0] is MARK or len(self.batch) + 1 == self.n
+        if self.flush_due:
+            # What is dropped needs no place, and a pipeline that nobody reads any more is to end.
+            return self.drop_last or self.has_room(0)
+        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n
         return not passes_on or self.has_room(0)
 
     def offer(self, root: Root, value: Any) -> bool:
@@ -171,7 +174,8 @@ class AggregateNode(GatheringNode):
         self.flushed_at_mark = False
 
     def ready(self) -> bool:
-        return bool(self.flush_due or self.queue) and self.running < self.limit and self.has_room(0)
+        passes_on = not (self.flush_due and self.drop_last)
+        return bool(self.flush_due or self.queue) and self.running < self.limit and (not passes_on or self.has_room(0))
 
     def turn(self) -> None:
         call = self.next_call()
