@@ -1,5 +1,6 @@
 """Contenders' processes answer or say why not, end with their children, and have their memory counted once."""
 
+import contextlib
 import importlib
 import subprocess
 import sys
@@ -57,7 +58,8 @@ def test_a_process_that_does_not_answer_says_why(server: Any, program: str, reas
 LONG = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
-open({file!r}, "w").write(str(child.pid))
+with open({file!r}, "w") as file:
+    file.write(str(child.pid))
 time.sleep(100)
 """
 
@@ -108,6 +110,16 @@ def test_a_job_that_gives_no_figures_says_why(
     with pytest.raises(turns.JobFailedError, match=f"^{reason}$") as raised:
         turns.run_job(turns.Job((sys.executable,), tmp_path / "program.py", {}))
     assert raised.value.said == said
+
+
+@pytest.mark.parametrize("last", ["sys.exit('no more')", "print('{}')"])
+def test_a_job_leaves_no_child_behind(benchmarks: None, tmp_path: Path, last: str) -> None:
+    turns = importlib.import_module("_turns")
+    endless = LONG.format(file=str(tmp_path / "child")).replace("\ntime.sleep(100)\n", f"\n{last}\n")
+    (tmp_path / "program.py").write_text(endless)
+    with contextlib.suppress(turns.JobFailedError):
+        turns.run_job(turns.Job((sys.executable,), tmp_path / "program.py", {}))
+    assert has_ended(tmp_path / "child")
 
 
 def test_a_job_that_takes_too_long_is_ended_with_its_children(
