@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._cache import cache_folder
-from spdl.cli._peers import (
+from spdl.cli._common.cache import cache_folder
+from spdl.cli._common.pip import PipError, pip
+from spdl.cli._demo.peers import (
     TORCH,
     PeerUnavailable,
     install_all,
@@ -20,12 +21,11 @@ from spdl.cli._peers import (
     reference_environment,
     torch_environment,
 )
-from spdl.cli._pip import PipError, pip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from spdl.cli._console import Console
+    from spdl.cli._common.console import Console
 
     Command = tuple[str, ...]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from spdl.cli._cache import only_one, replacing
-from spdl.cli._photos import HEIGHT, QUALITY, WIDTH
+from spdl.cli._common.cache import only_one, replacing
+from spdl.cli._demo.photos import HEIGHT, QUALITY, WIDTH
 
 if TYPE_CHECKING:
     from pathlib import Path

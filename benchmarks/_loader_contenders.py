@@ -11,7 +11,7 @@ from _loader_environments import MAKERS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from spdl.cli._console import Console
+    from spdl.cli._common.console import Console
 
 BATCH, FLOW = "spdl-turbo, load_image_batch", "spdl-turbo, image by image"
 REFERENCE = "spdl 0.8.0, image by image"

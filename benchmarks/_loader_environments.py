@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from _image_environments import MAKERS as IMAGE_MAKERS
 from _image_environments import OPENCV, peer
-from spdl.cli._peers import TORCH, install_torch
+from spdl.cli._demo.peers import TORCH, install_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spdl.cli._console import Console
+    from spdl.cli._common.console import Console
 
 # PyTorch with all that its users load photos with: one environment for three contenders.
 TORCHDATA = ("torchdata>=0.11.0", *TORCH, *OPENCV)

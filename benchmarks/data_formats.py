@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 from _data_formats_plots import draw
 from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
-from spdl.cli._console import Console
-from spdl.cli._peers import PeerUnavailable, reference_environment
-from spdl.cli._provenance import provenance
+from spdl.cli._common.console import Console
+from spdl.cli._common.provenance import provenance
+from spdl.cli._demo.peers import PeerUnavailable, reference_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from spdl.cli._console import Console
-from spdl.cli._image_folder import list_images
-from spdl.cli._images_job import LoadImages, PassesOverFolder, count_images, default_threads, images_pipeline
-from spdl.cli._photos import demo_photos
-from spdl.cli._provenance import provenance
+from spdl.cli._common.console import Console
+from spdl.cli._common.provenance import provenance
+from spdl.cli._demo.image_folder import list_images
+from spdl.cli._demo.images_job import LoadImages, PassesOverFolder, count_images, default_threads, images_pipeline
+from spdl.cli._demo.photos import demo_photos
 
 LIMIT_SECONDS = 0.1
 BATCH_SIZE, SIZE = 32, 224

@@ -28,9 +28,9 @@ from _job_server import JobServer
 from _loader_contenders import BARE, CONTENDERS, OURS, find_contenders
 from _turns import Figures, Job, JobFailedError, is_ours, run_job, why_left_out
 from spdl._cores import available_cores
-from spdl.cli._console import Console
-from spdl.cli._photos import demo_photos
-from spdl.cli._provenance import provenance
+from spdl.cli._common.console import Console
+from spdl.cli._common.provenance import provenance
+from spdl.cli._demo.photos import demo_photos
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

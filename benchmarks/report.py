@@ -16,7 +16,7 @@ from typing import Any
 
 from _report_plots import FIGURES, png_and_svg
 from _report_tables import SECTIONS, judged
-from spdl.cli._console import Console
+from spdl.cli._common.console import Console
 
 STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem; }
 svg { width: 100%; height: auto; } div { overflow-x: auto; } h2 { margin-top: 3rem; }

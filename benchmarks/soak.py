@@ -395,7 +395,7 @@ def main() -> int:
     for line in missed:
         print(f"MISSED {line}")
     if options.json:
-        from spdl.cli._provenance import provenance  # noqa: PLC0415 - what it imports is no part of what is measured.
+        from spdl.cli._common.provenance import provenance  # noqa: PLC0415 - what it imports is no part of what is measured.
 
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"provenance": provenance(), **result}, indent=1) + "\n")

@@ -11,7 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from spdl.cli._provenance import provenance
+from spdl.cli._common.provenance import provenance
 
 LIMIT_BYTES = 15_000_000
 # What the repair of a wheel calls the folder of shared libraries, which are FFmpeg's alone.

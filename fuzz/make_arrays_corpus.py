@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from spdl.io import save_npz
-from spdl.io._lazy import native
+from spdl.io._common.native import native
 
 ARRAYS = {
     "plain": np.arange(12, dtype="<f4").reshape(3, 4),

@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from spdl.cli._console import Console
-from spdl.cli._photos import demo_photos
-from spdl.cli._provenance import provenance
+from spdl.cli._common.console import Console
+from spdl.cli._common.provenance import provenance
+from spdl.cli._demo.photos import demo_photos
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Those that hold such tests, so that no other ones need what they import.
-readonly tests=(tests/io/test_gpu.py tests/io/test_transfer_tensor.py tests/seeds)
+readonly tests=(tests/io/device/test_gpu.py tests/io/device/test_transfer_tensor.py tests/seeds)
 
 if [[ -z ${WHEEL:-} ]]; then
   scripts/setup.sh test

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from spdl.io._lazy import native
+from spdl.io._common.native import native
 
 VARIABLE = "SPDL_TEST_CUDA_DRIVER"
 """Names the library that is loaded in place of CUDA's."""

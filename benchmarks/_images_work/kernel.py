@@ -18,8 +18,8 @@ def ours(*, folder: str, workers: int, calls: int, kernels: str, exact: bool = T
     import numpy as np  # noqa: PLC0415 - each contender's process has only its own library.
 
     import spdl.io  # noqa: PLC0415
-    from spdl.io._lazy import native  # noqa: PLC0415
-    from spdl.io._request import BYTES, make_request, resize_to  # noqa: PLC0415
+    from spdl.io._common.native import native  # noqa: PLC0415
+    from spdl.io._image.load_options import BYTES, make_request, resize_to  # noqa: PLC0415
 
     if not native.select_kernels(kernels):
         raise SystemExit(f"this processor does not run {kernels!r}")

@@ -29,7 +29,7 @@ def batch_call(resize: str, *, kernels: str = "", random: bool = False, **keywor
         random: Whether to crop and flip at random.
         keywords: What else is given to it.
     """
-    from spdl.io._lazy import native  # noqa: PLC0415 - the reference has no such thing.
+    from spdl.io._common.native import native  # noqa: PLC0415 - the reference has no such thing.
 
     if kernels and not native.select_kernels(kernels):
         raise SystemExit(f"this processor does not run {kernels!r}")

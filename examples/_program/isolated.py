@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from spdl.cli._measure import cpu_seconds, session_memory
+from spdl.cli._common.measure import cpu_seconds, session_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

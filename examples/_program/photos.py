@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
-from spdl.cli._console import Console
-from spdl.cli._photos import ORIGINALS, demo_photos
+from spdl.cli._common.console import Console
+from spdl.cli._demo.photos import ORIGINALS, demo_photos
 from spdl.source import ImageNet, LocalDirectory
 
 if TYPE_CHECKING:

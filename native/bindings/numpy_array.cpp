@@ -85,7 +85,7 @@ nb::object numbered(int number) {
 
 // By NumPy itself. What it, or our check of the text, has against the description becomes a FormatError.
 nb::object made(const NpyHeader& header) {
-    const nb::object module = nb::module_::import_("spdl.io._descr");
+    const nb::object module = nb::module_::import_("spdl.io._array.descr");
     const std::string_view text = header.descr;
     nb::object decoded = nb::steal(header.utf8 ? PyUnicode_DecodeUTF8(text.data(), std::ssize(text), "replace")
                                                : PyUnicode_DecodeLatin1(text.data(), std::ssize(text), nullptr));

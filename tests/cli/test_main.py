@@ -68,8 +68,8 @@ def test_mistyped_options(arguments: list[str], complaint: str, capsys: pytest.C
 def test_a_broken_installation(
     photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "spdl.cli._bench_images", raising=False)
-    monkeypatch.delitem(sys.modules, "spdl.cli._images_job", raising=False)
+    monkeypatch.delitem(sys.modules, "spdl.cli._demo.bench_images", raising=False)
+    monkeypatch.delitem(sys.modules, "spdl.cli._demo.images_job", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert main(["bench", "images", str(photos)]) == 1
     output = capsys.readouterr()

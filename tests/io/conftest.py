@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spdl.io._lazy import native
+from spdl.io._common.native import native
 
 
 @pytest.fixture(params=native.kernel_names())

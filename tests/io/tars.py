@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from spdl.io._lazy import native
+from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable

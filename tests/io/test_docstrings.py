@@ -21,12 +21,12 @@ with wave.open(SOUND, "wb") as sound:
     sound.setframerate(8000)
     sound.writeframes(bytes(16_000))
 
-MODULES = sorted(f"spdl.io.{module.name}" for module in pkgutil.iter_modules(spdl.io.__path__))
+MODULES = sorted(module.name for module in pkgutil.walk_packages(spdl.io.__path__, "spdl.io."))
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("._native")])
 def test_the_examples_run(name: str, tmp_path: Path) -> None:
-    if name in ("spdl.io._arrays", "spdl.io._transfer_tensor"):
+    if name in ("spdl.io._array.arrays", "spdl.io._device.transfer_tensor"):
         pytest.importorskip("torch")
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(make_jpeg(500, 375))

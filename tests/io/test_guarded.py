@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spdl.io import decode_packets, demux_image, load_image, load_image_batch, to_numpy
-from spdl.io._lazy import native
+from spdl.io._common.native import native
 from tests.io.guarded import Guarded
 from tests.io.images import encode, make_image, make_jpeg
 from tests.io.processes import in_a_process, passes, say

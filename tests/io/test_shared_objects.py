@@ -37,7 +37,7 @@ from spdl.io import (
     transfer_buffer,
     transfer_buffer_cpu,
 )
-from spdl.io._lazy import native
+from spdl.io._common.native import native
 from spdl.io.utils import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 from tests.cuda_driver import FakeDriver
 from tests.hammer import ROUNDS, THREADS, assert_agree, hammer

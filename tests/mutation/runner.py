@@ -157,7 +157,7 @@ def run_tests(project: Path, tests: Sequence[str], log: Path, seconds: float) ->
 
 def imported_file(project: Path) -> Path:
     """The engine that an interpreter of the tests imports."""
-    program = "import spdl.pipeline._engine as engine; print(engine.__file__)"
+    program = "import spdl.pipeline._engine.engine as engine; print(engine.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=project,

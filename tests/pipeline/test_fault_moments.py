@@ -18,7 +18,7 @@ from tests.pipeline.support import wait_until
 from spdl.pipeline import Pipeline, PipelineFailure
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine.engine import Engine
 
 COUNT = 200
 DEADLINE = 10

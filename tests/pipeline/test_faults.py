@@ -24,7 +24,7 @@ from spdl.pipeline.defs import Aggregator
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine.engine import Engine
 
 
 def engine_of(pipeline: Pipeline[Any]) -> Engine:

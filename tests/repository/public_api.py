@@ -32,7 +32,7 @@ def _modules() -> list[str]:
 
 def describe_public_api() -> list[str]:
     """Return the lines, sorted by module and name."""
-    lines = []
+    lines: list[str] = []
     for module in _modules():
         namespace = importlib.import_module(module)
         for name in sorted(getattr(namespace, "__all__", ())):

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl.cli._errors import FAILED, INTERRUPTED, CommandError
-from spdl.cli._streams import prepare_streams
-from spdl.cli._text import printable
+from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
+from spdl.cli._common.streams import prepare_streams
+from spdl.cli._common.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     # Imported here, so that --help, --version and a mistyped option answer at once.
     if options.command == "demo":
-        from spdl.cli._demo import demo  # noqa: PLC0415
+        from spdl.cli._demo.demo import demo  # noqa: PLC0415
 
         return demo(options)
     if options.command == "profile":
-        from spdl.cli._profile import profile  # noqa: PLC0415
+        from spdl.cli._profile.command import profile  # noqa: PLC0415
 
         return profile(options)
-    from spdl.cli._bench_images import bench_images  # noqa: PLC0415
+    from spdl.cli._demo.bench_images import bench_images  # noqa: PLC0415
 
     return bench_images(options.folder, options)
 

@@ -11,12 +11,12 @@ from spdl._check import check_flag, check_timeout, positive, refuse
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._op import bodies_of, is_async
+from spdl.pipeline._declare.op import bodies_of, is_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 
-    from spdl.pipeline._defs import OutputOrder
+    from spdl.pipeline._declare.records import OutputOrder
 
 __all__ = ["DataLoader"]
 

@@ -6,33 +6,33 @@ Importing this package loads no native code; the first call does.
 
 from typing import TYPE_CHECKING
 
-from spdl.io._arrays import ArrayInterface, CUDAArrayInterface, to_jax, to_numba, to_numpy, to_torch
-from spdl.io._batch import load_image_batch
-from spdl.io._config import DecodeConfig, DemuxConfig, decode_config, demux_config
-from spdl.io._convert import convert_frames
-from spdl.io._cuda_config import CUDAConfig, cuda_config
-from spdl.io._decode import decode_packets
-from spdl.io._demux import demux_image
-from spdl.io._encode import encode_image, save_image
-from spdl.io._encode_config import EncodeConfig, encode_config
-from spdl.io._failure import LoadFailure
-from spdl.io._filter_desc import get_filter_desc, get_video_filter_desc
-from spdl.io._filter_graph import FilterGraph, get_buffer_desc
-from spdl.io._format_error import FormatError
-from spdl.io._image import load_image
-from spdl.io._npy import load_npy, save_npy
-from spdl.io._npz import NpzFile, load_npz
-from spdl.io._npz_batch import load_npz_batch
-from spdl.io._npz_save import save_npz
-from spdl.io._random_crop import RandomResizedCrop, random_flip, random_resized_crop
-from spdl.io._storage import cpu_storage
-from spdl.io._tar import iter_tarfile
-from spdl.io._tar_file import TarFile
-from spdl.io._tar_index import TarIndex, TarMember, tar_index
-from spdl.io._tar_samples import group_samples
-from spdl.io._transfer import transfer_buffer, transfer_buffer_cpu
-from spdl.io._transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
-from spdl.io._wav import load_wav, parse_wav
+from spdl.io._archive.tar import iter_tarfile
+from spdl.io._archive.tar_file import TarFile
+from spdl.io._archive.tar_index import TarIndex, TarMember, tar_index
+from spdl.io._archive.tar_samples import group_samples
+from spdl.io._array.arrays import ArrayInterface, CUDAArrayInterface, to_jax, to_numba, to_numpy, to_torch
+from spdl.io._array.npy import load_npy, save_npy
+from spdl.io._array.npz import NpzFile, load_npz
+from spdl.io._array.npz_batch import load_npz_batch
+from spdl.io._array.npz_save import save_npz
+from spdl.io._array.wav import load_wav, parse_wav
+from spdl.io._common.failure import LoadFailure
+from spdl.io._common.format_error import FormatError
+from spdl.io._common.storage import cpu_storage
+from spdl.io._device.cuda_config import CUDAConfig, cuda_config
+from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
+from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
+from spdl.io._image.batch import load_image_batch
+from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
+from spdl.io._image.convert import convert_frames
+from spdl.io._image.decode import decode_packets
+from spdl.io._image.demux import demux_image
+from spdl.io._image.encode import encode_image, save_image
+from spdl.io._image.encode_config import EncodeConfig, encode_config
+from spdl.io._image.filter_desc import get_filter_desc, get_video_filter_desc
+from spdl.io._image.filter_graph import FilterGraph, get_buffer_desc
+from spdl.io._image.image import load_image
+from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer, CPUStorage, CUDABuffer, ImageCodec, ImageFrames, ImagePackets, WAVHeader
@@ -102,7 +102,7 @@ _NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "CUDABuffer", "ImageCodec", "Image
 
 def __getattr__(name: str) -> object:
     if name in _NATIVE_CLASSES:
-        from spdl.io._lazy import native  # noqa: PLC0415 - only whoever asks for a native class needs it.
+        from spdl.io._common.native import native  # noqa: PLC0415 - only whoever asks for a native class needs it.
 
         return getattr(native, name)
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -1,5 +1,5 @@
 """What this build of spdl.io consists of."""
 
-from spdl.io._ffmpeg import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
+from spdl.io._image.ffmpeg import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 
 __all__ = ["get_ffmpeg_filters", "get_ffmpeg_license", "get_ffmpeg_versions"]

@@ -20,7 +20,7 @@ Example:
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from ._config import (
+from ._declare.defaults import (
     diagnostic_mode_num_sources,
     get_default_background_tasks,
     get_default_build_callback,

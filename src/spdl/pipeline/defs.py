@@ -1,8 +1,7 @@
 """Declarative definitions: the records a pipeline is built from."""
 
-from ._aggregator import Aggregator, Collate
-from ._declare import Aggregate, Disaggregate, Merge, PathVariants, Pipe
-from ._defs import (
+from ._declare.aggregator import Aggregator, Collate
+from ._declare.records import (
     AggregateConfig,
     DisaggregateConfig,
     MergeConfig,
@@ -12,6 +11,7 @@ from ._defs import (
     SinkConfig,
     SourceConfig,
 )
+from ._declare.stages import Aggregate, Disaggregate, Merge, PathVariants, Pipe
 
 __all__ = [
     "Aggregate",

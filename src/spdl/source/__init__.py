@@ -8,16 +8,16 @@ seed on every machine, `DistributedRandomSampler` where the version of NumPy is 
 from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.source._deterministic_sampler import DistributedDeterministicSampler
-from spdl.source._embed_shuffle import embed_shuffle
-from spdl.source._imagenet import ImageNet
-from spdl.source._local_directory import LocalDirectory
-from spdl.source._merge_iterator import MergeIterator
-from spdl.source._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
-from spdl.source._repeat_source import repeat_source
+from spdl.source._folders.imagenet import ImageNet
+from spdl.source._folders.local_directory import LocalDirectory
+from spdl.source._iterables.merge_iterator import MergeIterator
+from spdl.source._iterables.repeat_source import repeat_source
+from spdl.source._samplers.deterministic import DistributedDeterministicSampler
+from spdl.source._samplers.embed_shuffle import embed_shuffle
+from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
 if TYPE_CHECKING:
-    from spdl.source._random_sampler import DistributedRandomSampler
+    from spdl.source._samplers.random import DistributedRandomSampler
 
 __all__ = [
     "DistributedDeterministicSampler",
@@ -36,7 +36,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name == "DistributedRandomSampler":
         # It needs numpy, which takes longer to import than all the rest.
-        from spdl.source._random_sampler import DistributedRandomSampler  # noqa: PLC0415
+        from spdl.source._samplers.random import DistributedRandomSampler  # noqa: PLC0415
 
         return DistributedRandomSampler
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

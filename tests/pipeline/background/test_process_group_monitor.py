@@ -20,7 +20,7 @@ import pytest
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import ProcessGroupResourceUsage, ProcessGroupStatsMonitor, build_pipeline
-from spdl.pipeline._background import _process_group
+from spdl.pipeline._background import process_group
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def run_in_a_group(code: str, *arguments: str) -> list[dict[str, Any]]:
     preamble = """if True:
         import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
         from spdl.pipeline import ProcessGroupStatsMonitor, build_pipeline
-        from spdl.pipeline._background import _process_group_monitor
+        from spdl.pipeline._background import process_group_monitor
         from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
-        from spdl.pipeline._background._process_group import ProcessGroupSampler
+        from spdl.pipeline._background.process_group import ProcessGroupSampler
         sampled = threading.Event()
         class Noting(ProcessGroupSampler):
             # When a sample was taken: on a busy machine its report comes later.
@@ -46,7 +46,7 @@ def run_in_a_group(code: str, *arguments: str) -> list[dict[str, Any]]:
                 own, usage = sum(os.times()[:2]), super().sample()
                 noted = {"at": self._sampled_at, "own": own}
                 return usage
-        _process_group_monitor.ProcessGroupSampler = Noting
+        process_group_monitor.ProcessGroupSampler = Noting
         async def report(usage):
             print(json.dumps({**noted, **dataclasses.asdict(usage)}), flush=True)
             sampled.set()
@@ -201,14 +201,14 @@ def test_a_process_that_cannot_be_read_for_a_while_counts_once(monkeypatch: pyte
     samples: list[ProcessGroupResourceUsage] = []
     readable = itertools.cycle([True, True, False])
 
-    def read(pid: int) -> _process_group._Transfer | None:
+    def read(pid: int) -> process_group._Transfer | None:
         own = pid == os.getpid() and next(readable)
-        return _process_group._Transfer(1000, 10) if own else None
+        return process_group._Transfer(1000, 10) if own else None
 
     async def callback(usage: ProcessGroupResourceUsage) -> None:
         samples.append(usage)
 
-    monkeypatch.setattr(_process_group, "_read_transfer", read)
+    monkeypatch.setattr(process_group, "_read_transfer", read)
     with monitored(callback, until(lambda: len(samples) > 7), interval=0.01).auto_stop() as pipeline:
         list(pipeline)
     assert {(usage.disk_read_bytes, usage.disk_write_bytes) for usage in samples} == {(1000, 10)}

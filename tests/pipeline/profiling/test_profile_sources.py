@@ -104,7 +104,7 @@ def test_one_epoch_of_a_continuous_source() -> None:
 
 
 def test_a_slow_source_gives_what_it_gives_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spdl.pipeline._profiling._first_items._MOST_SECONDS", 0.1)
+    monkeypatch.setattr("spdl.pipeline._profiling.first_items._MOST_SECONDS", 0.1)
 
     def numbers() -> Iterator[int]:
         for x in itertools.count():

@@ -11,14 +11,14 @@ import pytest
 from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, is_eof, is_epoch_end
-from spdl.pipeline._sentinel import EOF
+from spdl.pipeline._engine.sentinel import EOF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spdl.pipeline import Pipeline
 
-_PATIENCE = "spdl.pipeline._queues._queue_node._PATIENCE"
+_PATIENCE = "spdl.pipeline._queues.queue_node._PATIENCE"
 
 
 class Plain(AsyncQueue[Any]):

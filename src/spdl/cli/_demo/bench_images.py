@@ -1,0 +1,176 @@
+"""`spdl bench images`: the main job on a folder, watched, and compared with other loaders."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from typing import TYPE_CHECKING
+
+import spdl
+from spdl.cli._common.cache import abbreviated
+from spdl.cli._common.console import Console
+from spdl.cli._common.errors import INTERRUPTED, CommandError
+from spdl.cli._common.provenance import provenance
+from spdl.cli._common.text import mebibytes, milliseconds, number, printable, several
+from spdl.cli._demo.comparison import compare
+from spdl.cli._demo.image_folder import list_images
+from spdl.cli._demo.images_job import BATCHES_AHEAD, INTERPOLATION, RESIZE_MODE, default_threads
+from spdl.cli._demo.live import stage_table
+from spdl.cli._demo.live_run import live_run
+from spdl.cli._demo.measures import comparison_table, headline
+from spdl.cli._demo.report import report_html
+from spdl.cli._demo.results import results
+from spdl.cli._demo.turn import Work
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from pathlib import Path
+
+    from spdl.cli._demo.comparison import Comparison
+    from spdl.cli._demo.live_run import LiveRun
+
+FAILURES_SHOWN = 5
+
+
+def bench_images(folder: Path, options: Namespace) -> int:
+    """Load the images of a folder for some seconds, say where the time goes, compare, and write the reports.
+
+    Args:
+        folder: Searched with its sub-folders.
+        options: As the command line gives them.
+
+    Returns:
+        The exit status: 0, or 130 after Ctrl-C.
+
+    Raises:
+        CommandError: The folder holds nothing that loads, an output has no place to go to, the batches do not fit into
+            memory, or the pipeline failed.
+    """
+    console = Console()
+    paths = list_images(folder)
+    workers = options.workers or default_threads()
+    _check_memory(options, workers)
+    _check_places(options)
+    job = (
+        f"{several(len(paths), 'file')} in {printable(abbreviated(folder))}, batches of {options.batch_size},"
+        f" resized to {options.size}x{options.size} ({RESIZE_MODE}, {INTERPOLATION})"
+    )
+    console.print(f"spdl-turbo {spdl.__version__}: {job}, {several(workers, 'thread')}, {options.seconds:g} s")
+    work = Work(paths, options.batch_size, options.size)
+    run = live_run(work, workers=workers, seconds=options.seconds, console=console)
+    if not (run.images or run.interrupted):
+        raise CommandError(_nothing_loaded(folder, len(paths), min(run.files_read, len(paths)), run.failures))
+    _print_live_run(run, work, console)
+    comparison = None
+    if not (run.interrupted or options.no_peers):
+        console.print()
+        # Only what has loaded: a file that fails would end the others' turns, and one not read yet is not in the cache.
+        loaded = [path for path in paths[: run.files_read] if path not in run.failures]
+        comparison = compare(
+            Work(loaded, work.batch_size, work.size),
+            workers=options.workers,
+            seconds=options.seconds,
+            rounds=options.rounds,
+            console=console,
+        )
+        if comparison.contenders:
+            console.print()
+            console.table(comparison_table(comparison))
+    figures = results(folder, work, run, comparison)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        console.print(f"wrote {options.json}")
+    if comparison and comparison.contenders:
+        _write_reports(options.report, run, comparison, job, console)
+    return INTERRUPTED if run.interrupted or (comparison and comparison.interrupted) else 0
+
+
+def _nothing_loaded(folder: Path, num_images: int, num_tried: int, failures: dict[str, str]) -> str:
+    path, reason = next(iter(failures.items()))
+    what = (
+        f"the only image in {folder} could not be loaded: "
+        if num_images == 1
+        else f"none of the {num_images:,} images in {folder} could be loaded, for instance "
+        if num_tried == num_images
+        else f"none of the first {num_tried:,} of {num_images:,} images in {folder} could be loaded, for instance "
+    )
+    return f"{what}{path}: {reason}. Give a folder with intact images."
+
+
+def _check_memory(options: Namespace, workers: int) -> None:
+    """Refuse batches that cannot fit, before the system kills the process over them."""
+    alive = workers + BATCHES_AHEAD + 1
+    needed = alive * options.batch_size * options.size**2 * 3
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise CommandError(
+            f"{alive} batches of {options.batch_size} images of {options.size}x{options.size} take"
+            f" {mebibytes(needed)}, this machine has {mebibytes(memory)}: lower --size, --batch-size or --workers."
+        )
+
+
+def _check_places(options: Namespace) -> None:
+    """Refuse places that cannot be written to, before the run and not after it."""
+    if options.json:
+        place = options.json if options.json.exists() else options.json.absolute().parent
+        if options.json.is_dir() or not os.access(place, os.W_OK):
+            raise CommandError(f"--json {options.json} cannot be written: name a file in a folder you may write to.")
+    if not options.no_peers:
+        try:
+            options.report.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CommandError(
+                f"--report {options.report} cannot be made ({error.strerror}): name a folder."
+            ) from error
+        if not os.access(options.report, os.W_OK):
+            raise CommandError(f"--report {options.report} cannot be written to: name a folder that can.")
+
+
+def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
+    title = f"Stages of the live run (an item is a batch of {work.batch_size})"
+    console.print()
+    console.table(stage_table(run.statistics, title))
+    facts = [
+        ("bottleneck", run.statistics.bottleneck),
+        ("images/s", f"{number(run.images_per_second)}  ({run.images:,} images in {run.seconds:.2f} s)"),
+    ]
+    if run.images:
+        rate = number(run.images / run.cpu_seconds)
+        facts.append(("CPU-s per image", f"{run.cpu_seconds_per_image:.6f}  ({rate} images per CPU-second)"))
+        facts.append(("first batch", milliseconds(run.first_batch_seconds)))
+    facts.append(("peak memory", f"{mebibytes(run.peak_memory)}  (this process, libraries included)"))
+    if run.files_read < len(work.paths):
+        facts.append(("files", f"{run.files_read:,} of {len(work.paths):,} were read in the time"))
+    if run.failures:
+        tried = min(run.files_read, len(work.paths))
+        facts.append(
+            ("failed", f"{several(len(run.failures), 'file')} of {tried:,} that were read, the others were loaded:")
+        )
+    console.facts(facts)
+    _print_failures(run, console)
+    if run.interrupted:
+        console.print("interrupted: these are the figures up to then")
+
+
+def _print_failures(run: LiveRun, console: Console) -> None:
+    for path, reason in list(run.failures.items())[:FAILURES_SHOWN]:
+        console.print(f"  {path}: {reason}")
+    if len(run.failures) > FAILURES_SHOWN:
+        console.print(f"  and {len(run.failures) - FAILURES_SHOWN:,} more (--json FILE lists them all)")
+
+
+def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str, console: Console) -> None:
+    html, png = folder / "report.html", folder / "report.png"
+    title = headline(comparison)
+    html.write_text(report_html(run, comparison, title=title, job=job, provenance=provenance()), encoding="utf-8")
+    console.print(f"wrote {html}")
+    # Where the home folder cannot be written to, it would say at length which folder it uses instead.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    try:
+        from spdl.cli._demo.chart import write_chart  # noqa: PLC0415
+    except ImportError:
+        console.print(f'did not write {png}: the chart is drawn by matplotlib (pip install "spdl-turbo[demo]")')
+        return
+    write_chart(comparison, title, png)
+    console.print(f"wrote {png}")

@@ -1,0 +1,177 @@
+"""The comparison: contenders take turns over the same images, and the medians of their turns are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.text import number, several
+from spdl.cli._demo.peers import PeerUnavailable, own_environment, reference_environment, torch_environment
+from spdl.cli._demo.turn import Turn, TurnFailed, take_turn
+
+if TYPE_CHECKING:
+    from spdl.cli._common.console import Console
+    from spdl.cli._demo.peers import Environment
+    from spdl.cli._demo.turn import Work
+
+WORKERS_TRIED = (1, 2, 4, 8)
+TRIAL_SECONDS = 1.0
+TRIALS = 2
+"""Of each number of workers, far apart: the better one counts, as other programs only ever slow a trial down."""
+
+
+@dataclass
+class Contender:
+    """A loader in the comparison, with its turns so far; every property is the median over them.
+
+    Attributes:
+        environment: Where it runs.
+        workers: Threads or processes it uses.
+        trials: Images/s in the best trial, by number of workers; empty if the number was given.
+        turns: What its turns gave, one per round.
+    """
+
+    environment: Environment
+    workers: int = 0
+    trials: dict[int, float] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Itself with its version."""
+        return self.turns[0].contender if self.turns else self.environment.label
+
+    @property
+    def images_per_second(self) -> float:
+        """Images per second of the clock."""
+        return median(turn.images / turn.seconds for turn in self.turns)
+
+    @property
+    def images_per_cpu_second(self) -> float:
+        """Images per second of processor time."""
+        return median(turn.images / turn.cpu_seconds for turn in self.turns)
+
+    @property
+    def first_batch_seconds(self) -> float:
+        """From the start of the workers to the first batch."""
+        return median(turn.first_batch_seconds for turn in self.turns)
+
+    @property
+    def peak_memory(self) -> float | None:
+        """All its processes together, libraries included, in bytes; None where the system does not tell."""
+        return self._memory([turn.peak_memory for turn in self.turns])
+
+    @property
+    def memory_before(self) -> float | None:
+        """The same when everything was imported and nothing had begun."""
+        return self._memory([turn.memory_before for turn in self.turns])
+
+    @staticmethod
+    def _memory(sizes: list[int | None]) -> float | None:
+        known = [size for size in sizes if size is not None]
+        return median(known) if known else None
+
+
+@dataclass
+class Comparison:
+    """The contenders that finished, ours first, and why others did not.
+
+    Attributes:
+        contenders: Each with at least one turn.
+        absent: The reason in one line, by the contender's label.
+        interrupted: Ctrl-C ended it early.
+    """
+
+    contenders: list[Contender]
+    absent: dict[str, str]
+    interrupted: bool = False
+
+
+def compare(work: Work, *, workers: int | None, seconds: float, rounds: int, console: Console) -> Comparison:
+    """Let us, PyTorch's DataLoader and the reference load the same images in turns.
+
+    Args:
+        work: What everyone does.
+        workers: Threads or processes of each; None lets each be tried at 1, 2, 4 and 8 and run at its best.
+        seconds: Length of a turn.
+        rounds: Turns of each.
+        console: Where the progress is told.
+
+    Returns:
+        What was measured. A peer that cannot be installed or run is absent from it; Ctrl-C keeps the rounds so far.
+
+    Raises:
+        CommandError: Our own turn failed.
+    """
+    contest = _Contest(work, console)
+    try:
+        contest.line_up()
+        if workers is None:
+            contest.choose_workers()
+        else:
+            for contender in contest.contenders:
+                contender.workers = workers
+        for index in range(rounds):
+            contest.play_round(f"round {index + 1} of {rounds}", seconds)
+    except KeyboardInterrupt:
+        contest.interrupted = True
+        console.print("interrupted: the comparison holds the turns up to then")
+    return Comparison([it for it in contest.contenders if it.turns], contest.absent, contest.interrupted)
+
+
+class _Contest:
+    def __init__(self, work: Work, console: Console) -> None:
+        self._work = work
+        self._console = console
+        self.contenders = [Contender(own_environment())]
+        self.absent: dict[str, str] = {}
+        self.interrupted = False
+
+    def line_up(self) -> None:
+        for label, environment in (("PyTorch DataLoader", torch_environment), ("spdl 0.8.0", reference_environment)):
+            with self._console.working(f"preparing {label}"):
+                try:
+                    self.contenders.append(Contender(environment(self._console)))
+                except PeerUnavailable as reason:
+                    self._leave_out(label, str(reason))
+
+    def choose_workers(self) -> None:
+        tried = ", ".join(map(str, WORKERS_TRIED))
+        self._console.print(f"each loader tries {tried} workers and keeps the fastest by images/s:")
+        for workers in WORKERS_TRIED * TRIALS:
+            for contender in list(self.contenders):
+                if turn := self._turn(contender, workers, TRIAL_SECONDS, "trial"):
+                    rate = turn.images / turn.seconds
+                    contender.trials[workers] = max(rate, contender.trials.get(workers, 0.0))
+        for contender in self.contenders:
+            contender.workers = max(contender.trials, key=contender.trials.__getitem__)
+            rates = ", ".join(number(rate) for rate in contender.trials.values())
+            kept = several(contender.workers, contender.environment.worker)
+            self._console.print(f"  {contender.environment.label}: {rates}; keeps {kept}")
+
+    def play_round(self, name: str, seconds: float) -> None:
+        rates = []
+        for contender in list(self.contenders):
+            if turn := self._turn(contender, contender.workers, seconds, name):
+                contender.turns.append(turn)
+                rates.append(f"{contender.environment.label} {number(turn.images / turn.seconds)}")
+        self._console.print(f"{name}, images/s: {', '.join(rates)}")
+
+    def _turn(self, contender: Contender, workers: int, seconds: float, name: str) -> Turn | None:
+        """Return what the turn gave; None if it failed, and the contender is then out of the contest."""
+        environment = contender.environment
+        try:
+            with self._console.working(f"{name}: {environment.label} with {several(workers, environment.worker)}"):
+                return take_turn(environment, self._work, workers=workers, seconds=seconds)
+        except TurnFailed as reason:
+            if contender is self.contenders[0]:
+                raise CommandError(f"our own turn in the comparison failed: {reason}", exit_status=FAILED) from reason
+            self.contenders.remove(contender)
+            self._leave_out(environment.label, str(reason))
+            return None
+
+    def _leave_out(self, label: str, reason: str) -> None:
+        self.absent[label] = reason
+        self._console.print(f"{label} takes no part: {reason}")

@@ -1,0 +1,27 @@
+"""`spdl demo`: the benchmark on photos that it fetches itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.console import Console
+from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._demo.bench_images import bench_images
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def demo(options: Namespace) -> int:
+    """Make the folder of photos if it is not there yet, and run `spdl bench images` on it.
+
+    Raises:
+        CommandError: Pillow is missing, the photos cannot be fetched, or what `bench_images` raises it for.
+    """
+    try:
+        from spdl.cli._demo.photos import demo_photos  # noqa: PLC0415
+    except ImportError:
+        raise CommandError(
+            'the demo cuts its photos with Pillow: pip install "spdl-turbo[demo]".', exit_status=FAILED
+        ) from None
+    return bench_images(demo_photos(Console()), options)

@@ -1,0 +1,85 @@
+"""The images in a folder and its sub-folders."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.errors import CommandError
+from spdl.cli._common.text import several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IMAGE_SUFFIXES = frozenset(
+    {
+        ".avif",
+        ".bmp",
+        ".gif",
+        ".jfif",
+        ".jp2",
+        ".jpe",
+        ".jpeg",
+        ".jpg",
+        ".pgm",
+        ".png",
+        ".ppm",
+        ".qoi",
+        ".tif",
+        ".tiff",
+        ".webp",
+    }
+)
+"""What counts as an image: the files are told by their names, opening each would take longer than the run."""
+
+
+def list_images(folder: Path) -> list[str]:
+    """Return the paths of the images below `folder`, sorted, so that every loader reads them in one order.
+
+    Raises:
+        CommandError: The folder is missing, is no folder, cannot be read or holds no image.
+    """
+    if not folder.exists():
+        raise CommandError(f"{folder} does not exist: give a folder that holds images, or run `spdl demo`.")
+    if not folder.is_dir():
+        raise CommandError(f"{folder} is not a folder: give the folder that holds the images.")
+    num_files = 0
+    paths = []
+    try:
+        for file in _files(folder):
+            num_files += 1
+            if _suffix(file) in IMAGE_SUFFIXES:
+                paths.append(file)
+    except OSError as error:
+        raise CommandError(
+            f"{error.filename} cannot be read ({error.strerror}): fix its permissions and try again."
+        ) from error
+    if not paths:
+        found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"
+        kinds = " ".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
+        raise CommandError(f"{folder} {found}: give a folder with images (told by their names: {kinds}).")
+    return sorted(paths)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder, links followed; a link that leads nowhere is one, so that it gets reported."""
+    pending = [os.fspath(folder)]
+    # Links can lead in circles.
+    status = folder.stat()
+    seen = {(status.st_dev, status.st_ino)}
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    status = entry.stat()
+                    if (status.st_dev, status.st_ino) not in seen:
+                        seen.add((status.st_dev, status.st_ino))
+                        pending.append(entry.path)
+                # Opening a pipe or a device could wait for ever.
+                elif entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path)):  # noqa: PTH110
+                    yield entry.path
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 (a million pathlib objects take seconds)

@@ -1,0 +1,112 @@
+"""The view of a pipeline at work: a table that moves on a terminal, a line per second elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.console import Table
+from spdl.cli._common.text import number, share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import rich.table
+
+    from spdl.cli._common.console import Console
+    from spdl.pipeline import PipelineStatistics, StageStatistics
+
+    Progress = Callable[[], tuple[int, PipelineStatistics]]
+
+FRAMES_PER_SECOND = 5
+SECONDS_PER_LINE = 1.0
+SECONDS_OF_NOW = 1.0
+"""What "now" means for a rate: shorter jumps about with single batches."""
+
+
+@contextmanager
+def watching(progress: Progress, console: Console) -> Iterator[None]:
+    """Show the progress until the block ends.
+
+    Args:
+        progress: Gives the images delivered so far and the pipeline's statistics; called from another thread.
+        console: Where to.
+    """
+    if console.rich is None:
+        with _lines(progress, console):
+            yield
+        return
+
+    from rich.live import Live  # noqa: PLC0415
+
+    view = _MovingTable(progress)
+    with Live(get_renderable=view.frame, console=console.rich, refresh_per_second=FRAMES_PER_SECOND, transient=True):
+        yield
+
+
+def stage_table(statistics: PipelineStatistics, title: str, note: str = "") -> Table:
+    """Return the table of the stages: how fast, how busy, how full the queue in front."""
+    table = Table(title, ("stage", "threads", "items", "items/s", "busy", "queue fill", "dropped", "failed"), note=note)
+    for stage in statistics.stages:
+        table.rows.append(
+            (
+                stage.name,
+                str(stage.concurrency),
+                f"{stage.num_completed:,}",
+                number(stage.items_per_second),
+                share(stage.busy_share),
+                _queue_fill(stage),
+                str(stage.num_dropped),
+                str(stage.num_failed),
+            )
+        )
+    return table
+
+
+def _queue_fill(stage: StageStatistics) -> str:
+    return f"{share(stage.queue_fill)} of {stage.queue_capacity}" if stage.queue_capacity else "-"
+
+
+class _MovingTable:
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._recent = deque([(0.0, 0)])
+
+    def frame(self) -> rich.table.Table:
+        images, statistics = self._progress()
+        elapsed = statistics.elapsed
+        self._recent.append((elapsed, images))
+        while len(self._recent) > 2 and self._recent[1][0] <= elapsed - SECONDS_OF_NOW:  # noqa: PLR2004
+            self._recent.popleft()
+        since, before = self._recent[0]
+        now = (images - before) / (elapsed - since) if elapsed > since else 0.0
+        average = images / elapsed if elapsed else 0.0
+        title = f"{elapsed:5.1f} s   {images:,} images   {number(average)} images/s   now {number(now)} images/s"
+        return stage_table(statistics, title).rich()
+
+
+@contextmanager
+def _lines(progress: Progress, console: Console) -> Iterator[None]:
+    ended = threading.Event()
+
+    def report() -> None:
+        # Nobody reads any more: the main thread learns it with its next line and ends the command.
+        with suppress(BrokenPipeError):
+            while not ended.wait(SECONDS_PER_LINE):
+                console.print(_line(*progress()))
+
+    reporter = threading.Thread(target=report, name="spdl-progress", daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reporter.join()
+
+
+def _line(images: int, statistics: PipelineStatistics) -> str:
+    average = images / statistics.elapsed if statistics.elapsed else 0.0
+    stages = ", ".join(f"{stage.name} {share(stage.busy_share)} busy" for stage in statistics.stages[1:-1])
+    return f"{statistics.elapsed:6.1f} s  {images:,} images  {number(average)} images/s  ({stages})"

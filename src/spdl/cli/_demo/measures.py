@@ -1,0 +1,112 @@
+"""What contenders are compared by, and the table that does so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from spdl.cli._common.console import Table
+from spdl.cli._common.text import number, ratio, several
+from spdl.cli._demo.images_job import INTERPOLATION, RESIZE_MODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.cli._demo.comparison import Comparison, Contender
+
+HOW_MEASURED = (
+    f"All resize by {RESIZE_MODE}, {INTERPOLATION}; PyTorch's DataLoader decodes with Pillow, spdl 0.8.0 with FFmpeg."
+    " Each turn is a process of its own; the loaders alternate; medians."
+    " CPU time and memory count all processes of a loader (memory: proportional set size, libraries included);"
+    " what imports take is not counted."
+)
+
+
+class Measure(NamedTuple):
+    """One thing the contenders are compared by.
+
+    Attributes:
+        label: Its name with its unit.
+        of: Gives its value, None where it was not measured.
+        text: Writes it.
+        wanted: Whether the better value is the higher or the lower one.
+        axis_unit: What a 1 on a chart's axis stands for.
+    """
+
+    label: str
+    of: Callable[[Contender], float | None]
+    text: Callable[[float], str]
+    wanted: str
+    axis_unit: int = 1
+
+    def advantage(self, ours: Contender, theirs: Contender) -> float | None:
+        """Return how many times better ours is, None where one of them was not measured."""
+        mine, other = self.of(ours), self.of(theirs)
+        if not mine or not other:
+            return None
+        return mine / other if self.wanted == "higher" else other / mine
+
+    @property
+    def heading(self) -> str:
+        """What stands above a chart of it."""
+        return f"{self.label} ({self.wanted} is better)"
+
+    def cell(self, contender: Contender) -> str:
+        """Return its value in text, `-` where it was not measured."""
+        value = self.of(contender)
+        return "-" if value is None else self.text(value)
+
+    def verdict(self, ours: Contender, theirs: Contender) -> str:
+        """Return in words how ours compares."""
+        advantage = self.advantage(ours, theirs)
+        if advantage is None:
+            return "-"
+        return f"{ratio(advantage)} better" if advantage >= 1 else f"{ratio(1 / advantage)} worse"
+
+
+def _milliseconds(seconds: float) -> str:
+    return number(seconds * 1000)
+
+
+def _mebibytes(num_bytes: float) -> str:
+    return f"{num_bytes / 2**20:,.0f}"
+
+
+MEASURES = {
+    "images_per_second": Measure("images/s", lambda it: it.images_per_second, number, "higher"),
+    "images_per_cpu_second": Measure("images per CPU-second", lambda it: it.images_per_cpu_second, number, "higher"),
+    "cpu_seconds_per_image": Measure(
+        "CPU time per image, ms", lambda it: 1 / it.images_per_cpu_second, _milliseconds, "lower"
+    ),
+    "first_batch_seconds": Measure("first batch after, ms", lambda it: it.first_batch_seconds, _milliseconds, "lower"),
+    "peak_memory_bytes": Measure("peak memory, MiB", lambda it: it.peak_memory, _mebibytes, "lower", 2**20),
+}
+"""By their names in the JSON results."""
+CHARTED = ("images_per_second", "images_per_cpu_second", "peak_memory_bytes")
+"""What the charts show; the rest is in the table."""
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Return the contenders side by side, each peer with how many times better we are."""
+    ours, *peers = comparison.contenders
+    turns = min(len(it.turns) for it in comparison.contenders)
+    header = ["", ours.environment.label]
+    workers = ["workers", several(ours.workers, ours.environment.worker)]
+    for peer in peers:
+        header += [peer.environment.label, "ours is"]
+        workers += [several(peer.workers, peer.environment.worker), ""]
+    table = Table(f"Side by side, medians of {several(turns, 'turn')}", header, note=HOW_MEASURED, highlighted=1)
+    table.rows.append(workers)
+    for measure in MEASURES.values():
+        row = [measure.label, measure.cell(ours)]
+        for peer in peers:
+            row += [measure.cell(peer), measure.verdict(ours, peer)]
+        table.rows.append(row)
+    return table
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the outcome in one sentence."""
+    ours, *peers = comparison.contenders
+    measure = MEASURES["images_per_cpu_second"]
+    verdicts = [f"{measure.verdict(ours, peer)} than {peer.environment.label}" for peer in peers]
+    return f"{ours.environment.label}: {measure.cell(ours)} {measure.label}" + "".join(f", {it}" for it in verdicts)

@@ -1,0 +1,133 @@
+"""The other loaders of the comparison, each in an environment that has it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import venv
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.cache import abbreviated, cache_folder, only_one
+from spdl.cli._common.pip import PipError, pip
+from spdl.cli._common.text import several
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from spdl.cli._common.console import Console
+
+REFERENCE = ("spdl==0.8.0", "numpy")
+TORCH = ("torch==2.13.0", "pillow", "numpy")
+
+
+class PeerUnavailable(Exception):  # noqa: N818 (a situation that is reported, not an error)
+    """Raised when a contender's environment cannot be made; the message is one line with the remedy."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where a contender runs.
+
+    Attributes:
+        contender: Its key in the contender program.
+        label: What tables call it.
+        worker: What a worker of it is: a thread or a process.
+        command: The interpreter with its options.
+    """
+
+    contender: str
+    label: str
+    worker: str
+    command: tuple[str, ...]
+
+
+def own_environment() -> Environment:
+    """Return this interpreter: we run in a process of our own like everyone else."""
+    return Environment("spdl-turbo", "spdl-turbo", "thread", (sys.executable, "-P"))
+
+
+def torch_environment(console: Console) -> Environment:
+    """Return an environment with PyTorch and Pillow: this one if it has them, else one of its own.
+
+    Raises:
+        PeerUnavailable: It cannot be installed, or only with gigabytes of CUDA libraries.
+    """
+    label = "PyTorch DataLoader"
+    if find_spec("torch") and find_spec("PIL"):
+        return Environment("torch", label, "process", (sys.executable, "-P"))
+    python = made_environment("torch", TORCH, console, install=install_torch)
+    return Environment("torch", label, "process", (str(python), "-I"))
+
+
+def reference_environment(console: Console) -> Environment:
+    """Return an environment with the released reference; it needs one of its own, for its modules have our names.
+
+    Raises:
+        PeerUnavailable: It cannot be installed.
+    """
+    # Isolated, because a PYTHONPATH that leads to our modules would make it run us in its name.
+    python = made_environment("reference", REFERENCE, console)
+    return Environment("reference", "spdl 0.8.0", "thread", (str(python), "-I"))
+
+
+def made_environment(
+    name: str,
+    requirements: Sequence[str],
+    console: Console,
+    *,
+    install: Callable[[Path, Sequence[str]], object] | None = None,
+) -> Path:
+    """Return the interpreter of the cache's environment of that name, made if it is missing, outdated or half-made.
+
+    Args:
+        name: What the environment is called.
+        requirements: What is in it, the contender first. If they change, it is made anew.
+        console: Told about what takes long.
+        install: Installs them for that interpreter where this takes more than pip alone.
+
+    Raises:
+        PeerUnavailable: It cannot be made.
+    """
+    folder = cache_folder() / "peers" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
+    python = folder / "bin" / "python"
+    # An environment cannot be renamed into place, as its programs know its path: a file written last marks it whole.
+    whole = folder / "whole.json"
+    wanted = json.dumps({"requirements": requirements, "base": sys.base_prefix})
+    try:
+        with only_one(folder):
+            if not (whole.exists() and whole.read_text() == wanted and python.exists()):
+                shutil.rmtree(folder, ignore_errors=True)
+                console.print(f"installing {requirements[0]} into {abbreviated(folder)} (once)")
+                venv.create(folder, symlinks=True)
+                (install or install_all)(python, requirements)
+                whole.write_text(wanted)
+    except PipError as error:
+        raise PeerUnavailable(f"pip cannot install {requirements[0]}: {error}") from error
+    except OSError as error:
+        raise PeerUnavailable(f"its environment {abbreviated(folder)} cannot be made: {error}") from error
+    return python
+
+
+def install_all(python: Path, requirements: Sequence[str]) -> None:
+    """Let pip install them for that interpreter, with all that they need."""
+    pip("--python", str(python), "install", *requirements)
+
+
+def install_torch(python: Path, requirements: Sequence[str]) -> None:
+    """Let pip install PyTorch and the others for that interpreter, unless that brought CUDA along.
+
+    Raises:
+        PeerUnavailable: It would; the message says how to have a build for CPUs.
+    """
+    report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *requirements)
+    names = [item["metadata"]["name"] for item in json.loads(report)["install"]]
+    if cuda := [name for name in names if name.lower().startswith(("nvidia-", "cuda-"))]:
+        raise PeerUnavailable(
+            f"pip would install {several(len(cuda), 'CUDA package')} with it; a CPU build for this Python, and Pillow,"
+            " are enough: pip install pillow && pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        )
+    install_all(python, requirements)

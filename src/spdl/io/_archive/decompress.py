@@ -1,0 +1,116 @@
+"""Compressed streams, by the standard library and libzstd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from spdl.io._common.format_error import FormatError
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from typing import IO
+
+Read = Callable[[int], bytes]
+"""Gives up to so many bytes, and none at the end."""
+
+_CHUNK = 1 << 16
+
+# By their first bytes.
+_GZIP, _ZSTD, _XZ, _BZIP2 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
+_LONGEST = 6
+
+
+def is_compressed(first: bytes) -> bool:
+    """Whether what begins with these bytes is compressed by a method that `decompressed` knows."""
+    return first.startswith((_GZIP, _ZSTD, _XZ, _BZIP2))
+
+
+def decompressed(first: bytes, read: Read) -> Read:
+    """Return what reads the content of a compressed stream.
+
+    Args:
+        first: What was read of it already: enough to recognise it by.
+        read: Reads what follows.
+
+    Raises:
+        FormatError: While reading, where the stream is damaged or truncated.
+    """
+    # Each library is loaded only where it is needed.
+    source = _Pushed(first, read)
+    file = cast("IO[bytes]", source)
+    if first.startswith(_ZSTD):
+        return _ZstdReader(source.read).read
+    if first.startswith(_GZIP):
+        import gzip  # noqa: PLC0415
+        import zlib  # noqa: PLC0415
+
+        return _Guarded("gzip", gzip.GzipFile(fileobj=file), (gzip.BadGzipFile, zlib.error), source).read
+    if first.startswith(_XZ):
+        import lzma  # noqa: PLC0415
+
+        return _Guarded("xz", lzma.LZMAFile(file), (lzma.LZMAError,), source).read
+    import bz2  # noqa: PLC0415
+
+    # Of damage, bz2 says OSError or ValueError.
+    return _Guarded("bzip2", bz2.BZ2File(file), (OSError, ValueError), source).read
+
+
+class _Pushed:
+    """A stream of which the first bytes were read already."""
+
+    def __init__(self, first: bytes, read: Read) -> None:
+        self._first = first
+        self._read = read
+        self.failure: Exception | None = None
+
+    def read(self, size: int) -> bytes:
+        if self._first:
+            piece, self._first = self._first[:size], self._first[size:]
+            return piece
+        try:
+            return self._read(size)
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+class _Guarded:
+    """A file of the standard library, whose errors become ours."""
+
+    def __init__(self, method: str, file: Any, errors: tuple[type[Exception], ...], source: _Pushed) -> None:
+        self._method = method
+        self._file = file
+        self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
+        self._source = source
+
+    def read(self, size: int) -> bytes:
+        try:
+            return cast("bytes", self._file.read(size))
+        except self._errors as error:
+            # A connection that is lost is no damage, whatever its error is called.
+            if error is self._source.failure:
+                raise
+            truncated = isinstance(error, EOFError)
+            says = "truncated: it ends before its end marker" if truncated else f"damaged: {error}"
+            msg = f"the {self._method} data is {says}"
+            raise FormatError(msg) from error
+
+
+class _ZstdReader:
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._stream = native.ZstdStream()
+
+    def read(self, size: int) -> bytes:
+        while not (piece := self._stream.pull(min(size, 1 << 24))):
+            if not size:
+                return b""
+            compressed = self._read(_CHUNK)
+            if not compressed:
+                if not self._stream.between_frames():
+                    msg = "the zstd data is truncated: it ends within a frame"
+                    raise FormatError(msg)
+                return b""
+            self._stream.push(compressed)
+        return piece

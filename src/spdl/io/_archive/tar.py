@@ -1,0 +1,80 @@
+"""The members of tar archives, in their order."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from spdl.io._archive.decompress import is_compressed
+from spdl.io._archive.tar_stream import BytesReader, iter_stream
+from spdl.io._array.array_input import ArraySource, file_prefix, map_file, resolve
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A file opened in binary mode, a pipe, the file of a socket, a response: what gives up to `size` bytes."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+TarSource: TypeAlias = ArraySource | Readable | socket.socket
+
+
+def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
+    """Iterate over the regular files of a tar archive.
+
+    The archive may be of the ustar, GNU or pax format, with names of any length, and compressed by gzip, zstd, xz or
+    bzip2, which is recognised by its first bytes. Folders, links and devices are left out.
+
+    Args:
+        src: The archive in memory (``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array),
+            a path, of which the file is mapped into memory (see `load_npy`), or a stream: an open binary file, a pipe,
+            a socket. Of a stream that is not compressed no byte beyond the end of the archive is read; a compressed one
+            is read to its end.
+
+    Returns:
+        An iterator over names and contents. In memory and of a path, contents are views, which keep their source alive
+        and are writable if it is; nothing but the headers is read. From streams and compressed archives they are
+        ``bytes``, read one at a time.
+
+    Raises:
+        FormatError: While iterating, if this is no tar archive, if it is damaged, if it holds a sparse file, or if it
+            ends without the blocks of zeros that mark its end: then it is truncated. Members that came before are
+            intact.
+        OSError: If the file cannot be mapped or the stream fails.
+        TypeError: If `src` is none of these.
+
+    Example:
+        >>> for name, content in iter_tarfile(archive):
+        ...     print(name, bytes(content))
+        a.txt b'1'
+        a.cls b'7'
+        b.txt b'2'
+    """
+    where = ""
+    if type(src) is not bytes:
+        if isinstance(src, (str, os.PathLike)):
+            where, src = file_prefix(src), map_file(src)
+        elif isinstance(src, socket.socket):
+            return iter_stream(src.recv)
+        elif not _is_bytes(src) and isinstance(src, Readable):
+            return iter_stream(src.read)
+        else:
+            src = resolve(src, "src")
+    if is_compressed(bytes(memoryview(src)[:8])):
+        return iter_stream(BytesReader(src).read, where)
+    return native.TarViews(src, where)
+
+
+def _is_bytes(src: Any) -> bool:
+    """Whether this shows its memory: a mapped file does, and can be read like a file too."""
+    try:
+        memoryview(src).release()
+    except (BufferError, TypeError, ValueError):
+        return False
+    return True

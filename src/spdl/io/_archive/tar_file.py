@@ -1,0 +1,100 @@
+"""Tar archives with random access."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from spdl.io._archive.tar_index import TarIndex, tar_index
+from spdl.io._array.array_input import look_at, map_file
+from spdl.io._common.format_error import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class TarFile:
+    """A tar archive that is mapped into memory, whose members can be read in any order.
+
+    The members are found by `tar_index`, whose result is kept beside the archive. Any number of threads may read. The
+    file is mapped for as long as this object or a content that was read lives; it must not be cut short meanwhile.
+
+    Args:
+        path: The archive, which is not to be compressed.
+
+    Attributes:
+        index: Where the members lie.
+
+    Raises:
+        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        OSError: If it cannot be mapped.
+
+    Example:
+        >>> tar = TarFile(archive)
+        >>> len(tar), bytes(tar.read(2)), bytes(tar.read("a.cls"))
+        (3, b'2', b'7')
+        >>> [name for name, content in tar.iter_from(1)]
+        ['a.cls', 'b.txt']
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fsdecode(path)
+        while True:
+            archive = look_at(path)
+            self.index: TarIndex = tar_index(path)
+            self._file = map_file(path)
+            # Another archive may have taken its place between the two.
+            if os.path.samestat(archive, os.stat(path)):  # noqa: PTH116
+                break
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __iter__(self) -> Iterator[tuple[str, memoryview]]:
+        return self.iter_from(0)
+
+    def read(self, member: int | str) -> memoryview:
+        """Return the content of a member, a read-only view of the file.
+
+        Args:
+            member: Its position among the regular files, from the end if it is negative, or its name.
+
+        Raises:
+            FormatError: If the archive has become shorter since it was indexed.
+            IndexError: If there is no such position.
+            KeyError: If there is no such name.
+        """
+        return self._content(self.index.find(member) if isinstance(member, str) else member)[1]
+
+    def iter_from(self, position: int) -> Iterator[tuple[str, memoryview]]:
+        """Iterate over names and contents from a position on, without looking at what lies before it.
+
+        Args:
+            position: From 0 to the number of members.
+
+        Returns:
+            An iterator over names and read-only views of the mapped file.
+
+        Raises:
+            ValueError: If there is no such position.
+            FormatError: While iterating, if the file is shorter than its index says.
+        """
+        if not 0 <= position <= len(self):
+            msg = f"`position` must be from 0 to {len(self)}, got {position}"
+            raise ValueError(msg)
+        return (self._content(index) for index in range(position, len(self)))
+
+    def __repr__(self) -> str:
+        return f"<TarFile of {len(self)} members>"
+
+    def _content(self, position: int) -> tuple[str, memoryview]:
+        name, offset, size = self.index[position]
+        # One for each content: without the GIL Python 3.13 miscounts the slices of a memoryview that threads share.
+        view = memoryview(self._file)
+        if offset + size > len(view):
+            msg = (
+                f"{self._path!r} has {len(view)} bytes, but by its index the member {name!r} goes up to byte "
+                f"{offset + size}"
+            )
+            raise FormatError(msg)
+        return name, view[offset : offset + size]

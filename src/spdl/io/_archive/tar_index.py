@@ -1,0 +1,190 @@
+"""Where the members of a tar archive lie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from spdl.io._archive.decompress import is_compressed
+from spdl.io._array.array_input import look_at, map_file, name_file
+from spdl.io._array.array_target import replaced
+from spdl.io._array.npz import load_npz
+from spdl.io._array.npz_save import save_npz
+from spdl.io._common.format_error import FormatError
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Integers = np.ndarray[Any, np.dtype[np.uint64]]
+
+SUFFIX = ".index"
+
+# What the index file holds; another version has another number.
+_VERSION = 1
+
+
+class TarMember(NamedTuple):
+    """A regular file in a tar archive.
+
+    Example:
+        >>> tar_index(archive)[0]
+        TarMember(name='a.txt', offset=512, size=1)
+    """
+
+    name: str
+    """Its name in the archive."""
+    offset: int
+    """Where its content begins in the archive, in bytes."""
+    size: int
+    """The size of its content in bytes."""
+
+
+class TarIndex(Sequence[TarMember]):
+    """The regular files of a tar archive in their order, as `tar_index` returns it.
+
+    It does not need the archive any longer.
+    ``index[i]`` is the member at position `i`; ``index.find(name)`` is the position of a name.
+
+    Example:
+        >>> index = tar_index(archive)
+        >>> [member.name for member in index], index.find("b.txt")
+        (['a.txt', 'a.cls', 'b.txt'], 2)
+    """
+
+    def __init__(self, offsets: Integers, sizes: Integers, ends: Integers, names: bytes) -> None:
+        self._offsets = offsets
+        self._sizes = sizes
+        self._ends = ends
+        self._names = names
+        self._positions: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @overload
+    def __getitem__(self, position: int) -> TarMember: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[TarMember]: ...
+    def __getitem__(self, position: int | slice) -> TarMember | list[TarMember]:
+        if isinstance(position, slice):
+            return [self[index] for index in range(*position.indices(len(self)))]
+        index = position.__index__()
+        index += len(self) if index < 0 else 0
+        if not 0 <= index < len(self):
+            msg = f"the archive has {len(self)} members, got the position {position}"
+            raise IndexError(msg)
+        return TarMember(self._name(index), int(self._offsets[index]), int(self._sizes[index]))
+
+    def find(self, name: str) -> int:
+        """Return the position of a member; of several with one name that of the last, which replaces the others.
+
+        Raises:
+            KeyError: If there is none.
+        """
+        if self._positions is None:
+            self._positions = {self._name(index): index for index in range(len(self))}
+        try:
+            return self._positions[name]
+        except KeyError:
+            msg = f"the archive of {len(self)} members has no regular file {name!r}"
+            raise KeyError(msg) from None
+
+    def __repr__(self) -> str:
+        return f"<TarIndex of {len(self)} members>"
+
+    def _name(self, index: int) -> str:
+        begin = int(self._ends[index - 1]) if index else 0
+        return self._names[begin : int(self._ends[index])].decode("utf-8", "surrogateescape")
+
+
+def tar_index(path: str | os.PathLike[str]) -> TarIndex:
+    """Find out where the members of a tar archive lie, once.
+
+    The index is kept beside the archive, as ``PATH.index``, for whoever may read the archive. It is read from there as
+    long as the archive has the size and the time of modification that it had, and was modified before the index was.
+    Where that file cannot be written, the archive is gone through every time.
+
+    Args:
+        path: The archive, which is not to be compressed: nothing in it could be found without all that lies before.
+
+    Returns:
+        The regular files in their order.
+
+    Raises:
+        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        OSError: If it cannot be mapped.
+        TypeError: If `path` is no path.
+
+    Example:
+        >>> index = tar_index(archive)
+        >>> len(index), index[1].name, index.find("b.txt")
+        (3, 'a.cls', 2)
+    """
+    beside = os.fsdecode(path) + SUFFIX
+    archive = look_at(path)
+    known = _load(beside, archive)
+    if known is not None:
+        return known
+    data = map_file(path)
+    if is_compressed(bytes(memoryview(data)[:8])):
+        msg = (
+            f"{os.fsdecode(path)!r} is compressed, so that nothing in it can be found without all before it: unpack it"
+        )
+        raise FormatError(msg)
+    try:
+        offsets, sizes, ends, names = native.index_tar(data)
+    except FormatError as error:
+        name_file(error, path)
+        raise
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    columns = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
+    # A folder that cannot be written to is no failure: there is the index.
+    with contextlib.suppress(OSError):
+        _save(beside, archive, columns, names)
+    return TarIndex(columns[0], columns[1], columns[2], names)
+
+
+def _save(beside: str, archive: os.stat_result, columns: list[Integers], names: bytes) -> None:
+    import numpy as np  # noqa: PLC0415
+
+    offsets, sizes, ends = columns
+    arrays = {
+        "version": np.array(_VERSION),
+        "archive": np.array(_state(archive)),
+        "offsets": offsets,
+        "sizes": sizes,
+        "ends": ends,
+        "names": np.frombuffer(names, np.uint8),
+    }
+    # Whole or not at all, whoever else writes or reads it now.
+    with replaced(beside) as file:
+        # The names of members are as secret as the members.
+        os.fchmod(file.fileno(), archive.st_mode & 0o666)
+        save_npz(file, arrays)
+
+
+def _state(archive: os.stat_result) -> tuple[int, int]:
+    return archive.st_size, archive.st_mtime_ns
+
+
+def _load(beside: str, archive: os.stat_result) -> TarIndex | None:
+    """Return what is kept beside the archive, if it is that archive's; None too where it is damaged."""
+    try:
+        # The clock of most file systems ticks some hundred times a second: within a tick of the index, the archive can
+        # have been written anew, and have the time that it had.
+        if os.stat(beside).st_mtime_ns <= archive.st_mtime_ns:  # noqa: PTH116
+            return None
+        arrays = load_npz(beside, verify=True)
+        if int(arrays["version"]) != _VERSION or tuple(arrays["archive"].tolist()) != _state(archive):
+            return None
+        offsets, sizes, ends = (arrays[key] for key in ("offsets", "sizes", "ends"))
+        names = arrays["names"].tobytes()
+        if not all(column.dtype == "u8" and column.shape == (offsets.size,) for column in (offsets, sizes, ends)):
+            return None
+    except (OSError, FormatError, KeyError, TypeError, ValueError):
+        return None
+    return TarIndex(offsets, sizes, ends, names)

@@ -1,0 +1,77 @@
+"""Tar archives that come in a stream, compressed or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl.io._archive.decompress import decompressed, is_compressed
+from spdl.io._common.format_error import FormatError
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_BLOCK = 512
+_CHUNK = 1 << 16
+
+
+def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[str, bytes]]:
+    """Iterate over the regular files of the archive that `read` gives, at most so many bytes at a time.
+
+    What errors say of it begins with `where`.
+    """
+    try:
+        first = _read_up_to(read, _BLOCK)
+        if not is_compressed(first):
+            yield from native.TarStream(read, first)
+            return
+        content = decompressed(first, lambda size: _read_piece(read, size))
+        yield from native.TarStream(content, _read_up_to(content, _BLOCK))
+        # The checksum of what was compressed stands at its end.
+        while content(_CHUNK):
+            pass
+    except FormatError as error:
+        error.args = (f"{where}{error}",)
+        raise
+
+
+def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
+    """Read until there are so many bytes or no more."""
+    whole = b""
+    while len(whole) < size:
+        piece = _read_piece(read, size - len(whole))
+        if not piece:
+            break
+        whole += piece
+    return whole
+
+
+def _read_piece(read: Callable[[int], Any], size: int) -> bytes:
+    """Read up to so many bytes, and check that it is bytes what is read."""
+    piece = read(size)
+    if piece is None:
+        msg = "the stream has nothing to read yet: it is non-blocking, and has to block"
+        raise BlockingIOError(msg)
+    try:
+        view = memoryview(piece)
+    except TypeError:
+        msg = f"`src` must be a file opened in binary mode: its read() returned {type(piece).__name__}"
+        raise TypeError(msg) from None
+    if view.nbytes > size:
+        msg = f"the stream gave more bytes than it was asked for: {view.nbytes}, not {size}"
+        raise ValueError(msg)
+    return piece if isinstance(piece, bytes) else bytes(view)
+
+
+class BytesReader:
+    """Reads bytes in memory, without a copy of them all."""
+
+    def __init__(self, data: Any) -> None:
+        self._view = memoryview(data)
+        self._place = 0
+
+    def read(self, size: int) -> bytes:
+        """Return up to so many bytes."""
+        piece = bytes(self._view[self._place : self._place + size])
+        self._place += len(piece)
+        return piece

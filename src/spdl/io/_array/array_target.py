@@ -1,0 +1,86 @@
+"""Where arrays and archives are written to: a path, of which the file is replaced, or an open file."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+from spdl.io._common.address import not_to_write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    ArrayTarget: TypeAlias = str | os.PathLike[str] | IO[bytes]
+
+    Write: TypeAlias = Callable[[bytes | memoryview], object]
+
+
+@contextmanager
+def opened(dst: ArrayTarget) -> Iterator[Write]:
+    """Open what is to be written to, unless it is a file already; gives what writes to it, each time all."""
+    if isinstance(dst, (str, os.PathLike)):
+        with replaced(dst) as file:
+            yield file.write
+    elif isinstance(dst, io.RawIOBase):
+        yield partial(_write_all, dst)
+    elif hasattr(dst, "write"):
+        yield dst.write
+    else:
+        msg = f"`dst` must be a path (str or os.PathLike) or a file opened in binary mode, got {type(dst).__name__}"
+        raise TypeError(msg)
+
+
+@contextmanager
+def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a new file that takes the place of the one at `path` when it is complete, and never if that fails.
+
+    Whoever reads or maps the old one keeps it, be it the very array that is written. What is no regular file, such as a
+    pipe, is written to as it is.
+    """
+    try:
+        status = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
+    except FileNotFoundError:
+        mode = None
+    else:
+        if not stat.S_ISREG(status.st_mode):
+            with open(path, "wb") as file:  # noqa: PTH123 - half the time of Path.open.
+                yield file
+            return
+        mode = stat.S_IMODE(status.st_mode)
+        if not os.access(path, os.W_OK):
+            # To be replaced, a file need not be writable.
+            open(path, "r+b").close()  # noqa: PTH123 - raises.
+    # Of a link, what it points to is replaced.
+    target = os.path.realpath(os.fsdecode(path))
+    folder = os.path.dirname(target)  # noqa: PTH120
+    temporary = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")  # noqa: PTH118
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        # Nobody knows the name of the new file.
+        error.filename = folder
+        raise not_to_write(error, path) from None
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor.
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            yield file
+        os.replace(temporary, target)  # noqa: PTH105
+    except BaseException:
+        os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _write_all(file: Any, data: bytes | memoryview) -> None:
+    """Write to a file without a buffer, which takes as much at a time as the system does."""
+    left = memoryview(data)
+    while len(left) > 0:
+        written = file.write(left)
+        if not written:
+            msg = "the file takes nothing now: it is non-blocking, and has to block"
+            raise BlockingIOError(msg)
+        left = left[written:]

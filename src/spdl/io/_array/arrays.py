@@ -1,0 +1,169 @@
+"""Buffers as the arrays of other libraries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import jax
+    import numpy as np
+    import torch
+
+
+@runtime_checkable
+class ArrayInterface(Protocol):
+    """Anything that shows its memory through NumPy's array interface, as `CPUBuffer` does.
+
+    Example:
+        >>> isinstance(load_image(photo), ArrayInterface), isinstance(b"bytes", ArrayInterface)
+        (True, False)
+    """
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class CUDAArrayInterface(Protocol):
+    """Anything that shows its memory on a GPU through CUDA's array interface, as `CUDABuffer` does.
+
+    Example:
+        >>> isinstance(load_image(photo), CUDAArrayInterface)  # It is in main memory.
+        False
+    """
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+
+def to_numpy(buffer: ArrayInterface) -> np.ndarray[Any, Any]:
+    """View a buffer as a NumPy array.
+
+    Args:
+        buffer: What `convert_frames`, `load_image` or `load_image_batch` returned.
+
+    Returns:
+        A writable view of the buffer's memory, of its shape and dtype, which it keeps alive. Nothing is copied.
+
+    Raises:
+        RuntimeError: If `buffer` has no ``__array_interface__``.
+
+    Example:
+        >>> to_numpy(load_image(photo)).dtype
+        dtype('uint8')
+    """
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    if not hasattr(buffer, "__array_interface__"):
+        hint = ""
+        if hasattr(buffer, "__cuda_array_interface__"):
+            hint = ": it is on a GPU, from where `transfer_buffer_cpu` copies it"
+        msg = (
+            "to_numpy needs an object with `__array_interface__`, such as a CPUBuffer, "
+            f"got {type(buffer).__name__}{hint}"
+        )
+        raise RuntimeError(msg)
+    return np.asarray(buffer)
+
+
+def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> torch.Tensor:
+    """View a buffer as a PyTorch tensor, on the CPU or on its GPU.
+
+    Args:
+        buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
+
+    Returns:
+        A tensor of the buffer's shape and dtype that shares its memory and keeps it alive. Nothing is copied; writing
+        to one writes to both.
+
+    Raises:
+        ImportError: If PyTorch is not installed.
+        RuntimeError: If `buffer` has neither ``__array_interface__`` nor ``__cuda_array_interface__``.
+
+    Example:
+        >>> to_torch(load_image_batch([photo], width=224, height=224)).permute(0, 3, 1, 2).shape
+        torch.Size([1, 3, 224, 224])
+    """
+    try:
+        import torch  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        raise _missing("to_torch", "PyTorch", "torch") from error
+
+    if hasattr(buffer, "__dlpack__"):
+        return torch.from_dlpack(buffer)
+    if isinstance(buffer, CUDAArrayInterface):
+        return torch.as_tensor(buffer, device="cuda")
+    if not isinstance(buffer, ArrayInterface):
+        _refuse("to_torch", buffer)
+    return torch.from_numpy(to_numpy(buffer))
+
+
+def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
+    """View a buffer as an array that functions compiled by Numba take.
+
+    Args:
+        buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
+
+    Returns:
+        A view of the same shape and dtype that keeps the buffer's memory alive: a NumPy array, or on a GPU a
+        ``DeviceNDArray`` of Numba's.
+
+    Raises:
+        ImportError: If the buffer is on a GPU and Numba is not installed.
+        RuntimeError: If `buffer` has neither ``__array_interface__`` nor ``__cuda_array_interface__``.
+
+    Example:
+        >>> to_numba(load_image(photo)).shape
+        (375, 500, 3)
+    """
+    if isinstance(buffer, CUDAArrayInterface):
+        try:
+            from numba import cuda  # noqa: PLC0415 - an optional dependency.
+        except ImportError as error:
+            raise _missing("to_numba", "Numba", "numba") from error
+        return cuda.as_cuda_array(buffer)
+    if not isinstance(buffer, ArrayInterface):
+        _refuse("to_numba", buffer)
+    return to_numpy(buffer)
+
+
+def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
+    """View a buffer as a JAX array, on the CPU or on its GPU.
+
+    Args:
+        buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
+
+    Returns:
+        An array of the buffer's shape and dtype over its memory, which it keeps alive. JAX takes arrays for constant:
+        do not write to the buffer any more. On the CPU, JAX makes a copy where the memory is not aligned as it wants.
+
+    Raises:
+        ImportError: If JAX is not installed.
+        RuntimeError: If `buffer` has no ``__dlpack__``.
+
+    Example:
+        >>> to_jax(load_image(photo)).shape  # doctest: +SKIP
+        (375, 500, 3)
+    """
+    try:
+        from jax import dlpack  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        raise _missing("to_jax", "JAX", "jax") from error
+
+    if not hasattr(buffer, "__dlpack__"):
+        msg = f"to_jax needs an object with `__dlpack__`, such as a CPUBuffer, got {type(buffer).__name__}"
+        raise RuntimeError(msg)
+    array: jax.Array = dlpack.from_dlpack(buffer)
+    return array
+
+
+def _missing(function: str, library: str, distribution: str) -> ImportError:
+    return ImportError(f"{function} needs {library}, which is not installed: `pip install {distribution}`")
+
+
+def _refuse(function: str, value: object) -> NoReturn:
+    msg = (
+        f"{function} needs an object with `__array_interface__` or `__cuda_array_interface__`, such as a CPUBuffer, "
+        f"got {type(value).__name__}"
+    )
+    raise RuntimeError(msg)

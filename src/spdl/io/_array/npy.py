@@ -1,0 +1,121 @@
+"""Arrays in NumPy's .npy format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl.io._array.array_input import ArraySource, name_file, resolve
+from spdl.io._array.array_target import opened
+from spdl.io._common.format_error import FormatError
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+    from spdl.io._array.array_target import ArrayTarget
+
+# What numpy aligns the elements to, so that a file can be mapped.
+_ALIGNMENT = 64
+
+# The longest header of version 1.
+_MAX_SHORT = 0xFFFF
+
+
+def load_npy(data: ArraySource, *, copy: bool = False) -> np.ndarray[Any, Any]:
+    """View the content of a .npy file as the array that it holds.
+
+    Of bytes in memory only the header is read, in less than a microsecond, so the GIL is kept. What follows the array
+    in `data` is ignored. Nothing is ever unpickled.
+
+    Args:
+        data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
+            of which the file is mapped into memory, read-only. While a view of it lives, it may be replaced, as
+            `save_npy` does, but not be cut short: reading what is gone ends the process (SIGBUS).
+        copy: Whether the array is to have memory of its own, which then is writable.
+
+    Returns:
+        An array of any dtype, byte order, shape and order that ``numpy.save`` writes without pickle. Unless `copy` is
+        true it shares memory with `data`, which it keeps alive, and is writable if that is. It is aligned as its place
+        in `data` is.
+
+    Raises:
+        FormatError: If this is no npy data, if it is truncated or damaged, or if it holds Python objects.
+        OSError: If the file cannot be mapped.
+        TypeError: If `data` is neither a path nor bytes.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> save_npy(file, np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> load_npy(file.getvalue())
+        array([[0., 1., 2.],
+               [3., 4., 5.]], dtype=float32)
+    """
+    content = data if type(data) is bytes else resolve(data, "data")
+    try:
+        return native.load_npy(content, copy)
+    except FormatError as error:
+        name_file(error, data)
+        raise
+
+
+def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
+    """Write an array as a .npy file, which ``numpy.load`` reads too.
+
+    Args:
+        dst: A path or a file opened for writing in binary mode. Unlike ``numpy.save`` this appends nothing to the path.
+            A file that is there already is replaced when the new one is complete, so that arrays that are views of it,
+            `array` perhaps among them, keep what they show.
+        array: An array of any shape and dtype but ``object``, or what numpy makes one of. It is written from where it
+            lies; only one with gaps is copied.
+
+    Raises:
+        OSError: If the file cannot be written, or its folder if it is to be replaced.
+        TypeError: If the array holds Python objects, which would have to be pickled: nothing is written then. If `dst`
+            is neither a path nor a file.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> save_npy(file, [[1, 2], [3, 4]])
+        >>> np.load(io.BytesIO(file.getvalue()))
+        array([[1, 2],
+               [3, 4]])
+    """
+    header, payload = npy_parts(array, "array")
+    with opened(dst) as write:
+        write(header)
+        write(payload)
+
+
+def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
+    """Return the header and the elements of what is to be written; `name` is what errors call the array."""
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+    from numpy.lib.format import dtype_to_descr  # noqa: PLC0415
+
+    given = np.asarray(array)
+    if given.dtype.hasobject:
+        msg = (
+            f"`{name}` holds Python objects (dtype {given.dtype}), which would have to be pickled: convert it to "
+            "numbers, or to strings of a fixed length, as in `array.astype(str)`"
+        )
+        raise TypeError(msg)
+    fortran = given.flags.f_contiguous and not given.flags.c_contiguous
+    text = f"{{'descr': {dtype_to_descr(given.dtype)!r}, 'fortran_order': {fortran}, 'shape': {given.shape!r}, }}"
+    ordered = given.T if fortran else given if given.flags.c_contiguous else given.copy(order="C")
+    elements = ordered.reshape(-1)
+    payload = elements.view(np.uint8).data if elements.nbytes else memoryview(b"")
+    return _header(text), payload
+
+
+def _header(text: str) -> bytes:
+    try:
+        encoded, version = text.encode("latin1"), 1
+    except UnicodeEncodeError:
+        encoded, version = text.encode(), 3
+    if version == 1 and len(encoded) + _ALIGNMENT > _MAX_SHORT:
+        version = 2
+    width = 2 if version == 1 else 4
+    lead = 8 + width
+    padding = -(lead + len(encoded) + 1) % _ALIGNMENT
+    encoded += b" " * padding + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(encoded).to_bytes(width, "little") + encoded

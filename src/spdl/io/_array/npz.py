@@ -1,0 +1,186 @@
+"""Archives of arrays in NumPy's .npz format."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spdl.io._array.array_input import ArraySource, name_file, resolve
+from spdl.io._common.format_error import FormatError
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+MAX_UNCOMPRESSED_BYTES = 1 << 30
+
+
+class NpzFile(Mapping[str, Any]):
+    """The arrays of an archive by their keys, as `load_npz` returns it.
+
+    An array is read when it is asked for, and anew each time. A stored one is a view of the archive; a compressed one
+    is inflated without the GIL and has memory of its own. Any number of threads may read at once.
+
+    A key is the name of a member without ``.npy``; with it is accepted too. Keys that the archive does not have raise
+    `KeyError`, members that are damaged or refused `FormatError`, which has their name and that of the file.
+
+    Attributes:
+        files: The keys, in the order of the archive.
+    """
+
+    __slots__ = ("_archive", "_source", "files")
+
+    def __init__(self, archive: native.NpzArchive, source: ArraySource) -> None:
+        self._archive = archive
+        self._source = source
+        self.files = archive.keys()
+
+    def __getitem__(self, key: str) -> Array:
+        try:
+            return self._archive.get(key)
+        except FormatError as error:
+            name_file(error, self._source)
+            raise
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __contains__(self, key: object) -> bool:
+        return self._archive.has(key)
+
+    def __repr__(self) -> str:
+        return f"NpzFile({', '.join(self.files)})"
+
+    def load_many(
+        self, keys: Iterable[str] | None = None, *, out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Read several arrays in one call, in which all that is to be inflated is inflated without the GIL.
+
+        Args:
+            keys: Which ones; None is all.
+            out: Arrays to copy them into, by key. They need the same dtype and shape, and may be of any order; they
+                are what is returned.
+
+        Returns:
+            The arrays by key.
+
+        Raises:
+            FormatError: If one of them is damaged or refused. Arrays of `out` may have been written to before.
+            KeyError: If the archive, or `out`, lacks one of the keys.
+            TypeError: If `keys` is a single key, or what `out` has for one of them is no array.
+            ValueError: If an array of `out` is read-only, or has another dtype or shape.
+
+        Example:
+            >>> file = io.BytesIO()
+            >>> save_npz(file, {"image": np.zeros((4, 4)), "label": np.arange(3)}, compression="deflate")
+            >>> load_npz(file.getvalue()).load_many(["label"], out={"label": np.empty(3, dtype=int)})
+            {'label': array([0, 1, 2])}
+        """
+        if isinstance(keys, str):
+            msg = (
+                f"`keys` must be an iterable of keys, got the str {keys!r}: for one array pass a list, as in [{keys!r}]"
+            )
+            raise TypeError(msg)
+        wanted = self.files if keys is None else list(keys)
+        try:
+            arrays = dict(zip(wanted, self._archive.get_many(wanted), strict=True))
+        except FormatError as error:
+            name_file(error, self._source)
+            raise
+        if out is None:
+            return arrays
+        targets = {key: _target(key, out, array) for key, array in arrays.items()}
+        for key, array in arrays.items():
+            targets[key][...] = array
+        return targets
+
+
+def load_npz(
+    data: ArraySource, *, max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES, verify: bool = False
+) -> NpzFile:
+    """Open the content of a .npz file, of which only the directory is read.
+
+    Members may be stored, or compressed by deflate or zstd, and the archive may be zip64, with zeros behind it. Nothing
+    is ever unpickled: an archive with a member that holds Python objects opens, and only that one is refused, when it
+    is read.
+
+    Args:
+        data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
+            of which the file is mapped into memory, read-only, and must not be cut short meanwhile; see `load_npy`.
+        max_uncompressed_bytes: How many bytes the compressed members may have together when they are inflated, 1 GiB by
+            default. An archive that says it has more is refused.
+        verify: Whether to compare the checksum of stored members, too, for which all of their bytes are read. That of
+            compressed ones always is compared.
+
+    Returns:
+        The arrays by key. Stored ones share memory with `data`, which they keep alive, and are writable if that is.
+
+    Raises:
+        FormatError: If this is no zip archive, if it is truncated or damaged, if members overlap, or if they inflate to
+            more than `max_uncompressed_bytes`.
+        OSError: If the file cannot be mapped.
+        TypeError: If `data` is neither a path nor bytes, or `max_uncompressed_bytes` no int.
+        ValueError: If `max_uncompressed_bytes` is negative.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> save_npz(file, {"image": np.zeros((4, 4), np.uint8), "label": np.arange(3)})
+        >>> arrays = load_npz(file.getvalue())
+        >>> arrays.files
+        ['image', 'label']
+        >>> arrays["label"]
+        array([0, 1, 2])
+    """
+    content = data if type(data) is bytes else resolve(data, "data")
+    if max_uncompressed_bytes is not MAX_UNCOMPRESSED_BYTES:
+        max_uncompressed_bytes = to_budget(max_uncompressed_bytes)
+    try:
+        archive = native.NpzArchive(content, max_uncompressed_bytes, verify)
+    except FormatError as error:
+        name_file(error, data)
+        raise
+    return NpzFile(archive, data)
+
+
+def to_budget(max_uncompressed_bytes: int) -> int:
+    """Check a number of bytes, and cut it down to what memory can have."""
+    try:
+        budget = operator.index(max_uncompressed_bytes)
+    except TypeError:
+        msg = f"`max_uncompressed_bytes` must be an int, got {max_uncompressed_bytes!r}"
+        raise TypeError(msg) from None
+    if budget < 0:
+        msg = f"`max_uncompressed_bytes` must be 0 or more, got {budget}"
+        raise ValueError(msg)
+    return min(budget, sys.maxsize)
+
+
+def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
+    """Find the array that is to be filled, and check that it can be."""
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    try:
+        target = out[key]
+    except KeyError:
+        msg = f"`out` has no array {key!r}, which is to be filled"
+        raise KeyError(msg) from None
+    if not isinstance(target, np.ndarray):
+        msg = f"`out[{key!r}]` must be a numpy array, got {type(target).__name__}"
+        raise TypeError(msg)
+    if target.dtype != array.dtype or target.shape != array.shape:
+        msg = (
+            f"`out[{key!r}]` must have the dtype {array.dtype} and the shape {array.shape} of the member, got "
+            f"{target.dtype} and {target.shape}"
+        )
+        raise ValueError(msg)
+    if not target.flags.writeable:
+        msg = f"`out[{key!r}]` must be writable, got a read-only array"
+        raise ValueError(msg)
+    return target

@@ -1,0 +1,35 @@
+"""How buffers are pickled: by protocol 5 without a copy of their content."""
+
+from pickle import PickleBuffer
+from typing import TYPE_CHECKING, Any
+
+from spdl.io._array.arrays import to_numpy
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from spdl.io._common.failure import LoadFailure
+    from spdl.io._native import CPUBuffer
+
+__all__ = ["reduce_buffer", "restore_buffer"]
+
+_FIRST_WITH_BUFFERS = 5
+
+
+def reduce_buffer(buffer: "CPUBuffer", protocol: int) -> tuple[Any, ...]:
+    """What `CPUBuffer.__reduce_ex__` returns. From protocol 5 on the content may travel apart from the pickle."""
+    array: Any = to_numpy(buffer)
+    content = PickleBuffer(array) if protocol >= _FIRST_WITH_BUFFERS else array.tobytes()
+    return restore_buffer, (content, buffer.shape, buffer.dtype, buffer.failures)
+
+
+def restore_buffer(
+    content: Any, shape: tuple[int, ...], dtype: str, failures: "tuple[LoadFailure, ...]"
+) -> "CPUBuffer":
+    """Make a buffer of pickled content, in place if that may be written to.
+
+    Raises:
+        ValueError: If the content does not fit the shape, or there is no such dtype.
+    """
+    buffer = native.adopt(content, shape, dtype)
+    buffer._set_failures(failures)  # noqa: SLF001 - it is ours.
+    return buffer

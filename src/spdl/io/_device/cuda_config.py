@@ -1,0 +1,82 @@
+"""Which GPU, which stream, whose memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spdl._check import check_int, refuse
+from spdl.io._device.device import count_gpus
+
+Allocator = tuple[Callable[[int, int, int], int], Callable[[int], object]]
+
+_PER_THREAD_STREAM = 2
+"""CUDA's number for the default stream of the calling thread."""
+
+
+@dataclass(frozen=True)
+class CUDAConfig:
+    """Where to transfer to, as `cuda_config` checked it.
+
+    Attributes:
+        device_index: The GPU's number among those that this process sees, from 0.
+        stream: The handle of the CUDA stream to copy on.
+        allocator: Functions that take memory on the GPU and give it back; None stands for the library's own.
+
+    Example:
+        >>> CUDAConfig(device_index=0, stream=2, allocator=None).device_index
+        0
+    """
+
+    device_index: int
+    stream: int
+    allocator: Allocator | None
+
+
+def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: Allocator | None = None) -> CUDAConfig:
+    """Say which GPU to transfer to, on which stream, and whose memory to take there.
+
+    Args:
+        device_index: The GPU's number among those that this process sees, from 0.
+        stream: The handle of the CUDA stream to copy on, for example ``torch.cuda.Stream(0).cuda_stream``. It must
+            outlive the transfers. The default is the calling thread's default stream, which waits for the work that
+            the device's default stream was given before; a stream of its own copies beside the training step.
+        allocator: A pair of functions that take memory on the GPU and give it back: the first gets the size in bytes,
+            the device and the stream, and returns an address; the second gets that. PyTorch's own cache is
+            ``(torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete)``; it gives memory out again
+            at once to work on the same stream, so copy on the stream that uses the arrays, or hold them until they
+            were used. None keeps up to 1 GiB of its own, which is used again when the default stream is done with it.
+
+    Returns:
+        What `transfer_buffer`, `load_image` and `load_image_batch` take as ``device_config``.
+
+    Raises:
+        RuntimeError: If there is no GPU or no driver; the message says what is missing.
+        TypeError: If an argument is of another type.
+        ValueError: If there is no GPU of this index, or the stream is negative.
+
+    Example:
+        >>> config = cuda_config(device_index=0)  # doctest: +SKIP
+        >>> transfer_buffer(load_image(photo), device_config=config)  # doctest: +SKIP
+        CUDABuffer(shape=(375, 500, 3), dtype=uint8, device_index=0)
+    """
+    device_index = check_int("device_index", device_index, least=0)
+    stream = check_int("stream", stream, least=0, accepted="a stream's handle, such as `torch_stream.cuda_stream`")
+    if allocator is not None and not _is_pair_of_functions(allocator):
+        refuse(TypeError, "allocator", "a pair of functions, to allocate and to free, or None", allocator)
+    count = count_gpus("cuda_config", "Without one, leave the arrays on the CPU.")
+    if device_index >= count:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        refuse(
+            ValueError,
+            "device_index",
+            f"less than {count}, the number of GPUs that this process sees",
+            device_index,
+            f"CUDA_VISIBLE_DEVICES, which selects them, is {visible}.",
+        )
+    return CUDAConfig(device_index, stream, None if allocator is None else (allocator[0], allocator[1]))
+
+
+def _is_pair_of_functions(value: object) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2 and all(map(callable, value))  # noqa: PLR2004

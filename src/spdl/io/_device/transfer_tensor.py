@@ -1,0 +1,228 @@
+"""Batches of PyTorch's, whatever their structure, to a GPU and back."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+import threading
+import warnings
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spdl._check import check_int
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
+T = TypeVar("T")
+
+_ADVICE = "without one, use the batch as it is"
+
+
+class _ThreadState(threading.local):
+    """What a thread that transfers keeps: a stream for each device, and its last batches."""
+
+    def __init__(self) -> None:
+        self.streams: dict[Any, Any] = {}
+        self.sent: deque[Any] = deque()
+
+
+_state = _ThreadState()
+
+
+def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
+    """Copy the tensors of a batch to this process's GPU.
+
+    The copies run on a stream that belongs to the calling thread, through pinned memory, and the call returns when they
+    have finished: any stream may use the tensors at once. Call it in a thread of its own, as
+    `spdl.dataloader.DataLoader` does with its ``transfer_fn``, and it runs beside the training step.
+
+    Args:
+        batch: A tensor, or lists, tuples, named tuples, mappings and dataclasses that hold tensors, in any depth.
+        num_caches: How many of the thread's last batches to keep alive, at least 0, so that their memory on the GPU is
+            not given to the next batch while other streams than the default one still read it.
+
+    Returns:
+        The same structure with the tensors on the GPU whose number is in the environment variable ``LOCAL_RANK``, or on
+        GPU 0. What is no tensor, or is there already, is passed on as it is.
+
+    Raises:
+        ImportError: If PyTorch is not installed.
+        RuntimeError: If PyTorch finds no GPU, or none of this number.
+        TypeError, ValueError: If `num_caches` is no int of at least 0, or ``LOCAL_RANK`` no whole number.
+
+    Example:
+        >>> import torch
+        >>> batch = {"image": torch.ones(2, 3), "path": ["a", "b"]}  # doctest: +SKIP
+        >>> transfer_tensor_h2d(batch)["image"].device  # doctest: +SKIP
+        device(type='cuda', index=0)
+    """
+    num_caches = check_int("num_caches", num_caches, least=0)
+    torch = _import_torch("transfer_tensor_h2d")
+    if not torch.cuda.is_available():
+        cause = "this PyTorch was built without CUDA" if torch.version.cuda is None else "PyTorch finds none"
+        msg = f"transfer_tensor_h2d needs a GPU, but {cause}; see what `nvidia-smi` lists: {_ADVICE}"
+        raise RuntimeError(msg)
+    device = _local_device(torch)
+    stream = _own_stream(torch, device)
+
+    def send(tensor: Any) -> Any:
+        if tensor.device == device:
+            return tensor
+        source = tensor if tensor.is_cuda or tensor.is_pinned() else tensor.pin_memory()
+        sent = source.to(device, non_blocking=True)
+        # The tensor's memory belongs to this stream, but work on the default one will read it.
+        sent.record_stream(torch.cuda.default_stream(device))
+        return sent
+
+    with torch.cuda.stream(stream):
+        result: T = _map_tensors(send, batch, torch.Tensor)
+    stream.synchronize()
+    _state.sent.append(result)
+    while len(_state.sent) > num_caches:
+        _state.sent.popleft()
+    return result
+
+
+def transfer_tensor(batch: T, /, *, num_caches: int = 4) -> T:
+    """Do what `transfer_tensor_h2d` does, under its older name.
+
+    Args:
+        batch: See `transfer_tensor_h2d`.
+        num_caches: Likewise.
+
+    Returns:
+        What `transfer_tensor_h2d` returns, after a FutureWarning.
+
+    Raises:
+        Exception: What `transfer_tensor_h2d` raises.
+
+    Example:
+        >>> import torch
+        >>> transfer_tensor(torch.ones(2)).device  # doctest: +SKIP
+        device(type='cuda', index=0)
+    """
+    warnings.warn("transfer_tensor is now called transfer_tensor_h2d", FutureWarning, stacklevel=2)
+    return transfer_tensor_h2d(batch, num_caches=num_caches)
+
+
+def transfer_tensor_d2h(
+    batch: T,
+    /,
+    *,
+    device: torch.device | int | str | None = None,
+    stream: torch.cuda.Stream | None = None,
+    producer_event: torch.cuda.Event | None = None,
+) -> T:
+    """Copy the tensors of a batch from a GPU to main memory.
+
+    The copies run on a stream of their own, into pinned memory, after the work that made the tensors, and the call
+    returns when they have finished.
+
+    Args:
+        batch: A tensor, or lists, tuples, named tuples, mappings and dataclasses that hold tensors, in any depth.
+        device: The GPU that the tensors are on, as `torch.device` takes it. None is that whose number is in the
+            environment variable ``LOCAL_RANK``, or GPU 0.
+        stream: The stream to copy on, one of `device`. None is one that belongs to the calling thread.
+        producer_event: What the copies wait for. None waits for what the calling thread's current stream was given
+            until now.
+
+    Returns:
+        The same structure with the tensors in main memory; what is there already is passed on as it is. Where PyTorch
+        finds no GPU, that is the batch itself.
+
+    Raises:
+        ImportError: If PyTorch is not installed.
+        RuntimeError: If PyTorch finds GPUs, but none of this number.
+        ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is no whole number.
+
+    Example:
+        >>> import torch
+        >>> transfer_tensor_d2h({"score": torch.ones(2)})["score"].device
+        device(type='cpu')
+    """
+    torch = _import_torch("transfer_tensor_d2h")
+    if stream is not None and device is None:
+        msg = "`stream` belongs to a device: give `device`, too"
+        raise ValueError(msg)
+    if not torch.cuda.is_available():
+        return batch
+    if device is None:
+        place = _local_device(torch)
+    else:
+        place = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    stream = stream or _own_stream(torch, place)
+    if producer_event is None:
+        stream.wait_stream(torch.cuda.current_stream(place))
+    else:
+        stream.wait_event(producer_event)
+
+    def fetch(tensor: Any) -> Any:
+        if not tensor.is_cuda:
+            return tensor
+        fetched = torch.empty_like(tensor, device="cpu", pin_memory=True)
+        return fetched.copy_(tensor, non_blocking=True)
+
+    with torch.cuda.stream(stream):
+        result: T = _map_tensors(fetch, batch, torch.Tensor)
+    stream.synchronize()
+    return result
+
+
+def _import_torch(function: str) -> Any:
+    try:
+        import torch  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        msg = f"{function} needs PyTorch, which is not installed: `pip install torch`"
+        raise ImportError(msg) from error
+    return torch
+
+
+def _local_device(torch: Any) -> torch.device:
+    rank = os.environ.get("LOCAL_RANK", "0")
+    if not (rank.isascii() and rank.isdigit()):
+        msg = f"the environment variable LOCAL_RANK must be the number of this process's GPU, from 0, got {rank!r}"
+        raise ValueError(msg)
+    return torch.device("cuda", int(rank))
+
+
+def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:
+    if device not in _state.streams:
+        _state.streams[device] = torch.cuda.Stream(device)
+    return _state.streams[device]
+
+
+def _map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
+    """Return `value` with the tensors in it replaced by what `function` makes of them."""
+
+    def convert(item: Any) -> Any:
+        return _map_tensors(function, item, tensor)
+
+    if isinstance(value, tensor):
+        return function(value)
+    if isinstance(value, list | tuple):
+        items = map(convert, value)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, Mapping):
+        return _map_values(convert, value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        result = copy.copy(value)
+        for field in dataclasses.fields(value):
+            # Not by its constructor, which may do more than take the fields, nor held up by a frozen one's refusal.
+            object.__setattr__(result, field.name, convert(getattr(value, field.name)))
+        return result
+    return value
+
+
+def _map_values(function: Callable[[Any], Any], mapping: Mapping[Any, Any]) -> Any:
+    items = {key: function(item) for key, item in mapping.items()}
+    if isinstance(mapping, defaultdict):
+        return defaultdict(mapping.default_factory, items)
+    try:
+        return type(mapping)(items)  # type: ignore[call-arg]
+    except TypeError:  # It is made of something else.
+        return items

@@ -1,0 +1,3 @@
+"""Images: demuxing, decoding, filtering, batches and encoding."""
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

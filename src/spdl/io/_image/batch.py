@@ -1,0 +1,301 @@
+"""A batch of images, from their sources to one array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
+
+from spdl.io._common.arguments import check_integer
+from spdl.io._common.failure import LoadFailure
+from spdl.io._common.inputs import ImageSource, describe, is_single, resolve
+from spdl.io._common.native import native
+from spdl.io._common.storage import Storage, resolve_storage
+from spdl.io._device.transfer import check_device_config, transfer_buffer
+from spdl.io._image.config import decode_options, demux_options
+from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
+from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
+from spdl.io._image.filtered_batch import load_filtered_batch
+from spdl.io._image.load_options import (
+    BYTES,
+    PIXEL_FORMATS,
+    ArrayFormat,
+    Dtype,
+    Interpolation,
+    Layout,
+    Mode,
+    Resize,
+    array_format,
+    check_choice,
+    make_request,
+    parse_served,
+    resize_to,
+    scale_flags,
+)
+
+if TYPE_CHECKING:
+    from spdl.io._device.cuda_config import CUDAConfig
+    from spdl.io._image.config import DecodeConfig, DemuxConfig
+    from spdl.io._native import CPUBuffer, CUDABuffer
+
+OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
+
+_SHOWN_FAILURES = 5
+_MAX_THREADS = 1024
+
+
+class _Options(TypedDict, total=False):
+    """What the type of the result does not depend on."""
+
+    pix_fmt: str | None
+    demux_config: DemuxConfig | None
+    decode_config: DecodeConfig | None
+    filter_desc: str | None
+    storage: Storage | None
+    strict: bool | None
+    mode: Mode | None
+    crop: Crop | None
+    flip: Flip
+    interpolation: Interpolation
+    layout: Layout
+    dtype: Dtype
+    mean: Sequence[float] | None
+    std: Sequence[float] | None
+    exact: bool
+    num_threads: int
+    on_error: OnError | None
+    exif: bool | None
+
+
+@overload
+def load_image_batch(
+    srcs: Iterable[ImageSource],
+    *,
+    width: int | None,
+    height: int | None,
+    device_config: None = None,
+    **options: Unpack[_Options],
+) -> CPUBuffer: ...
+@overload
+def load_image_batch(
+    srcs: Iterable[ImageSource],
+    *,
+    width: int | None,
+    height: int | None,
+    device_config: CUDAConfig,
+    **options: Unpack[_Options],
+) -> CUDABuffer: ...
+def load_image_batch(
+    srcs: Iterable[ImageSource],
+    *,
+    width: int | None,
+    height: int | None,
+    pix_fmt: str | None = "rgb24",
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: CUDAConfig | None = None,
+    storage: Storage | None = None,
+    strict: bool | None = None,
+    mode: Mode | None = None,
+    crop: Crop | None = None,
+    flip: Flip = False,
+    interpolation: Interpolation = "bicubic",
+    layout: Layout = "NHWC",
+    dtype: Dtype = "uint8",
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    exact: bool = True,
+    num_threads: int = 1,
+    on_error: OnError | None = None,
+    exif: bool | None = None,
+) -> CPUBuffer | CUDABuffer:
+    """Load images into one array, resized to one size.
+
+    This is one native call: it reads, decodes, crops, resizes, flips and normalises each image straight into its place
+    in the array, without the GIL and without a Python object per image. To use several cores, call it from several
+    threads, or give `num_threads`.
+
+    JPEG is decoded by libjpeg-turbo with Pillow's settings, everything else by FFmpeg, and one batch may mix them. Only
+    the first picture of an animation is taken, and alpha is dropped. The resize is antialiased and its results are
+    those of Pillow 13's ``Image.resize`` with the interpolation of that name (``"area"`` is Pillow's BOX); older
+    Pillows run the two passes over tall images in the other order, and round them slightly otherwise. A truncated JPEG
+    is an error (unless `on_error` says otherwise) where the missing part is needed: nothing is read of what lies below
+    a crop. Where its data is damaged but complete, libjpeg goes on, as it does in Pillow.
+
+    Args:
+        srcs: Paths, encoded bytes, or open binary files, in any mixture.
+        width: The width of the result in pixels. None leaves it as it is. With a height and a mode that keeps the
+            aspect ratio it follows from that where the image is shrunk; one that would have to be enlarged keeps its
+            own width. All images must come out in one size.
+        height: The height of the result in pixels; None likewise.
+        pix_fmt: The pixel format by FFmpeg's name. Anything but rgb24, bgr24 and gray is left to FFmpeg's filters, with
+            the limits that `filter_desc` has. None keeps the stored format, which must be one for all.
+        demux_config: How FFmpeg is to read; see `demux_config`. A format or an option in it leaves JPEG to FFmpeg, too.
+        decode_config: How to decode, and which images are too large; see `decode_config`.
+        filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `interpolation`
+            and `pix_fmt` then have no effect. What `get_video_filter_desc` writes for scaling, cropping and converting
+            is served without FFmpeg. Anything else runs in FFmpeg's filter graph, image by image: `exact` then has no
+            effect, `crop`, `flip`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an `on_error` of zeros are
+            errors, and so are images that come out in different sizes, whatever `on_error` is. The default stands for
+            the resize that the other arguments describe; None decodes only.
+        device_config: To which GPU the batch is copied when it is complete, from `cuda_config`; decoding is the CPU's
+            work all the same. A pinned `cpu_storage` saves a copy on the way; see `transfer_buffer`, which does the
+            same in a thread of its own. None leaves the batch in main memory.
+        storage: Where to make the array. A storage from `cpu_storage` is never written over while an array in it, or a
+            view of one, is alive: the batch then goes to another block. The caller's own array (NumPy, shared memory,
+            pinned memory, a PyTorch tensor) is always written to: of the batch's shape and dtype, or longer, or flat,
+            as it has to be where a side is left open or FFmpeg's filters run; the result is a view of its beginning.
+            None allocates new memory.
+        strict: False is ``on_error="skip"``, True is ``on_error="raise"``; None, the default, is True.
+        mode: ``"pad"`` keeps the aspect ratio and centres the image on black; ``"stretch"`` fills the size; ``"crop"``
+            keeps the aspect ratio, covers the size and cuts off what is beyond on both sides. None is ``"pad"``.
+        crop: The part of each image that is taken, before it is resized: a (left, top, right, bottom) in pixels for
+            each, right and bottom exclusive, of the upright image where `exif` applies, as a sequence or an integer
+            array (B, 4); or what `random_resized_crop` returns. An image that does not hold its box fails. What lies
+            outside is decoded only as far as the format demands. None takes whole images.
+        flip: Whether to mirror the result left to right, as one bool, or one for each image.
+        interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
+        layout: ``"NHWC"`` or ``"NCHW"``: whether the channels of a pixel lie side by side, or in planes.
+        dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
+        mean: A number for each channel, in the order of `pix_fmt`, that is subtracted from the values from 0 to 1 of a
+            float dtype; with uint8 it is an error. None is 0.
+        std: Likewise what each channel is then divided by, not 0. None is 1.
+        exact: False allows a JPEG that is shrunk to half its size or less to be decoded at a half, a quarter or an
+            eighth of it, never below the target: faster, and slightly other pixels. It also allows a bilinear or area
+            resize that is faster on some processors, and at most a level off.
+        num_threads: How many threads share the images, this one among them. They end with the call.
+        on_error: What becomes of images that fail. ``"raise"``: an error that names them. ``"skip"``: they are left
+            out, the order of the others is kept. ``"zero"``: their place holds zeros. ``"partial"``: likewise, but of a
+            truncated JPEG that libjpeg-turbo decodes what there is is kept, its missing part gray. ``failures`` of the
+            result says which and why. None follows `strict`.
+        exif: Whether to turn each image upright as its EXIF data says (in JPEG, PNG, WebP and TIFF; in AVIF as the
+            file itself says), before anything else. None does so in calls that name `mode`, but not where FFmpeg's
+            filters run, which see images as they are stored.
+
+    Returns:
+        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; on the GPU, in a
+        `CUDABuffer`, where there is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source, reason.
+        ``backends`` says what decoded each image.
+
+    Raises:
+        RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit
+            into the machine's memory or into `storage`: where both sides are given and FFmpeg's filters do not run,
+            before any image is read; if CUDA reports an error.
+        Exception: What the ``read()`` of an open file raised, whatever `on_error` is.
+        MemoryError: If the system has no memory left for it.
+        TypeError: If an argument is of another type, or one of `srcs` is no source: the message has its index.
+        ValueError: If `srcs` is empty, or another argument is out of range or does not go with the others.
+
+    Example:
+        >>> batch = load_image_batch([photo, photo], width=224, height=224, mode="stretch", interpolation="bilinear")
+        >>> batch.shape
+        (2, 224, 224, 3)
+    """
+    check_device_config(device_config)
+    errors = _on_error(strict, on_error)
+    upright = mode is not None if exif is None else exif
+    resize = resize_to(width, height, mode or "pad", interpolation)
+    form = array_format(layout, dtype, mean, std)
+    threads = check_integer("num_threads", num_threads, _MAX_THREADS, "threads")
+    given, sources = _resolve_all(srcs)
+    boxes, random = resolve_crop(crop, len(given))
+    flips = resolve_flip(flip, len(given))
+
+    served = _served(resize, pix_fmt, filter_desc)
+    if served is not None:
+        request = make_request(served, form, exact=exact, exif=upright)
+        buffer, reasons = native.load_batch(
+            sources=sources,
+            request=request,
+            boxes=boxes,
+            random=random,
+            flips=flips,
+            demux=demux_options(demux_config, None),
+            decode=decode_options(decode_config, keep_truncated=errors == "partial"),
+            num_threads=threads,
+            keep_failed=errors in ("zero", "partial"),
+            storage=resolve_storage(storage, _batch_shape(len(given), served, form), dtype),
+        )
+    else:
+        if boxes or random or flips or form != BYTES or exif or errors in ("zero", "partial"):
+            msg = (
+                "FFmpeg's filters are in charge of `filter_desc` or `pix_fmt` here, and `crop`, `flip`, `layout`, "
+                "`dtype`, `mean`, `std`, `exif` and `on_error` other than 'raise' and 'skip' have no effect on them: "
+                "say it in FFmpeg's syntax instead, or leave `filter_desc` out and ask for rgb24, bgr24 or gray"
+            )
+            raise ValueError(msg)
+        if filter_desc == DEFAULT_FILTER_DESC:
+            filter_desc = get_video_filter_desc(
+                scale_width=width,
+                scale_height=height,
+                scale_mode=None if resize.mode == "stretch" else resize.mode,
+                scale_algo=scale_flags(interpolation),
+                pix_fmt=pix_fmt,
+            )
+        buffer, reasons = load_filtered_batch(
+            sources, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
+        )
+
+    if reasons and (errors == "raise" or buffer is None):
+        raise RuntimeError(_summary(sources, reasons, strict=errors == "raise"))
+    if buffer is None:  # pragma: no cover - without a reason there is a result.
+        raise AssertionError
+    if reasons:
+        buffer._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
+    return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)
+
+
+def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - it is the argument itself.
+    if on_error is None:
+        return "skip" if strict is False else "raise"
+    if strict is not None:
+        msg = f"`strict` and `on_error` say the same: give one of them, got strict={strict!r} and on_error={on_error!r}"
+        raise ValueError(msg)
+    check_choice("on_error", on_error, OnError)
+    return on_error
+
+
+def _resolve_all(srcs: Iterable[ImageSource]) -> tuple[tuple[ImageSource, ...], tuple[Any, ...]]:
+    """Return the sources as they were given, and as native code takes them."""
+    if is_single(srcs) or not isinstance(srcs, Iterable):
+        msg = (
+            f"`srcs` must be an iterable of sources, got {type(srcs).__name__}: "
+            "for a batch of one image, pass a list, as in `load_image_batch([src], ...)`"
+        )
+        raise TypeError(msg)
+    given = tuple(srcs)
+    if not given:
+        msg = "`srcs` is empty: a batch needs at least one image"
+        raise ValueError(msg)
+    return given, tuple(resolve(source, index) for index, source in enumerate(given))
+
+
+def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:
+    """What native code can do by itself, whatever decodes."""
+    if filter_desc == DEFAULT_FILTER_DESC:
+        return resize._replace(pix_fmt=pix_fmt) if pix_fmt in PIXEL_FORMATS else None
+    return parse_served(filter_desc) if isinstance(filter_desc, str) else None
+
+
+def _batch_shape(count: int, resize: Resize, form: ArrayFormat) -> tuple[int, ...] | None:
+    """The shape of the whole batch; None where it depends on the images."""
+    width, height = (center or side for center, side in zip(resize.center, resize.target, strict=True))
+    if not (width and height):
+        return None
+    channels = PIXEL_FORMATS[resize.pix_fmt]
+    return (count, channels, height, width) if form.layout == "NCHW" else (count, height, width, channels)
+
+
+def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:
+    lines = [f"{len(reasons)} of {len(sources)} images could not be loaded"]
+    lines += [
+        f"  srcs[{index}], {describe(sources[index], None)}: {reason}" for index, reason in reasons[:_SHOWN_FAILURES]
+    ]
+    if len(reasons) > _SHOWN_FAILURES:
+        lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")
+    if strict:
+        lines.append(
+            'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '
+            "`failures` then lists them."
+        )
+    return "\n".join(lines)

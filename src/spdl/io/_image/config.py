@@ -1,0 +1,186 @@
+"""How FFmpeg is to read and decode: options that most callers never need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from spdl.io._common.arguments import check_integer, check_text, check_type, copy_options
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from spdl.io._native import DecodeOptions, DemuxOptions
+
+Backend: TypeAlias = Literal["libjpeg-turbo", "ffmpeg"]
+
+DEFAULT_MAX_PIXELS = 178_000_000
+"""About the size above which Pillow refuses an image as a decompression bomb."""
+
+_LARGEST_MAX_PIXELS = 65535 * 65535  # The sides of the largest JPEG.
+_DEFAULT_BUFFER_SIZE = 8096
+_MAX_BUFFER_SIZE = 1 << 30  # FFmpeg counts in a C int, and adds to it.
+
+
+@dataclass(frozen=True)
+class DemuxConfig:
+    """How FFmpeg is to find the image in the bytes; made by `demux_config`, which says more of each field.
+
+    Attributes:
+        format: A demuxer by FFmpeg's name.
+        format_options: Options of that demuxer.
+        buffer_size: How many bytes FFmpeg reads at a time.
+
+    Example:
+        >>> demux_config(buffer_size=4096).buffer_size
+        4096
+    """
+
+    format: str | None = None
+    format_options: Mapping[str, str] | None = None
+    buffer_size: int = _DEFAULT_BUFFER_SIZE
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without FFmpeg."""
+        if self.format is not None:
+            check_text("format", self.format)
+        object.__setattr__(self, "format_options", copy_options("format_options", self.format_options))
+        check_integer("buffer_size", self.buffer_size, _MAX_BUFFER_SIZE, "bytes")
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How images are to be decoded; made by `decode_config`, which says more of each field.
+
+    Attributes:
+        decoder: A decoder by FFmpeg's name.
+        decoder_options: Options of that decoder.
+        max_pixels: The most pixels, width times height, that an image may have.
+        backend: ``"libjpeg-turbo"``, ``"ffmpeg"``, or None for the faster one that can do it.
+
+    Example:
+        >>> decode_config(max_pixels=1000).max_pixels
+        1000
+    """
+
+    decoder: str | None = None
+    decoder_options: Mapping[str, str] | None = None
+    max_pixels: int = DEFAULT_MAX_PIXELS
+    backend: Backend | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without FFmpeg."""
+        if self.decoder is not None:
+            check_text("decoder", self.decoder)
+        object.__setattr__(self, "decoder_options", copy_options("decoder_options", self.decoder_options))
+        check_integer("max_pixels", self.max_pixels, _LARGEST_MAX_PIXELS, "pixels")
+        if self.backend not in (None, *get_args(Backend)):
+            msg = f"`backend` must be one of {', '.join(map(repr, get_args(Backend)))} or None, got {self.backend!r}"
+            raise ValueError(msg)
+
+
+def demux_config(
+    format: str | None = None,  # noqa: A002 - the field's word, and FFmpeg's.
+    format_options: Mapping[str, str] | None = None,
+    buffer_size: int = _DEFAULT_BUFFER_SIZE,
+) -> DemuxConfig:
+    """Say how FFmpeg is to find the image in the bytes.
+
+    Giving a format or an option takes JPEG away from libjpeg-turbo too: FFmpeg then does the whole work.
+
+    Args:
+        format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None finds it out from the bytes.
+        format_options: Options of that demuxer, their values as text, such as ``{"loop": "1"}``.
+        buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
+
+    Returns:
+        What functions take as ``demux_config``. It holds a copy of the options; any number of threads may share it.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If `buffer_size` is out of range, or a string holds a null character.
+
+    Example:
+        >>> demux_config(format="png_pipe").format
+        'png_pipe'
+    """
+    return DemuxConfig(format, format_options, buffer_size)
+
+
+def decode_config(
+    decoder: str | None = None,
+    decoder_options: Mapping[str, str] | None = None,
+    *,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+    backend: Backend | None = None,
+) -> DecodeConfig:
+    """Say how images are to be decoded, and which are too large.
+
+    Giving a decoder or an option leaves JPEG to FFmpeg's decoder, too.
+
+    Args:
+        decoder: A decoder by FFmpeg's name, such as ``"mjpeg"``. None leaves the choice to FFmpeg. One that does not
+            exist, or does not decode the image's codec, is an error when decoding.
+        decoder_options: Options of that decoder, their values as text, such as ``{"lowres": "1"}``. Unknown ones are
+            an error when decoding.
+        max_pixels: The most pixels, width times height, that an image may have. What says it has more is refused
+            before any memory is asked for: it may be a bomb of a few bytes.
+        backend: Who does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: what is no JPEG,
+            or asks for other filters, is an error. ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters.
+            None takes the faster one that can do it: ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which
+            decoded. Both give the same shapes; on photos their pixels differ by 2.5 levels on average at most, and by a
+            fraction of one where chroma is not subsampled, since FFmpeg's inverse DCT, chroma upsampling and filters
+            are others. FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
+
+    Returns:
+        What functions take as ``decode_config``. It holds a copy of the options; any number of threads may share it.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If a string holds a null character, or another argument is out of range.
+
+    Example:
+        >>> load_image(photo, decode_config=decode_config(backend="ffmpeg")).backends
+        ('ffmpeg',)
+    """
+    return DecodeConfig(decoder, decoder_options, max_pixels, backend)
+
+
+def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
+    """Bring a configuration into the form that native code takes."""
+    if config is None and bsf is None:
+        return _plain_demux_options()
+    if config is None:
+        config = DemuxConfig()
+    check_type("demux_config", config, DemuxConfig, "a DemuxConfig, as `demux_config` returns, or None")
+    if bsf is not None:
+        check_text("bsf", bsf)
+    return native.DemuxOptions(
+        config.format or "", list((config.format_options or {}).items()), config.buffer_size, bsf or ""
+    )
+
+
+def decode_options(config: DecodeConfig | None, *, keep_truncated: bool = False) -> DecodeOptions:
+    """Bring a configuration into the form that native code takes."""
+    if config is None:
+        return _plain_decode_options(keep_truncated=keep_truncated)
+    check_type("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")
+    return native.DecodeOptions(
+        config.decoder or "",
+        list((config.decoder_options or {}).items()),
+        config.max_pixels,
+        config.backend or "",
+        keep_truncated,
+    )
+
+
+@cache
+def _plain_demux_options() -> DemuxOptions:
+    return native.DemuxOptions("", [], _DEFAULT_BUFFER_SIZE, "")
+
+
+@cache
+def _plain_decode_options(*, keep_truncated: bool) -> DecodeOptions:
+    return native.DecodeOptions("", [], DEFAULT_MAX_PIXELS, "", keep_truncated)

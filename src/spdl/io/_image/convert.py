@@ -1,0 +1,54 @@
+"""Frames to one contiguous array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from spdl.io._common.arguments import check_type
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
+
+
+def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStorage | None = None) -> CPUBuffer:
+    """Write decoded images into one contiguous array.
+
+    Args:
+        frames: The frames of one image, or a sequence (a list or tuple) of frames of one size and pixel format. They
+            are consumed, also when this fails: to use them again, convert ``frames.clone()``.
+        storage: Where to make the array, from `cpu_storage`. None allocates new memory.
+
+    Returns:
+        The array: (H, W, C) for packed pixel formats such as rgb24, (C, H, W) for planar ones, (1, rows, W) where
+        chroma is subsampled (for yuv420p, rows is H * 3 / 2). A sequence gives one axis more in front. The elements are
+        uint8, or uint16 and float32 for deeper formats. One image of a packed format is not copied if nobody shares its
+        memory, its rows lie without gaps, and there is no storage.
+
+    Raises:
+        RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
+            makes no array (palettes, single bits, odd sides of a subsampled format).
+        TypeError: If frames were consumed before, or are no frames, or `storage` is no storage.
+
+    Example:
+        >>> frames = [decode_packets(demux_image(photo)) for _ in range(4)]
+        >>> convert_frames(frames).shape
+        (4, 375, 500, 3)
+    """
+    if storage is not None:
+        check_type("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
+    if isinstance(frames, native.ImageFrames):
+        return native.convert_one(frames, storage)
+    if not isinstance(frames, Iterable):
+        msg = (
+            f"`frames` must be ImageFrames, as `decode_packets` returns, or a list of them, got {type(frames).__name__}"
+        )
+        raise TypeError(msg)
+    batch = list(frames)
+    if not batch:
+        msg = "convert_frames got an empty sequence: there is nothing to make an array of"
+        raise RuntimeError(msg)
+    return native.convert_many(batch, storage)

@@ -1,0 +1,84 @@
+"""Which part of each image of a batch is wanted, and which way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spdl.io._image.random_crop import Box, RandomResizedCrop
+
+if TYPE_CHECKING:
+    from spdl.io._native import RandomCrop
+
+Crop: TypeAlias = Sequence[Box] | RandomResizedCrop | Any
+"""Boxes of pixels, one for each image, as a sequence or an integer array (B, 4), or random ones."""
+
+Flip: TypeAlias = bool | Sequence[bool] | Any
+"""One bool, or one for each image, as a sequence or a boolean array."""
+
+_BOX_SIDES = 4
+_LARGEST = (1 << 31) - 1
+
+
+def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop | None]:
+    """Bring the crops of `count` images into the form that native code takes: boxes, or how to draw them.
+
+    Raises:
+        TypeError, ValueError: If they are none, or not as many.
+    """
+    if crop is None:
+        return [], None
+    if isinstance(crop, RandomResizedCrop):
+        _check_count("crop", len(crop.indices), count)
+        return [], crop._to_native()  # noqa: SLF001 - of our own.
+    rows: Any = crop.tolist() if hasattr(crop, "tolist") else crop
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
+        msg = f"`crop` must be a box for each image, or what `random_resized_crop` returns, got {type(crop).__name__}"
+        raise TypeError(msg)
+    boxes = [_box(row, index) for index, row in enumerate(rows)]
+    _check_count("crop", len(boxes), count)
+    return boxes, None
+
+
+def resolve_flip(flip: Flip, count: int) -> list[bool]:
+    """Return a bool for each of `count` images, or none where none is flipped.
+
+    Raises:
+        TypeError, ValueError: If there are others than bools, or not as many.
+    """
+    if isinstance(flip, bool):
+        return [flip] * count if flip else []
+    rows: Any = flip.tolist() if hasattr(flip, "tolist") else flip
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
+        msg = f"`flip` must be a bool, or one for each image, got {type(flip).__name__}"
+        raise TypeError(msg)
+    flips = list(rows)
+    if not all(isinstance(each, bool) for each in flips):
+        msg = f"`flip` must be a bool, or one for each image, got {flip!r}"
+        raise TypeError(msg)
+    _check_count("flip", len(flips), count)
+    return flips
+
+
+def _box(row: Any, index: int) -> Box:
+    try:
+        sides = tuple(side.__index__() for side in row)
+    except (AttributeError, TypeError):
+        sides = ()
+    if len(sides) != _BOX_SIDES:
+        msg = f"`crop[{index}]` must be four integers in pixels: left, top, right and bottom, got {row!r}"
+        raise TypeError(msg)
+    left, top, right, bottom = sides
+    if not (0 <= left < right <= _LARGEST and 0 <= top < bottom <= _LARGEST):
+        msg = (
+            f"`crop[{index}]` must be left, top, right and bottom, with 0 <= left < right and 0 <= top < bottom, "
+            f"got {row!r}"
+        )
+        raise ValueError(msg)
+    return left, top, right, bottom
+
+
+def _check_count(name: str, given: int, count: int) -> None:
+    if given != count:
+        msg = f"`{name}` must be given for each of the {count} images, got {given}"
+        raise ValueError(msg)

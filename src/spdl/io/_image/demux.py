@@ -1,0 +1,50 @@
+"""Finding the encoded image in a file or in bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.io._common.arguments import check_type
+from spdl.io._common.inputs import ImageSource, describe, resolve
+from spdl.io._common.native import native
+from spdl.io._image.config import DemuxConfig, demux_options
+
+if TYPE_CHECKING:
+    from spdl.io._native import ImagePackets
+
+
+def demux_image(
+    src: ImageSource, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
+) -> ImagePackets:
+    """Find the encoded image in a file or in bytes, without decoding it.
+
+    A JPEG is kept as it is, for libjpeg-turbo; in everything else FFmpeg looks for the first picture.
+
+    Args:
+        src: A path, the encoded bytes (kept and read in place: do not change them before the image is decoded), or an
+            open binary file, which is read from where it stands to its end.
+        demux_config: How FFmpeg is to read; see `demux_config`. With a format or an option in it JPEG goes through
+            FFmpeg, too.
+        bsf: Bitstream filters to apply, in FFmpeg's syntax. JPEG then goes through FFmpeg, too.
+        name: What to call the image in errors. The default is the path, or the number of bytes.
+
+    Returns:
+        The packets, which `decode_packets` consumes.
+
+    Raises:
+        RuntimeError: If the source cannot be read, or holds no image: the message says which and why.
+        TypeError: If `src` is no source, or another argument is of another type.
+        ValueError: If `bsf` holds a null character.
+
+    Example:
+        >>> packets = demux_image(photo)
+        >>> packets.width, packets.height
+        (500, 375)
+    """
+    if name is not None:
+        check_type("name", name, str, "a str or None")
+    resolved = resolve(src)
+    options = demux_options(demux_config, bsf)
+    if isinstance(resolved, str):
+        return native.demux_file(resolved, describe(resolved, name), options)
+    return native.demux_bytes(resolved, describe(resolved, name), options)

@@ -1,0 +1,194 @@
+"""Arrays to image files."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+from spdl.io._common.arguments import check_type
+from spdl.io._common.atomic_file import write_file
+from spdl.io._common.native import native
+from spdl.io._image.encode_config import CHROMA_GRIDS, EncodeConfig
+from spdl.io._image.filter_desc import get_video_filter_desc
+from spdl.io._image.image_formats import FORMATS, PIXEL_FORMATS, base_name, format_of
+from spdl.io._image.load_options import make_request, parse_served
+from spdl.io._image.pixels import Pixels, resolve_pixels
+
+if TYPE_CHECKING:
+    from spdl.io._image.encode_config import Subsampling
+
+    ImageTarget: TypeAlias = str | os.PathLike[str] | IO[bytes]
+
+_DEFAULT_QUALITY = 75
+_LAMBDA_PER_QSCALE = 118  # FFmpeg's FF_QP2LAMBDA.
+
+
+def encode_image(
+    path: ImageTarget, data: Any, pix_fmt: str = "rgb24", *, encode_config: EncodeConfig | None = None
+) -> None:
+    """Write an array as an image file, in the format that the path's suffix or `encode_config` names.
+
+    JPEG is encoded by libjpeg-turbo with Pillow's settings, everything else by FFmpeg, both without the GIL. Pixels are
+    never converted at a loss: lossless formats give back what was written, but for alpha channels that a format adds.
+
+    Args:
+        path: A path, or a file opened for writing in binary mode, for which `encode_config` has to name a format. Under
+            its path a file appears when it is complete, and replaces what was there; where something fails, what was
+            there stays.
+        data: The image: an array of NumPy's, a tensor of PyTorch's in main memory, a `CPUBuffer`, or anything else with
+            ``__array_interface__`` or ``__array__``. Do not write to it meanwhile. Only one with gaps is copied.
+        pix_fmt: The pixel format by FFmpeg's name, which says how pixels lie in `data`: ``"rgb24"`` and ``"bgr24"``
+            uint8 (H, W, 3), ``"rgba"`` and ``"bgra"`` uint8 (H, W, 4), ``"gray"`` uint8 (H, W), ``"ya8"`` (gray and
+            alpha) uint8 (H, W, 2), ``"yuv444p"`` uint8 (3, H, W), which in JPEG has all levels. With 16 bits, uint16 or
+            int16: ``"gray16"`` (H, W), ``"ya16"`` (H, W, 2), ``"rgb48"`` and ``"bgr48"`` (H, W, 3), ``"rgba64"`` and
+            ``"bgra64"`` (H, W, 4), in the machine's byte order, or with ``le`` or ``be`` behind the name in the one
+            that this says, whatever the values are then.
+        encode_config: The format, quality, size and FFmpeg's options; see `encode_config`. None is all defaults.
+
+    Raises:
+        OSError: If the file cannot be written.
+        RuntimeError: If the FFmpeg in use has no such encoder, or the encoder fails: the message holds its own words.
+        TypeError: If `data` is no array in main memory, or another argument is of another type.
+        ValueError: If the array is not what `pix_fmt` says, the format cannot hold such pixels (the message says which
+            it can), `quality` or `subsampling` is given where it does not apply, or no format is named: by neither the
+            path's suffix nor the configuration.
+
+    Example:
+        >>> gradient = np.linspace(0, 255, 64 * 48 * 3).reshape(48, 64, 3).astype(np.uint8)
+        >>> file = io.BytesIO()
+        >>> encode_image(file, gradient, encode_config=encode_config(format="png", width=32, height=24))
+        >>> load_image(file.getvalue()).shape
+        (24, 32, 3)
+    """
+    if encode_config is None:
+        encode_config = EncodeConfig()
+    check_type("encode_config", encode_config, EncodeConfig, "an EncodeConfig, as `encode_config` returns, or None")
+    if isinstance(path, (str, os.PathLike)):
+        name = os.fsdecode(path)
+        write_file(name, _encoded(name, data, pix_fmt, encode_config))
+        return
+    if not hasattr(path, "write"):
+        msg = f"`path` must be a path (str or os.PathLike) or a binary file, got {type(path).__name__}"
+        raise TypeError(msg)
+    if encode_config.format is None:
+        msg = "a file does not tell the format: give `encode_config=encode_config(format=...)`"
+        raise ValueError(msg)
+    path.write(_encoded(None, data, pix_fmt, encode_config))
+
+
+def save_image(
+    path: ImageTarget,
+    data: Any,
+    pix_fmt: str = "rgb24",
+    *,
+    quality: int | None = None,
+    subsampling: Subsampling | None = None,
+    bit_rate: int = -1,
+    compression_level: int = -1,
+    qscale: int = -1,
+    gop_size: int = -1,
+    max_b_frames: int = -1,
+    colorspace: str | None = None,
+    color_primaries: str | None = None,
+    color_trc: str | None = None,
+) -> None:
+    """Write an array as an image file: `encode_image`, its options given one by one.
+
+    Args:
+        path: A path, whose suffix names the format.
+        data: The image, as `encode_image` takes it.
+        pix_fmt: How its pixels lie in the array; see there.
+        quality: From 1 to 100, for JPEG and WebP. None is 75.
+        subsampling: How JPEG stores chroma; see `encode_config`. None is ``"4:2:0"``.
+        bit_rate: An option of FFmpeg's encoder. -1 leaves this one and those below to the encoder; with any of them
+            given, JPEG is left to FFmpeg, which takes yuv444p alone.
+        compression_level: How hard to compress: of PNG 0 to 9.
+        qscale: The quantiser of FFmpeg's JPEG encoder, from 2 (best) to 31.
+        gop_size: An option of FFmpeg's encoder.
+        max_b_frames: An option of FFmpeg's encoder.
+        colorspace: By FFmpeg's name, such as ``"bt709"``; stored where the format has a place for it.
+        color_primaries: Likewise.
+        color_trc: Likewise.
+
+    Raises:
+        OSError, RuntimeError, TypeError, ValueError: As `encode_image` does.
+
+    Example:
+        >>> path = photo.with_suffix(".png")
+        >>> image = to_numpy(load_image(photo))
+        >>> save_image(path, image)
+        >>> bool((to_numpy(load_image(path)) == image).all())
+        True
+    """
+    numbers = {"b": bit_rate, "compression_level": compression_level, "g": gop_size, "bf": max_b_frames}
+    options = {name: str(value) for name, value in numbers.items() if value >= 0}
+    if qscale >= 0:
+        options |= {"flags": "+qscale", "global_quality": str(qscale * _LAMBDA_PER_QSCALE)}
+    names = {"colorspace": colorspace, "color_primaries": color_primaries, "color_trc": color_trc}
+    options |= {name: value for name, value in names.items() if value is not None}
+    config = EncodeConfig(quality=quality, subsampling=subsampling, encoder_options=options or None)
+    encode_image(path, data, pix_fmt, encode_config=config)
+
+
+def _encoded(path: str | None, data: Any, pix_fmt: str, config: EncodeConfig) -> Any:
+    name = config.format or format_of(path or "")
+    form = FORMATS[name]
+    with_libjpeg = name == "jpeg" and config.encoder is None and not config.encoder_options
+    if config.subsampling is not None and not with_libjpeg:
+        msg = f"`subsampling` is for JPEG, where libjpeg-turbo encodes it, got {config.subsampling!r} for {name}"
+        raise ValueError(msg)
+    if config.quality is not None and not with_libjpeg and form.quality_option is None:
+        msg = f"`quality` is for JPEG, where libjpeg-turbo encodes it, and for WebP, got {config.quality} for {name}"
+        raise ValueError(msg)
+    pixels = resolve_pixels(data, pix_fmt)
+    encoder = config.encoder or form.encoder
+    try:
+        _check_taken(pix_fmt, pixels.pix_fmt, name, None if with_libjpeg else encoder)
+        pixels = _scaled(pixels, config)
+        if with_libjpeg:
+            grid = CHROMA_GRIDS[config.subsampling or "4:2:0"]
+            return native.encode_jpeg(*pixels, config.quality or _DEFAULT_QUALITY, grid)
+        options = list((config.encoder_options or {}).items())
+        if config.quality is not None and form.quality_option is not None:
+            options.append((form.quality_option, str(config.quality)))
+        return native.encode_picture(*pixels, encoder, options, form.muxer)
+    except RuntimeError as error:
+        msg = f"{path or 'image'}: {error}"
+        raise RuntimeError(msg) from None
+
+
+def _check_taken(given: str, pix_fmt: str, name: str, encoder: str | None) -> None:
+    """Raise ValueError where the format cannot hold such pixels as they are; `encoder` is None for libjpeg-turbo."""
+
+    def takes(other: str) -> bool:
+        return native.jpeg_takes(other) if encoder is None else native.encoder_takes(encoder, other)
+
+    if takes(pix_fmt):
+        return
+    taken = ", ".join(dict.fromkeys(map(base_name, filter(takes, PIXEL_FORMATS))))
+    by = "libjpeg-turbo" if encoder is None else f"FFmpeg's {encoder}"
+    msg = f"`pix_fmt` must be one that {name}, written by {by}, can hold: {taken or 'none'}; got {given!r}"
+    if encoder is None and PIXEL_FORMATS[pix_fmt].alpha:
+        msg += ". A JPEG has no alpha: leave it out, as in `array[..., :3]`"
+    raise ValueError(msg)
+
+
+def _scaled(pixels: Pixels, config: EncodeConfig) -> Pixels:
+    width, height = config.width or pixels.size[0], config.height or pixels.size[1]
+    if (width, height) == pixels.size:
+        return pixels
+    desc = get_video_filter_desc(
+        scale_width=width,
+        scale_height=height,
+        scale_mode=None,
+        scale_algo=config.scale_algo,
+        pix_fmt=pixels.pix_fmt,
+    )
+    assert desc is not None  # There is something to do.
+    resize = parse_served(desc)
+    if resize is not None:
+        scaled = native.resize_picture(*pixels, make_request(resize))
+    else:
+        scaled = native.filter_picture(*pixels, desc)
+    # What becomes an array is in the machine's byte order.
+    return resolve_pixels(scaled, base_name(pixels.pix_fmt))

@@ -1,0 +1,118 @@
+"""How images are to be encoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from spdl.io._common.arguments import check_integer, check_text, copy_options
+from spdl.io._image.image_formats import FORMATS
+from spdl.io._image.load_options import MAX_SIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Subsampling: TypeAlias = Literal["4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1"]
+
+CHROMA_GRIDS: dict[Subsampling, tuple[int, int]] = {
+    "4:4:4": (1, 1),
+    "4:2:2": (2, 1),
+    "4:2:0": (2, 2),
+    "4:4:0": (1, 2),
+    "4:1:1": (4, 1),
+}
+"""How many pixels share a chroma sample, across and down."""
+
+_MAX_QUALITY = 100
+
+
+@dataclass(frozen=True)
+class EncodeConfig:
+    """How an image is to be encoded; made by `encode_config`, which says more of each field.
+
+    Attributes:
+        format: The file format, or None for what the path's suffix says.
+        width: The width in pixels to scale to, or None for the array's own.
+        height: The height in pixels to scale to, likewise.
+        scale_algo: FFmpeg's name of the interpolation.
+        quality: From 1 to 100, or None for 75.
+        subsampling: How JPEG stores chroma.
+        encoder: An encoder by FFmpeg's name.
+        encoder_options: Options of that encoder.
+
+    Example:
+        >>> encode_config(format="jpeg", quality=90).quality
+        90
+    """
+
+    format: str | None = None
+    width: int | None = None
+    height: int | None = None
+    scale_algo: str = "bicubic"
+    quality: int | None = None
+    subsampling: Subsampling | None = None
+    encoder: str | None = None
+    encoder_options: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without FFmpeg."""
+        if self.format is not None and self.format not in FORMATS:
+            msg = f"`format` must be one of {', '.join(map(repr, FORMATS))} or None, got {self.format!r}"
+            raise ValueError(msg)
+        for name, side in (("width", self.width), ("height", self.height)):
+            if side is not None:
+                check_integer(name, side, MAX_SIDE, "pixels")
+        check_text("scale_algo", self.scale_algo)
+        if self.quality is not None:
+            check_integer("quality", self.quality, _MAX_QUALITY, "of 100")
+        if self.subsampling not in (None, *get_args(Subsampling)):
+            choices = ", ".join(map(repr, get_args(Subsampling)))
+            msg = f"`subsampling` must be one of {choices} or None, got {self.subsampling!r}"
+            raise ValueError(msg)
+        if self.encoder is not None:
+            check_text("encoder", self.encoder)
+        object.__setattr__(self, "encoder_options", copy_options("encoder_options", self.encoder_options))
+
+
+def encode_config(
+    *,
+    format: str | None = None,  # noqa: A002 - the field's word, and FFmpeg's.
+    width: int | None = None,
+    height: int | None = None,
+    scale_algo: str = "bicubic",
+    quality: int | None = None,
+    subsampling: Subsampling | None = None,
+    encoder: str | None = None,
+    encoder_options: Mapping[str, str] | None = None,
+) -> EncodeConfig:
+    """Say how `encode_image` is to encode.
+
+    Args:
+        format: ``"jpeg"``, ``"png"``, ``"webp"``, ``"bmp"``, ``"tiff"``, ``"gif"``, ``"jpeg2000"``, ``"avif"``,
+            ``"qoi"``, ``"ppm"`` or ``"pgm"``. None is what the path's suffix says.
+        width: The width in pixels to scale to. None is the array's own; the two sides are scaled independently.
+        height: The height in pixels to scale to; None likewise.
+        scale_algo: FFmpeg's name of the interpolation, as in `get_video_filter_desc`. Images of rgb24, bgr24 and gray
+            are scaled as `load_image_batch` does; others by FFmpeg.
+        quality: From 1 to 100, for WebP, and for JPEG that FFmpeg does not encode; elsewhere it is an error. None is
+            75. 95 and more hardly make a JPEG better, only larger.
+        subsampling: How JPEG stores chroma: ``"4:4:4"`` at full resolution, ``"4:2:2"`` at half the width,
+            ``"4:4:0"`` at half the height, ``"4:2:0"`` at half of both, ``"4:1:1"`` at a quarter of the width. None is
+            ``"4:2:0"``. It has no effect on gray images.
+        encoder: An encoder by FFmpeg's name, such as ``"libsvtav1"``, in place of the format's usual one. JPEG is then
+            left to FFmpeg, too.
+        encoder_options: Options of FFmpeg's encoder, their values as text, such as ``{"lossless": "1"}`` for WebP or
+            ``{"compression_level": "9"}`` for PNG. JPEG is then left to FFmpeg, too.
+
+    Returns:
+        What functions take as ``encode_config``. It holds a copy of the options; any number of threads may share it.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If an argument is out of range, or a string holds a null character.
+
+    Example:
+        >>> encode_config(format="jpeg", quality=90).quality
+        90
+    """
+    return EncodeConfig(format, width, height, scale_algo, quality, subsampling, encoder, encoder_options)

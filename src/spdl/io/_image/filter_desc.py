@@ -1,0 +1,124 @@
+"""Descriptions of FFmpeg filter graphs, written from keyword arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from spdl.io._native import ImagePackets
+
+DEFAULT_FILTER_DESC = "format=pix_fmts=rgb24"
+"""What is done to every image unless something else is asked for: 8-bit RGB, in the image's own size."""
+
+
+def get_video_filter_desc(
+    *,
+    frame_rate: tuple[int, int] | None = None,
+    timestamp: tuple[float, float] | None = None,
+    scale_width: int | None = None,
+    scale_height: int | None = None,
+    scale_algo: str = "bicubic",
+    scale_mode: Literal["pad", "crop"] | None = "pad",
+    crop_width: int | None = None,
+    crop_height: int | None = None,
+    pix_fmt: str | None = "rgb24",
+    num_frames: int | None = None,
+    pad_mode: str | None = None,
+    filter_desc: str | None = None,
+) -> str | None:
+    """Describe a filter graph for images or video in FFmpeg's syntax.
+
+    The filters come in the order of the arguments, except that `pix_fmt` is last.
+
+    Args:
+        frame_rate: Frames per second as (numerator, denominator). Video only.
+        timestamp: Keep frames from the first to before the second number of seconds; infinite ones are left out.
+        scale_width: The width in pixels to scale to. None is, where a height is given, the image's own, or less as
+            ``"pad"`` keeps the aspect ratio; ``"crop"`` takes both.
+        scale_height: The height in pixels to scale to; None likewise.
+        scale_algo: FFmpeg's name of the interpolation: ``"neighbor"``, ``"area"``, ``"bilinear"``, ``"bicubic"``,
+            ``"lanczos"``, ...
+        scale_mode: ``"pad"`` keeps the aspect ratio, fits the image into the size and centres it on `pad_mode`'s
+            colour; ``"crop"`` keeps the aspect ratio, covers the size and cuts off what is beyond; None stretches.
+            Without a side to scale to it has no effect, like `scale_algo`.
+        crop_width: The width in pixels of the centre to cut out, after scaling. FFmpeg wants the height, too.
+        crop_height: The height in pixels of the centre to cut out, after scaling.
+        pix_fmt: The pixel format to convert to, by FFmpeg's name. None keeps the stored one.
+        num_frames: Make a video exactly this long: cut it, or repeat the last frame (or `pad_mode`'s colour).
+        pad_mode: The colour to fill up with, by FFmpeg's name. None is black around a frame, and the last frame after
+            the end of a video.
+        filter_desc: More filters, put in as they are.
+
+    Returns:
+        The description, or None if there is nothing to do.
+
+    Raises:
+        ValueError: If there is a side to scale to and `scale_mode` is none of the above.
+
+    Example:
+        >>> get_video_filter_desc(scale_width=256, scale_height=128, scale_mode=None)
+        'scale=w=256:h=128:flags=bicubic,format=pix_fmts=rgb24'
+    """
+    filters = []
+    if frame_rate is not None:
+        filters.append(f"fps={frame_rate[0]}/{frame_rate[1]}")
+    if timestamp is not None:
+        filters += _trim(*timestamp)
+    if scale_width is not None or scale_height is not None:
+        filters += _scale(scale_width or 0, scale_height or 0, scale_algo, scale_mode, pad_mode)
+    if crop_width is not None or crop_height is not None:
+        filters.append(f"crop=w={crop_width or 0}:h={crop_height or 0}")
+    if num_frames is not None:
+        fill = "stop_mode=clone" if pad_mode is None else f"stop_mode=add:color={pad_mode}"
+        filters += [f"tpad=stop=-1:{fill}", f"trim=end_frame={num_frames}"]
+    if filter_desc is not None:
+        filters.append(filter_desc)
+    if pix_fmt is not None:
+        filters.append(f"format=pix_fmts={pix_fmt}")
+    return ",".join(filters) or None
+
+
+def get_filter_desc(packets: ImagePackets | None = None, **filter_args: Any) -> str | None:
+    """Describe a filter graph that suits what is to be decoded.
+
+    Args:
+        packets: What is to be decoded: `ImagePackets`, which are not consumed. None describes a graph for images or
+            video.
+        filter_args: What `get_video_filter_desc` takes.
+
+    Returns:
+        The description, or None if there is nothing to do.
+
+    Raises:
+        TypeError: If `packets` are of another kind, or a keyword is unknown.
+        ValueError: As `get_video_filter_desc`.
+
+    Example:
+        >>> get_filter_desc(scale_width=256, scale_height=256, pix_fmt="gray")
+        'scale=w=256:h=256:flags=bicubic:force_original_aspect_ratio=decrease,pad=w=256:h=256:x=-1:y=-1:color=black,format=pix_fmts=gray'
+    """
+    if packets is not None and not isinstance(packets, native.ImagePackets):
+        msg = f"`packets` must be ImagePackets or None, got {type(packets).__name__}"
+        raise TypeError(msg)
+    return get_video_filter_desc(**filter_args)
+
+
+def _trim(start: float, end: float) -> list[str]:
+    bounds = [f"{name}={value}" for name, value in (("start", start), ("end", end)) if not math.isinf(value)]
+    return [f"trim={':'.join(bounds)}"] if bounds else []
+
+
+def _scale(width: int, height: int, algo: str, mode: str | None, pad_mode: str | None) -> list[str]:
+    scale = f"scale=w={width}:h={height}:flags={algo}"
+    if mode is None:
+        return [scale]
+    if mode == "pad":
+        pad = f"pad=w={width}:h={height}:x=-1:y=-1:color={pad_mode or 'black'}"
+        return [f"{scale}:force_original_aspect_ratio=decrease", pad]
+    if mode == "crop":
+        return [f"{scale}:force_original_aspect_ratio=increase", f"crop=w={width}:h={height}"]
+    msg = f"`scale_mode` must be 'pad', 'crop' or None, got {mode!r}"
+    raise ValueError(msg)

@@ -1,0 +1,121 @@
+"""Graphs of FFmpeg's filters that are kept for many frames, and may have several inputs and outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.io._common.arguments import check_text, check_type
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from spdl.io._native import ImageCodec, ImageFrames
+
+
+class FilterGraph:
+    """A graph of FFmpeg's filters: frames go in and come out, as many and as often as one likes.
+
+    The description is that of a whole graph: it says what its inputs take (`get_buffer_desc` writes that), and ends in
+    ``buffersink``. Frames are shared with the graph, not copied; a filter copies what it has to write to while somebody
+    else still holds it. Any number of threads may use a graph, of which one at a time runs it, without the GIL. For one
+    chain that takes one image, the ``filter_desc`` of `decode_packets` is enough.
+
+    Images have no time: each that is added to an input counts as the one after the last.
+
+    Args:
+        filter_desc: The description in FFmpeg's syntax. Inputs are ``buffer`` filters, outputs ``buffersink`` filters;
+            where there are several, give them names, as in ``buffer@left``.
+
+    Raises:
+        RuntimeError: If this is no description of a whole graph: the message says which part is wrong, with FFmpeg's
+            words.
+        TypeError: If the description is no text.
+        ValueError: If it holds a null character.
+
+    Example:
+        >>> frames = [decode_packets(demux_image(photo)) for _ in range(2)]
+        >>> left, right = (get_buffer_desc(each, label) for each, label in zip(frames, ("left", "right")))
+        >>> graph = FilterGraph(f"{left} [a]; {right} [b]; [a] [b] hstack, buffersink")
+        >>> graph.add_frames(frames[0], key="buffer@left")
+        >>> graph.add_frames(frames[1], key="buffer@right")
+        >>> convert_frames(graph.get_frames()).shape
+        (375, 1000, 3)
+    """
+
+    def __init__(self, filter_desc: str) -> None:
+        check_text("filter_desc", filter_desc)
+        self._graph = native.FilterGraph(filter_desc)
+
+    def add_frames(self, frames: ImageFrames, *, key: str | None = None) -> None:
+        """Put an image into the graph.
+
+        Args:
+            frames: What `decode_packets` or another graph returned. They are consumed, also when this fails: to keep
+                them, add ``frames.clone()``.
+            key: The name of the input, such as ``"buffer@left"``. None is the only one.
+
+        Raises:
+            RuntimeError: If the size or the pixel format is not what the input takes, a filter fails, or the graph was
+                flushed.
+            TypeError: If frames were consumed before, or are no frames.
+            ValueError: If there is no input of that name, or there are several and none is named: the message lists
+                them, and the frames are not consumed.
+        """
+        check_type("frames", frames, native.ImageFrames, "ImageFrames, as `decode_packets` returns")
+        self._graph.add_frames(frames, key)
+
+    def get_frames(self, *, key: str | None = None) -> ImageFrames | None:
+        """Take an image out of the graph, the oldest that waits.
+
+        Args:
+            key: The name of the output, such as ``"buffersink@large"``. None is the only one.
+
+        Returns:
+            The image, or None where the graph has to be given more first, or was flushed and has given out all.
+
+        Raises:
+            RuntimeError: If a filter fails.
+            ValueError: If there is no output of that name, or there are several and none is named.
+        """
+        return self._graph.get_frames(key)
+
+    def flush(self) -> None:
+        """Tell the graph that nothing more comes: what filters have held back can then be taken out."""
+        self._graph.flush()
+
+    def dump(self) -> str:
+        """Return a drawing of the graph, with the sizes and pixel formats between its filters."""
+        return self._graph.dump()
+
+    def __repr__(self) -> str:
+        return f"FilterGraph(inputs={self._graph.inputs()!r}, outputs={self._graph.outputs()!r})"
+
+
+def get_buffer_desc(codec: ImageCodec | ImageFrames, label: str | None = None, pix_fmt: str | None = None) -> str:
+    """Describe the input of a `FilterGraph`.
+
+    Args:
+        codec: What is put in, or frames like it: ``packets.codec`` says what is stored, which is what `decode_packets`
+            gives with ``filter_desc=None``; frames say what they are, and are not consumed.
+        label: A name to tell it from other inputs: the input is then called ``buffer@label``.
+        pix_fmt: The pixel format, if it is another one.
+
+    Returns:
+        The description of the filter, to be put in front of others.
+
+    Raises:
+        TypeError: If `codec` is neither.
+
+    Example:
+        >>> get_buffer_desc(demux_image(photo).codec, "a", pix_fmt="rgb24")
+        'buffer@a=video_size=500x375:pix_fmt=rgb24:time_base=1/25:pixel_aspect=0/1'
+    """
+    if isinstance(codec, native.ImageFrames):
+        time_base, aspect = (1, 25), (0, 1)
+    else:
+        check_type("codec", codec, native.ImageCodec, "an ImageCodec, as `packets.codec`, or ImageFrames")
+        time_base, aspect = codec.time_base, codec.sample_aspect_ratio
+    name = "buffer" if label is None else f"buffer@{label}"
+    return (
+        f"{name}=video_size={codec.width}x{codec.height}:pix_fmt={pix_fmt or codec.pix_fmt}:"
+        f"time_base={time_base[0]}/{time_base[1]}:pixel_aspect={aspect[0]}/{aspect[1]}"
+    )

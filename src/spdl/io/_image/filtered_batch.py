@@ -1,0 +1,47 @@
+"""A batch of images that FFmpeg's filters make, image by image."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from spdl.io._common.inputs import describe
+from spdl.io._common.native import native
+from spdl.io._common.storage import Storage, resolve_storage
+from spdl.io._image.decode import decode_packets
+from spdl.io._image.demux import demux_image
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.io._image.config import DecodeConfig, DemuxConfig
+    from spdl.io._native import CPUBuffer, ImageFrames
+
+
+def load_filtered_batch(
+    sources: Sequence[Any],
+    filter_desc: str | None,
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    *,
+    storage: Storage | None,
+    num_threads: int,
+) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
+    """Return the images that could be loaded, if any, and why the others could not, by their index."""
+
+    def load(source: Any) -> ImageFrames | str:
+        try:
+            return decode_packets(demux_image(source, demux_config=demux_config), filter_desc, decode_config)
+        except RuntimeError as error:
+            # Whoever tells of it names the source.
+            return str(error).removeprefix(f"{describe(source, None)}: ")
+
+    if num_threads == 1:
+        outcomes = [load(source) for source in sources]
+    else:
+        with ThreadPoolExecutor(num_threads) as pool:
+            outcomes = list(pool.map(load, sources))
+    frames = [outcome for outcome in outcomes if not isinstance(outcome, str)]
+    reasons = [(index, outcome) for index, outcome in enumerate(outcomes) if isinstance(outcome, str)]
+    memory = resolve_storage(storage, None, "uint8")
+    return (native.convert_many(frames, memory) if frames else None), reasons

@@ -1,0 +1,77 @@
+"""One image, from its source to an array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+from spdl.io._device.transfer import check_device_config, transfer_buffer
+from spdl.io._image.convert import convert_frames
+from spdl.io._image.decode import decode_packets
+from spdl.io._image.demux import demux_image
+from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
+
+if TYPE_CHECKING:
+    from spdl.io._common.inputs import ImageSource
+    from spdl.io._device.cuda_config import CUDAConfig
+    from spdl.io._image.config import DecodeConfig, DemuxConfig
+    from spdl.io._native import CPUBuffer, CUDABuffer
+
+
+@overload
+def load_image(
+    src: ImageSource,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: None = None,
+    name: str | None = None,
+) -> CPUBuffer: ...
+@overload
+def load_image(
+    src: ImageSource,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: CUDAConfig,
+    name: str | None = None,
+) -> CUDABuffer: ...
+def load_image(
+    src: ImageSource,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | None = DEFAULT_FILTER_DESC,
+    device_config: CUDAConfig | None = None,
+    name: str | None = None,
+) -> CPUBuffer | CUDABuffer:
+    """Load one image: `demux_image`, `decode_packets` and `convert_frames` in one.
+
+    Args:
+        src: A path, the encoded bytes, or an open binary file.
+        demux_config: How FFmpeg is to read; see `demux_config`.
+        decode_config: How it is to be decoded; see `decode_config`.
+        filter_desc: The filters in FFmpeg's syntax; see `decode_packets`. The default gives 8-bit RGB in the image's
+            own size.
+        device_config: To which GPU the image is copied when it is decoded, which the CPU does; see `cuda_config` and
+            `transfer_buffer`. None leaves it in main memory.
+        name: What to call the image in errors. The default is the path, or the number of bytes.
+
+    Returns:
+        The image, by default uint8 (H, W, 3), with memory of its own; on the GPU, in a `CUDABuffer`, where there is a
+        `device_config`. `convert_frames` says what other formats give.
+
+    Raises:
+        RuntimeError: If the image cannot be read or decoded, or CUDA reports an error.
+        TypeError: If `src` is no source, or another argument is of another type.
+        ValueError: If `filter_desc` holds a null character.
+
+    Example:
+        >>> load_image(photo).shape
+        (375, 500, 3)
+    """
+    check_device_config(device_config)
+    packets = demux_image(src, demux_config=demux_config, name=name)
+    buffer = convert_frames(decode_packets(packets, filter_desc, decode_config))
+    return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)

@@ -1,0 +1,93 @@
+"""Arrays of pixels, as whoever encodes them gives them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl.io._common.arguments import check_type
+from spdl.io._image.image_formats import ALIASES, PIXEL_FORMATS, PixelFormat
+from spdl.io._image.load_options import MAX_SIDE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DIMENSIONS = 3
+
+
+class Pixels(NamedTuple):
+    """An image in memory, in the form that native code takes."""
+
+    bytes: Any
+    size: tuple[int, int]
+    pix_fmt: str
+
+
+def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
+    """Check an image and its pixel format against each other.
+
+    Raises:
+        TypeError: If the image is no array in main memory.
+        ValueError: If there is no such pixel format, or the array has another shape or dtype.
+    """
+    check_type("pix_fmt", pix_fmt, str, "a str")
+    name = ALIASES.get(pix_fmt, pix_fmt)
+    if name not in PIXEL_FORMATS:
+        msg = f"`pix_fmt` must be one of {', '.join([*PIXEL_FORMATS, *ALIASES])}, got {pix_fmt!r}"
+        raise ValueError(msg)
+    form = PIXEL_FORMATS[name]
+    array = _as_array(data)
+    _check_dtype(array.dtype, form, name, pix_fmt)
+    size = _size(array.shape, form, pix_fmt)
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    return Pixels(np.ascontiguousarray(array).reshape(-1).view(np.uint8), size, name)
+
+
+def _as_array(data: Any) -> np.ndarray[Any, Any]:
+    import numpy as np  # noqa: PLC0415
+
+    if hasattr(data, "__cuda_array_interface__"):
+        msg = (
+            f"`data` must be in main memory, got a {type(data).__name__} on a GPU: copy it first, with "
+            "`transfer_buffer_cpu` or the tensor's own `cpu()`"
+        )
+        raise TypeError(msg)
+    if not (hasattr(data, "__array_interface__") or hasattr(data, "__array__") or isinstance(data, memoryview)):
+        msg = (
+            "`data` must be an array (NumPy, PyTorch, a CPUBuffer, or anything with `__array_interface__` or "
+            f"`__array__`), got {type(data).__name__}"
+        )
+        raise TypeError(msg)
+    return np.asarray(data)
+
+
+def _check_dtype(dtype: np.dtype[Any], form: PixelFormat, name: str, pix_fmt: str) -> None:
+    accepted = ("uint8",) if form.bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
+    if dtype.name not in accepted:
+        msg = f"`data` must be of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}, got {dtype}"
+        raise ValueError(msg)
+    if dtype.isnative:
+        return
+    order = "be" if sys.byteorder == "little" else "le"
+    if not name.endswith(order):
+        msg = (
+            f"`data` has the byte order of {dtype.str!r}, but the pixel format {pix_fmt!r} the other one: give "
+            f"{name[:-2] + order!r}, or convert the array"
+        )
+        raise ValueError(msg)
+
+
+def _size(shape: tuple[int, ...], form: PixelFormat, pix_fmt: str) -> tuple[int, int]:
+    sides = shape
+    if form.channels == 1 and len(sides) == _DIMENSIONS - 1:
+        sides = (*sides, 1)
+    if len(sides) == _DIMENSIONS and sides[0 if form.planar else 2] == form.channels:
+        height, width = sides[1:] if form.planar else sides[:2]
+        if 1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE:
+            return width, height
+    msg = (
+        f"`data` must have the shape {form.shape} for the pixel format {pix_fmt!r}, sides from 1 to {MAX_SIDE}, got "
+        f"{shape}"
+    )
+    raise ValueError(msg)

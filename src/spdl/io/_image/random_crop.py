@@ -1,0 +1,159 @@
+"""Random crops and flips that depend on nothing but a seed, an epoch and the index of an image."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from spdl._check import refuse
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import SupportsIndex
+
+    from spdl.io._native import RandomCrop
+
+Box: TypeAlias = tuple[int, int, int, int]
+"""Left, top, right and bottom in pixels, the latter two just outside."""
+
+_LARGEST = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop:
+    """Random crops, one for each of some images; made by `random_resized_crop`.
+
+    Attributes:
+        indices: For each image, its index in the dataset.
+        seed: Of the run.
+        epoch: Which pass over the data it is.
+        scale: The least and the greatest share of the image's area.
+        ratio: The least and the greatest ratio of width to height.
+
+    Example:
+        >>> crop = random_resized_crop([7], seed=1, epoch=0)
+        >>> ((left, top, right, bottom),) = crop.boxes([(500, 375)])
+        >>> 0 <= left < right <= 500 and 0 <= top < bottom <= 375
+        True
+    """
+
+    indices: tuple[int, ...]
+    seed: int
+    epoch: int
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+
+    def boxes(self, sizes: Iterable[tuple[int, int]]) -> list[Box]:
+        """Return the crops for images of these sizes.
+
+        Args:
+            sizes: The (width, height) of each image, in pixels.
+
+        Returns:
+            (left, top, right, bottom) of each, the latter two just outside.
+
+        Raises:
+            ValueError: If there are more or fewer sizes than indices, or one is not positive.
+        """
+        crop = self._to_native()
+        boxes = []
+        for index, (width, height) in zip(self.indices, sizes, strict=True):
+            if width < 1 or height < 1:
+                msg = f"`sizes` must be positive, got {width}x{height}"
+                raise ValueError(msg)
+            boxes.append(crop.draw(index, width, height))
+        return boxes
+
+    def _to_native(self) -> RandomCrop:
+        return native.RandomCrop(
+            seed=self.seed, epoch=self.epoch, scale=self.scale, ratio=self.ratio, indices=list(self.indices)
+        )
+
+
+def random_resized_crop(
+    indices: Iterable[int],
+    *,
+    seed: int,
+    epoch: int,
+    scale: tuple[float, float] = (0.08, 1.0),
+    ratio: tuple[float, float] = (3 / 4, 4 / 3),
+) -> RandomResizedCrop:
+    """Crops of random area and aspect ratio, for ``load_image_batch(..., crop=...)``.
+
+    They are distributed as those of torchvision's ``RandomResizedCrop``: an area and the logarithm of an aspect ratio
+    are drawn uniformly, up to ten times until they fit into the image, then a place; the last resort is the largest
+    centred crop of an allowed ratio. The crop of an image depends on `seed`, `epoch`, its index and its size alone: not
+    on the batch, the order, the number of workers or what else is drawn.
+
+    Args:
+        indices: For each image of the batch, its index in the dataset.
+        seed: The seed of the run, from 0 to 2**64 - 1.
+        epoch: Which pass over the data it is, likewise. Other epochs have other crops.
+        scale: The least and the greatest share of the image's area.
+        ratio: The least and the greatest ratio of width to height.
+
+    Returns:
+        What `load_image_batch` takes as ``crop``: it draws one crop for each image.
+
+    Raises:
+        TypeError: If `seed`, `epoch` or an index is no integer.
+        ValueError: If a number is out of range, or a range is empty.
+
+    Example:
+        >>> crop = random_resized_crop([17, 4], seed=1, epoch=0)
+        >>> load_image_batch([photo, photo], width=224, height=224, mode="stretch", crop=crop).shape
+        (2, 224, 224, 3)
+    """
+    if not 0 < scale[0] <= scale[1] <= 1:
+        msg = f"`scale` must be two shares of an area, 0 < least <= greatest <= 1, got {scale!r}"
+        raise ValueError(msg)
+    if not 0 < ratio[0] <= ratio[1] < math.inf:
+        msg = f"`ratio` must be two ratios of width to height, 0 < least <= greatest, got {ratio!r}"
+        raise ValueError(msg)
+    key = _key(seed, epoch, indices)
+    return RandomResizedCrop(key[2], key[0], key[1], (scale[0], scale[1]), (ratio[0], ratio[1]))
+
+
+def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: float = 0.5) -> list[bool]:
+    """Which images to flip, for ``load_image_batch(..., flip=...)``.
+
+    Args:
+        indices: For each image of the batch, its index in the dataset.
+        seed: The seed of the run, from 0 to 2**64 - 1.
+        epoch: Which pass over the data it is, likewise.
+        probability: How likely an image is to be flipped, from 0 to 1.
+
+    Returns:
+        A bool for each image; independent of what `random_resized_crop` draws for it.
+
+    Raises:
+        TypeError: If `seed`, `epoch` or an index is no integer.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> random_flip(range(4), seed=1, epoch=0) == random_flip(range(4), seed=1, epoch=0)
+        True
+    """
+    if not 0 <= probability <= 1:
+        msg = f"`probability` must be from 0 to 1, got {probability!r}"
+        raise ValueError(msg)
+    key = _key(seed, epoch, indices)
+    return native.draw_flips(seed=key[0], epoch=key[1], indices=list(key[2]), probability=probability)
+
+
+def _key(seed: int, epoch: int, indices: Iterable[int]) -> tuple[int, int, tuple[int, ...]]:
+    return _word("seed", seed), _word("epoch", epoch), tuple(_word("indices", index) for index in indices)
+
+
+def _word(name: str, value: SupportsIndex) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        refuse(TypeError, name, "an integer" if name != "indices" else "integers", value)
+    if not 0 <= number <= _LARGEST:
+        msg = f"`{name}` must be from 0 to {_LARGEST}, got {number}"
+        raise ValueError(msg)
+    return number

@@ -1,0 +1,94 @@
+"""What gathers items into batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic
+
+from spdl._check import positive
+
+from .type_vars import T, U
+
+__all__ = ["Aggregator", "Collate"]
+
+
+class Aggregator(ABC, Generic[T, U]):
+    """A stage that gathers items and decides when to pass something on.
+
+    The engine calls it from one thread at a time, in the order in which the items arrive. An exception that it
+    raises fails the pipeline: what it had gathered would be lost otherwise. All pipelines that are built of one
+    declaration share this object. One that is stopped early leaves in it what was gathered.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> from spdl.pipeline.defs import Aggregator
+        >>> class Paragraph(Aggregator):
+        ...     lines = ()
+        ...
+        ...     def accumulate(self, line):
+        ...         if line:
+        ...             self.lines += (line,)
+        ...         return None if line else self.flush()
+        ...
+        ...     def flush(self):
+        ...         lines, self.lines = self.lines, ()
+        ...         return " ".join(lines) or None
+        >>> builder = PipelineBuilder().add_source(["a", "b", "", "c"]).aggregate(Paragraph()).add_sink()
+        >>> with builder.build(num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        ['a b', 'c']
+    """
+
+    @abstractmethod
+    def accumulate(self, item: T) -> U | None:
+        """Take one item. Return what to pass on, or None to wait for more.
+
+        Raises:
+            Exception: Whatever it likes: the pipeline fails, for what was gathered would be lost.
+        """
+
+    @abstractmethod
+    def flush(self) -> U | None:
+        """Return what is left at the end of the input or of an epoch, or None, and start afresh.
+
+        With ``drop_last=True`` it is called just so, and what it returns is dropped.
+
+        Raises:
+            Exception: Whatever it likes: the pipeline fails.
+        """
+
+
+class Collate(Aggregator[T, list[T]]):
+    """Gather items into lists of ``n``.
+
+    Args:
+        n: How many items make a batch, at least 1.
+
+    Raises:
+        TypeError, ValueError: If ``n`` is no int of at least 1.
+
+    Example:
+        >>> batcher = Collate(2)
+        >>> batcher.accumulate("a"), batcher.accumulate("b"), batcher.flush()
+        (None, ['a', 'b'], None)
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = positive("n", n)
+        self._batch: list[T] = []
+
+    def accumulate(self, item: T) -> list[T] | None:
+        """Add the item, and return the batch once it is full. Never raises."""
+        self._batch.append(item)
+        return self._take() if len(self._batch) >= self.n else None
+
+    def flush(self) -> list[T] | None:
+        """Return the last, shorter batch, or None if there is none."""
+        return self._take() if self._batch else None
+
+    def _take(self) -> list[T]:
+        batch, self._batch = self._batch, []
+        return batch
+
+    def __repr__(self) -> str:
+        return f"collate({self.n})"

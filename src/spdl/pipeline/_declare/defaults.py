@@ -1,0 +1,423 @@
+"""What the whole process has by default, and what the environment says: see `spdl.pipeline.config`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_flag, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.pipeline._background.task import BackgroundTaskFactory
+    from spdl.pipeline._hooks.task_hook import TaskHook
+    from spdl.pipeline._profiling.profile_hook import ProfileHook
+    from spdl.pipeline._profiling.profile_result import ProfileResult
+    from spdl.pipeline._queues.async_queue import AsyncQueue
+
+    from .records import PipelineConfig
+
+__all__ = [
+    "OURS",
+    "check_background_tasks",
+    "check_profile_hook",
+    "chosen_hook_class",
+    "chosen_queue_class",
+    "diagnostic_mode_num_sources",
+    "get_default_background_tasks",
+    "get_default_build_callback",
+    "get_default_hook_class",
+    "get_default_profile_callback",
+    "get_default_profile_hook",
+    "get_default_queue_class",
+    "is_compact_log_enabled",
+    "is_diagnostic_mode_enabled",
+    "set_compact_log",
+    "set_default_background_tasks",
+    "set_default_build_callback",
+    "set_default_hook_class",
+    "set_default_profile_callback",
+    "set_default_profile_hook",
+    "set_default_queue_class",
+]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+_DIAGNOSTIC_MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"
+_NUM_ITEMS = "SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"
+_COMPACT_LOG = "SPDL_PIPELINE_COMPACT_LOG"
+
+_TRUE = ("1", "true", "on", "yes")
+_FALSE = ("0", "false", "off", "no")
+
+
+class _Ours:
+    """Stands for a class of this library's, which is not imported before somebody asks for it."""
+
+    def __repr__(self) -> str:
+        return "<the library's own>"
+
+
+OURS: Any = _Ours()
+
+
+class _Defaults:
+    """One for the process. What pipelines find here when they are built counts for them."""
+
+    hook_class: Any = OURS
+    queue_class: Any = OURS
+    profile_hook: ProfileHook | None = None
+    profile_callback: Callable[[ProfileResult], None] | None = None
+    build_callback: Callable[[PipelineConfig[Any]], None] | None = None
+    background_tasks: list[BackgroundTaskFactory] | None = None
+    compact_log: bool | None = None
+
+
+_DEFAULTS = _Defaults()
+
+
+def _import(name: str) -> Any:
+    return getattr(importlib.import_module("spdl.pipeline"), name)
+
+
+def chosen_hook_class() -> Any:
+    """What `set_default_hook_class` was given last; `OURS` for the library's own, without importing it."""
+    return _DEFAULTS.hook_class
+
+
+def get_default_hook_class() -> type[TaskHook] | None:
+    """The class whose hook each stage gets when no ``task_hook_factory`` is given; None if there are to be none.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_hook_class
+        >>> get_default_hook_class().__name__
+        'TaskStatsHook'
+    """
+    if _DEFAULTS.hook_class is OURS:
+        ours: type[TaskHook] = _import("TaskStatsHook")
+        return ours
+    chosen: type[TaskHook] | None = _DEFAULTS.hook_class
+    return chosen
+
+
+def set_default_hook_class(hook_class: type[TaskHook] | None = OURS) -> None:
+    """Choose what hook each stage gets when no ``task_hook_factory`` is given, in pipelines that are built from now on.
+
+    Args:
+        hook_class: Called with the stage's `StageInfo` and ``interval=`` (the ``report_stats_interval`` of the
+            pipeline, seconds). None: stages get no hook, so no line is logged when one ends. Without the argument,
+            the library's own `TaskStatsHook` again.
+
+    Raises:
+        TypeError: If it is neither callable nor None, or a class without ``task_hook``.
+
+    Example:
+        >>> from spdl.pipeline.config import set_default_hook_class
+        >>> set_default_hook_class(None)  # No stage logs a line at its end.
+        >>> set_default_hook_class()  # They do again.
+    """
+    if hook_class is not OURS and hook_class is not None:
+        _check_class("hook_class", "a subclass of TaskHook or None", hook_class, "task_hook")
+    _DEFAULTS.hook_class = hook_class
+
+
+def chosen_queue_class() -> Any:
+    """What `set_default_queue_class` was given last; `OURS` for the library's own, without importing it."""
+    return _DEFAULTS.queue_class
+
+
+def get_default_queue_class() -> type[AsyncQueue[Any]]:
+    """The class of the queues between stages when no ``queue_class`` is given.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_queue_class
+        >>> get_default_queue_class().__name__
+        'StatsQueue'
+    """
+    if _DEFAULTS.queue_class is OURS:
+        ours: type[AsyncQueue[Any]] = _import("StatsQueue")
+        return ours
+    chosen: type[AsyncQueue[Any]] = _DEFAULTS.queue_class
+    return chosen
+
+
+def set_default_queue_class(queue_class: type[AsyncQueue[Any]] | None = OURS) -> None:
+    """Choose what queues carry the items between stages when no ``queue_class`` is given, from the next build on.
+
+    Args:
+        queue_class: Called with a `StageInfo`, ``buffer_size=`` and ``interval=`` (the ``report_stats_interval`` of
+            the pipeline, seconds). None, or no argument: the library's own `StatsQueue` again.
+
+    Raises:
+        TypeError: If it is neither callable nor None, or a class without ``get`` and ``put``.
+
+    Example:
+        >>> from spdl.pipeline import AsyncQueue
+        >>> from spdl.pipeline.config import get_default_queue_class, set_default_queue_class
+        >>> class Watched(AsyncQueue):
+        ...     def __init__(self, info, *, buffer_size=1, interval=-1):
+        ...         super().__init__(info, buffer_size=buffer_size)
+        >>> set_default_queue_class(Watched)
+        >>> get_default_queue_class().__name__
+        'Watched'
+        >>> set_default_queue_class()
+    """
+    if queue_class is None:
+        queue_class = OURS
+    elif queue_class is not OURS:
+        _check_class("queue_class", "a subclass of AsyncQueue or None", queue_class, "get", "put")
+    _DEFAULTS.queue_class = queue_class
+
+
+def _check_class(argument: str, accepted: str, value: object, *methods: str) -> None:
+    # Whatever makes one when called will do: a functools.partial of a class, say.
+    if not callable(value) or (isinstance(value, type) and not all(hasattr(value, method) for method in methods)):
+        refuse(TypeError, argument, accepted, value)
+
+
+def _check_callable(argument: str, value: object) -> None:
+    if value is not None and not callable(value):
+        refuse(TypeError, argument, "a callable or None", value)
+
+
+def get_default_profile_hook() -> ProfileHook | None:
+    """The hook that `profile_pipeline` uses when it is given none; None if there is none.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_profile_hook
+        >>> print(get_default_profile_hook())
+        None
+    """
+    return _DEFAULTS.profile_hook
+
+
+def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
+    """Choose the hook that `profile_pipeline` uses when it is given none.
+
+    Args:
+        hook: A `ProfileHook`, or None for none.
+
+    Raises:
+        TypeError: If it is neither.
+
+    Example:
+        >>> from contextlib import nullcontext
+        >>> from spdl.pipeline import ProfileHook
+        >>> from spdl.pipeline.config import set_default_profile_hook
+        >>> class Quiet(ProfileHook):
+        ...     def stage_profile_hook(self, stage, concurrency):
+        ...         return nullcontext()
+        ...
+        ...     def pipeline_profile_hook(self):
+        ...         return nullcontext()
+        >>> set_default_profile_hook(Quiet())
+        >>> set_default_profile_hook(None)
+    """
+    check_profile_hook(hook)
+    _DEFAULTS.profile_hook = hook
+
+
+def check_profile_hook(hook: Any) -> None:
+    """Check that ``hook`` can be wrapped around a profile, if it is one.
+
+    Raises:
+        TypeError: If it is neither an instance of a subclass of `ProfileHook` nor None.
+    """
+    methods = ("stage_profile_hook", "pipeline_profile_hook")
+    if hook is not None and (isinstance(hook, type) or not all(hasattr(hook, method) for method in methods)):
+        refuse(TypeError, "hook", "an instance of a subclass of ProfileHook, or None", hook)
+
+
+def get_default_profile_callback() -> Callable[[ProfileResult], None] | None:
+    """What `profile_pipeline` calls with each stage's result when it is given no callback; None if nothing.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_profile_callback
+        >>> print(get_default_profile_callback())
+        None
+    """
+    return _DEFAULTS.profile_callback
+
+
+def set_default_profile_callback(callback: Callable[[ProfileResult], None] | None = None) -> None:
+    """Choose what `profile_pipeline` calls with each stage's result when it is given no callback.
+
+    Args:
+        callback: Called with a `ProfileResult`, as soon as there is one. None for none.
+
+    Raises:
+        TypeError: If it is neither callable nor None.
+
+    Example:
+        >>> from spdl.pipeline.config import set_default_profile_callback
+        >>> set_default_profile_callback(print)
+        >>> set_default_profile_callback(None)
+    """
+    _check_callable("callback", callback)
+    _DEFAULTS.profile_callback = callback
+
+
+def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None:
+    """What is called with the declaration of each pipeline that is built; None if nothing.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_build_callback
+        >>> print(get_default_build_callback())
+        None
+    """
+    return _DEFAULTS.build_callback
+
+
+def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] | None) -> None:
+    """Choose what is called with the declaration of each pipeline that is built, before anything else is done with it.
+
+    Args:
+        callback: Called with the `spdl.pipeline.defs.PipelineConfig` in the thread that builds. What it raises is
+            logged and otherwise ignored. None for none.
+
+    Raises:
+        TypeError: If it is neither callable nor None.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> from spdl.pipeline.config import set_default_build_callback
+        >>> set_default_build_callback(lambda config: print(config.sink))
+        >>> pipeline = PipelineBuilder().add_source([1]).add_sink(2).build(num_threads=1)
+        sink(buffer_size=2)
+        >>> set_default_build_callback(None)
+    """
+    _check_callable("callback", callback)
+    _DEFAULTS.build_callback = callback
+
+
+def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
+    """A copy of what `set_default_background_tasks` was given last; None if there are none.
+
+    Example:
+        >>> from spdl.pipeline.config import get_default_background_tasks
+        >>> print(get_default_background_tasks())
+        None
+    """
+    tasks = _DEFAULTS.background_tasks
+    return None if tasks is None else list(tasks)
+
+
+def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) -> None:
+    """Choose which background tasks each pipeline runs that is built from now on, before those it is given itself.
+
+    Args:
+        tasks: Callables without arguments that return a `BackgroundTask`; a subclass of it will do. The list is
+            copied. None for none.
+
+    Raises:
+        TypeError: If it is no list or tuple of callables.
+
+    Example:
+        >>> from spdl.pipeline import BackgroundTask
+        >>> from spdl.pipeline.config import get_default_background_tasks, set_default_background_tasks
+        >>> class Heartbeat(BackgroundTask):
+        ...     async def run(self):
+        ...         print("alive")
+        >>> set_default_background_tasks([Heartbeat])
+        >>> len(get_default_background_tasks())
+        1
+        >>> set_default_background_tasks(None)
+    """
+    _DEFAULTS.background_tasks = None if tasks is None else check_background_tasks("tasks", tasks)
+
+
+def check_background_tasks(argument: str, tasks: object) -> list[BackgroundTaskFactory]:
+    """Return a copy of a list of factories.
+
+    Raises:
+        TypeError: If it is no list or tuple of callables.
+    """
+    if not isinstance(tasks, list | tuple) or not all(map(callable, tasks)):
+        remedy = "Give the class of the task, or a function that makes one, and not the task itself."
+        refuse(TypeError, argument, "a list of callables without arguments, or None", tasks, remedy)
+    return list(tasks)
+
+
+def is_diagnostic_mode_enabled() -> bool:
+    """Whether the environment asks for pipelines to be profiled instead of run.
+
+    That is what ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` does if it is 1, true, on or yes, in any case. It is looked up at
+    each call. Any other word than these and their opposites is logged as a warning and counts as none.
+
+    Example:
+        >>> import os
+        >>> from spdl.pipeline.config import is_diagnostic_mode_enabled
+        >>> os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE"] = "1"
+        >>> is_diagnostic_mode_enabled()
+        True
+        >>> del os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE"]
+    """
+    value = os.environ.get(_DIAGNOSTIC_MODE)
+    return value is not None and _is_true(_DIAGNOSTIC_MODE, value)
+
+
+def diagnostic_mode_num_sources() -> int:
+    """How many items of the source diagnostic mode uses: ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``, else 1000.
+
+    Raises:
+        ValueError: If the variable holds no integer of at least 1.
+
+    Example:
+        >>> import os
+        >>> from spdl.pipeline.config import diagnostic_mode_num_sources
+        >>> os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"] = "50"
+        >>> diagnostic_mode_num_sources()
+        50
+        >>> del os.environ["SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"]
+    """
+    value = os.environ.get(_NUM_ITEMS, "1000")
+    if not value.strip().isdecimal() or int(value) < 1:
+        raise ValueError(f"The environment variable {_NUM_ITEMS} must be an integer of at least 1, got {value!r}.")
+    return int(value)
+
+
+def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference's signature.
+    """Log each failure in one line, without a traceback, or in full.
+
+    Args:
+        value: Whether to. None leaves it to the environment variable ``SPDL_PIPELINE_COMPACT_LOG``, which counts as
+            unset if it is neither 1, true, on or yes nor one of their opposites, in any case; unset means in full.
+
+    Raises:
+        TypeError: If it is anything else.
+
+    Example:
+        >>> from spdl.pipeline.config import set_compact_log
+        >>> set_compact_log(True)  # One line for each failure.
+        >>> set_compact_log(None)
+    """
+    _DEFAULTS.compact_log = None if value is None else check_flag("value", value)
+
+
+def is_compact_log_enabled() -> bool:
+    """Whether each failure is logged in one line."""
+    chosen = _DEFAULTS.compact_log
+    if chosen is not None:
+        return chosen
+    value = os.environ.get(_COMPACT_LOG)
+    return value is not None and _is_true_warning_once(_COMPACT_LOG, value)
+
+
+def _is_true(name: str, value: str) -> bool:
+    if value.lower() not in _TRUE + _FALSE:
+        words = ", ".join(_TRUE + _FALSE)
+        _LOG.warning(
+            "The environment variable %s is %r, which counts as unset. It may be one of %s, in any case.",
+            name,
+            value,
+            words,
+        )
+    return value.lower() in _TRUE
+
+
+# It is asked for at every failure: a wrong word must not double the log.
+_is_true_warning_once = functools.cache(_is_true)

@@ -1,0 +1,125 @@
+"""What a stage does about items that fail: how many it bears, how often it tries, whom it tells."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+
+from spdl._check import check_int, check_seconds, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._failures.quarantine import FailedItem
+    from spdl.pipeline._failures.timeouts import OnTimeout
+
+__all__ = ["BEAR_ALL", "FailurePolicy", "MaxFailures", "OnFailure", "Tally", "check_max_failures", "check_policy"]
+
+MaxFailures: TypeAlias = "int | Fraction"
+OnFailure: TypeAlias = "Callable[[FailedItem], object]"
+
+# A share of failures says nothing before this many items were tried.
+_ENOUGH = 100
+
+_ON_TIMEOUT = ("report", "drop")
+
+
+def _is_fraction(value: object) -> TypeGuard[Fraction]:
+    # Whoever has a fraction has imported its module, which takes 3 ms that others need not pay.
+    module = sys.modules.get("fractions")
+    return module is not None and isinstance(value, module.Fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """A stage's own policy.
+
+    Attributes:
+        max_failures: How many items may fail, or which share of them; None leaves it to the pipeline's limit.
+        retries: How many times a failed item is tried again.
+        retry_delay: Seconds before the first retry; each further one waits twice as long.
+        on_failure: Called with each item that is given up.
+        timeout: Seconds that one run of the op may take, or None.
+        on_timeout: Whether an op that takes longer is only reported, or written off and its item dropped.
+    """
+
+    max_failures: MaxFailures | None = None
+    retries: int = 0
+    retry_delay: float = 0.1
+    on_failure: OnFailure | None = None
+    timeout: float | None = None
+    on_timeout: OnTimeout = "report"
+
+
+# The default: no limit of its own, no retries, nobody to tell.
+BEAR_ALL = FailurePolicy()
+
+
+class Tally:
+    """The failures that one limit applies to: a stage's, or those of all stages without one of their own.
+
+    Guarded by the engine's lock.
+    """
+
+    __slots__ = ("limit", "nodes")
+
+    def __init__(self, limit: MaxFailures) -> None:
+        self.limit = limit
+        self.nodes: list[Node] = []
+
+    def verdict(self) -> str | None:
+        """What says that there are more failures than the limit bears, or None if there are not."""
+        limit = self.limit
+        failures = sum(node.failed for node in self.nodes)
+        if _is_fraction(limit):
+            tried = failures + sum(node.completed for node in self.nodes)
+            if tried < _ENOUGH or failures * limit.denominator <= limit.numerator * tried:
+                return None
+            share, threshold = 100 * failures / tried, float(100 * limit)
+            return (
+                f"failed {failures} times out of {tried} invocations ({share:.1f}%), which exceeds the threshold "
+                f"({threshold:.1f}%)"
+            )
+        if 0 <= limit < failures:
+            return f"failed {failures} times, which exceeds the threshold ({limit})"
+        return None
+
+
+def check_max_failures(value: object) -> MaxFailures:
+    """Return the value if it can be a limit.
+
+    Raises:
+        TypeError: If it is neither an int nor a Fraction. A float is refused because 1.0 could mean one or all.
+        ValueError: If it is a Fraction outside (0, 1].
+    """
+    accepted = "an int (negative: no limit) or a fractions.Fraction above 0 and at most 1"
+    if _is_fraction(value):
+        if not 0 < value <= 1:
+            refuse(ValueError, "max_failures", accepted, value)
+        return value
+    return check_int("max_failures", value, least=None, accepted=accepted)
+
+
+def check_policy(policy: FailurePolicy) -> FailurePolicy:
+    """Return the policy in the form that the engine relies on, if its values are what `PipelineBuilder.pipe` says.
+
+    Raises:
+        TypeError, ValueError: If one of them is not.
+    """
+    if policy is BEAR_ALL:
+        return policy
+    if policy.on_timeout not in _ON_TIMEOUT:
+        refuse(ValueError, "on_timeout", f"one of {_ON_TIMEOUT}", policy.on_timeout)
+    if policy.on_failure is not None and not callable(policy.on_failure):
+        refuse(TypeError, "on_failure", "callable or None", policy.on_failure)
+    return FailurePolicy(
+        None if policy.max_failures is None else check_max_failures(policy.max_failures),
+        check_int("retries", policy.retries, least=0),
+        check_seconds("retry_delay", policy.retry_delay, above_zero=False),
+        policy.on_failure,
+        None if policy.timeout is None else check_seconds("timeout", policy.timeout, above_zero=True),
+        policy.on_timeout,
+    )

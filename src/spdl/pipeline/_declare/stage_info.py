@@ -1,0 +1,33 @@
+"""Which stage of which pipeline: the name that messages use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["StageInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageInfo:
+    """Identifies a stage in failures. ``str()`` gives ``"0:1:decode[4]"``.
+
+    Attributes:
+        pipeline_id: The pipeline's number, counted in this process from 0.
+        stage_id: The stage's number in the pipeline, from the sources on; a merge comes before what it merges.
+        stage_name: The stage's name, which others of the pipeline may have as well.
+        concurrency: How many items it was declared to work on at once, if more than one.
+
+    Example:
+        >>> from spdl.pipeline import StageInfo
+        >>> str(StageInfo(0, "1", "decode", 4))
+        '0:1:decode[4]'
+    """
+
+    pipeline_id: int
+    stage_id: str
+    stage_name: str
+    concurrency: int | None = None
+
+    def __str__(self) -> str:
+        slots = "" if self.concurrency is None else f"[{self.concurrency}]"
+        return f"{self.pipeline_id}:{self.stage_id}:{self.stage_name}{slots}"

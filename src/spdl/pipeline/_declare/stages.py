@@ -1,0 +1,204 @@
+"""What declares the stages of a pipeline: functions with the names and defaults that users write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_flag, check_int, check_str
+
+from .aggregator import Aggregator, Collate
+from .op import name_of
+from .policy import FailurePolicy
+from .records import AggregateConfig, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig, as_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from spdl.pipeline._failures.timeouts import OnTimeout
+
+    from .policy import MaxFailures, OnFailure
+    from .records import MergeOp, Op, OutputOrder, PipelineConfig, StageConfig
+
+__all__ = ["Aggregate", "Disaggregate", "Merge", "PathVariants", "Pipe"]
+
+
+def Pipe(  # noqa: N802 - part of the public contract: it stands where a class name would.
+    op: Op,
+    /,
+    *,
+    concurrency: int = 1,
+    executor: Executor | None = None,
+    name: str | None = None,
+    output_order: OutputOrder = "completion",
+    max_failures: MaxFailures | None = None,
+    retries: int = 0,
+    retry_delay: float = 0.1,
+    on_failure: OnFailure | None = None,
+    timeout: float | None = None,
+    on_timeout: OnTimeout = "report",
+) -> PipeConfig[Any, Any]:
+    """Declare a stage that applies ``op`` to each item; `PipelineBuilder.pipe` says more of each argument.
+
+    Args:
+        op: Called with one item; a function, its async or generator form, or an object with ``__getitem__``.
+        concurrency: How many items the stage works on at once.
+        executor: Where to run a synchronous op instead of the pipeline's threads.
+        name: What statistics and messages call the stage; by default, what the op is called.
+        output_order: ``"completion"``, or ``"input"`` to keep the order of the input.
+        max_failures: How many items may fail, or a `fractions.Fraction` of those tried. None leaves it to the pipeline.
+        retries: How many times an item is tried again.
+        retry_delay: Seconds until the first retry; each further one waits twice as long.
+        on_failure: Called with a `FailedItem` for each item that is given up.
+        timeout: Seconds that one call of the op may take; None sets no limit.
+        on_timeout: ``"report"``, or ``"drop"`` to give such an item up as well.
+
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
+
+    Raises:
+        TypeError, ValueError: If an argument is not as described; the message names it.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline
+        >>> from spdl.pipeline.defs import Pipe, PipelineConfig, SinkConfig, SourceConfig
+        >>> stages = [Pipe(str.upper, concurrency=2, output_order="input")]
+        >>> config = PipelineConfig(SourceConfig("ab"), stages, SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=2).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        ['A', 'B']
+    """
+    function = as_function(op)
+    policy = FailurePolicy(max_failures, retries, retry_delay, on_failure, timeout, on_timeout)
+    return PipeConfig(_named(name, name_of(function)), function, concurrency, executor, output_order, policy)
+
+
+def _named(name: object, default: str) -> str:
+    return default if name is None else check_str("name", name) or default
+
+
+def Aggregate(  # noqa: N802 - as Pipe.
+    input: int | Aggregator[Any, Any],  # noqa: A002 - the public contract's name.
+    /,
+    *,
+    drop_last: bool = False,
+) -> AggregateConfig[Any]:
+    """Declare a stage that gathers items.
+
+    Args:
+        input: How many items make a list, or an `Aggregator` that decides for itself.
+        drop_last: Whether to drop what is left at the end, instead of passing on a shorter list.
+
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
+
+    Raises:
+        TypeError, ValueError: If ``input`` is neither an int of at least 1 nor an `Aggregator`.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline
+        >>> from spdl.pipeline.defs import Aggregate, PipelineConfig, SinkConfig, SourceConfig
+        >>> config = PipelineConfig(SourceConfig(range(5)), [Aggregate(2, drop_last=True)], SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [[0, 1], [2, 3]]
+    """
+    op: Aggregator[Any, Any]
+    if isinstance(input, Aggregator):
+        op = input
+    else:
+        op = Collate(check_int("input", input, least=1, accepted="an int of at least 1 or an Aggregator"))
+    flag = check_flag("drop_last", drop_last)
+    name = repr(op) if type(op) is Collate else type(op).__name__
+    return AggregateConfig(f"aggregate(op={name}, drop_last={flag})", op, flag)
+
+
+def PathVariants(  # noqa: N802 - as Pipe.
+    router: Callable[[Any], Any],
+    paths: Sequence[Sequence[StageConfig]],
+    name: str | None = None,
+    batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
+) -> PathVariantsConfig[Any]:
+    """Declare a fork; `PipelineBuilder.path_variants` says more of each argument.
+
+    Args:
+        router: Called with one item at a time; returns the index of a path. May be a coroutine function.
+        paths: The stages of each path.
+        name: What statistics and messages call the stage.
+        batched: The items are batches: the router returns an index for each element, and each path gets its share.
+
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
+
+    Raises:
+        TypeError, ValueError: If the router is not callable, there is no path, or a path is empty or holds something
+            that is no stage.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline
+        >>> from spdl.pipeline.defs import PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
+        >>> fork = PathVariants(lambda x: x % 2, [[Pipe(lambda x: x // 2)], [Pipe(lambda x: -x)]])
+        >>> config = PipelineConfig(SourceConfig(range(4)), [fork], SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        ...     print(sorted(pipeline))
+        [-3, -1, 0, 1]
+    """
+    # The record makes tuples of the paths.
+    return PathVariantsConfig(_named(name, "path_variants"), router, paths, batched)  # type: ignore[arg-type]
+
+
+def Merge(  # noqa: N802 - as Pipe.
+    pipeline_configs: Sequence[PipelineConfig[Any]], op: MergeOp | None = None
+) -> MergeConfig:
+    """Declare that several pipelines take the place of a source.
+
+    Their items are passed on as they come, one from each in turn. Their sinks are ignored. Their sources must all be
+    continuous or none of them, else `build_pipeline` raises ValueError.
+
+    Args:
+        pipeline_configs: The pipelines, at least one.
+        op: How to merge them otherwise: a coroutine function that is called once, with the stage's `StageInfo`, a list
+            of `asyncio.Queue` to take from, one for each pipeline, and one to put into. It runs on the event-loop
+            thread. At its end a pipeline's queue gives something for which `is_eof` is true; with continuous sources,
+            at the end of each epoch something for which `is_epoch_end` is, which is to be put out once for all of
+            them. When the op returns, the merge has ended, and what is still to come of the pipelines is given up;
+            what it raises fails the pipeline.
+
+    Returns:
+        The declaration, for the ``src`` of a `PipelineConfig`. Nothing runs yet.
+
+    Raises:
+        TypeError, ValueError: If there is no pipeline, or one is something else, or the op is no coroutine function.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline, is_eof
+        >>> from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
+        >>> async def one_after_the_other(info, input_queues, output_queue):
+        ...     for queue in input_queues:
+        ...         while not is_eof(item := await queue.get()):
+        ...             await output_queue.put(item)
+        >>> configs = [PipelineConfig(SourceConfig(word), [], SinkConfig(1)) for word in ("ab", "cd")]
+        >>> config = PipelineConfig(Merge(configs, one_after_the_other), [], SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        ...     print(*pipeline)
+        a b c d
+    """
+    # The record makes a tuple of them.
+    return MergeConfig(pipeline_configs, op)  # type: ignore[arg-type]
+
+
+def Disaggregate() -> DisaggregateConfig[Any]:  # noqa: N802 - as Pipe.
+    """Declare a stage that passes on the elements of each item one by one; elements that are None are dropped.
+
+    Returns:
+        The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
+
+    Example:
+        >>> from spdl.pipeline import build_pipeline
+        >>> from spdl.pipeline.defs import Disaggregate, PipelineConfig, SinkConfig, SourceConfig
+        >>> config = PipelineConfig(SourceConfig([[1, 2], [3]]), [Disaggregate()], SinkConfig(3))
+        >>> with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
+        ...     print(list(pipeline))
+        [1, 2, 3]
+    """
+    return DisaggregateConfig()

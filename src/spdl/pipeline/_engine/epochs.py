@@ -1,0 +1,71 @@
+"""Whether anything came out: of the whole run, or of each epoch."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._failures.quarantine import Quarantine
+
+    from .node import Node
+
+__all__ = ["EpochCounts"]
+
+
+class _Counts(NamedTuple):
+    """How many items a stage has given up, dropped, and passed on."""
+
+    failed: int
+    dropped: int
+    emitted: int
+
+
+def _counts_of(node: Node) -> _Counts:
+    return _Counts(node.failed, node.dropped, node.emitted)
+
+
+class EpochCounts:
+    """What each stage had counted when it passed the ends of epochs. Guarded by the engine's lock.
+
+    Stages nearer the source may be epochs ahead of the sink, so each is asked when the mark passes it.
+    """
+
+    __slots__ = ("_before", "_passed")
+
+    def __init__(self) -> None:
+        # What the stages had when they passed marks that have not reached the sink, and the last one that has.
+        self._passed: dict[Node, deque[_Counts]] = {}
+        self._before: dict[Node, _Counts] = {}
+
+    def passes(self, node: Node) -> None:
+        """Note that a stage passes on the end of an epoch."""
+        self._passed.setdefault(node, deque()).append(_counts_of(node))
+
+    def failure(self, nodes: Sequence[Node], quarantine: Quarantine) -> RuntimeError | None:
+        """What to raise at the end of the run, or of the epoch that has now reached the sink, if every item failed.
+
+        A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
+        """
+        culprit, failed, others = None, 0, 0
+        for node in nodes:
+            passed = self._passed.get(node)
+            counts = passed.popleft() if passed else _counts_of(node)
+            before = self._before.get(node, _Counts(0, 0, 0))
+            self._before[node] = counts
+            failed += counts.failed - before.failed
+            others += counts.dropped - before.dropped
+            if counts.failed > before.failed:
+                culprit = node
+            if node is nodes[-1]:
+                others += counts.emitted - before.emitted
+        if culprit is None or others:
+            return None
+        # Another stage's failures in the next epoch may have pushed it out of what is remembered.
+        errors = [item.error for item in quarantine.items() if item.stage == culprit.name]
+        last = f": {errors[-1]}" if errors else "."
+        return RuntimeError(
+            f"Nothing came out of the pipeline: all {failed} items failed, the last one in stage {culprit.name!r}{last}"
+        )

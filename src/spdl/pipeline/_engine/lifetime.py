@@ -1,0 +1,85 @@
+"""What ends a pipeline that nobody stops: interpreter exit, and fork."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from time import monotonic
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    import threading
+
+    from .engine import Engine
+
+__all__ = ["STOP_SECONDS", "end_threads", "watch"]
+
+# How long `stop` waits for running ops when the caller names no time.
+STOP_SECONDS = 10.0
+
+# A source that blocks in `next()` cannot be interrupted: its daemon thread is left behind after this long.
+_SOURCE_GRACE = 0.5
+
+# How long to wait for one thread before looking at the others.
+_SLICE = 0.02
+
+_RUNNING: WeakSet[Engine] = WeakSet()
+
+
+def watch(engine: Engine) -> None:
+    """Stop the engine at the interpreter's exit, and mark it dead in forked children."""
+    _RUNNING.add(engine)
+
+
+def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
+    """Ask the engine's threads to end and wait for them.
+
+    Returns:
+        Those that still run ops after ``seconds``. A thread that waits for the source is not among them.
+    """
+    engine.request_stop()
+    begin = monotonic()
+    while alive := [thread for thread in engine.all_threads() if thread.is_alive()]:
+        elapsed = monotonic() - begin
+        if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine):
+            return []
+        if elapsed >= seconds:
+            lane = engine.lane
+            return alive if lane is None or not lane.awaits_others() else [it for it in alive if it is not lane.thread]
+        # They end in any order, and new ones may have been started until just now.
+        for thread in alive:
+            # A start that is under way elsewhere, or was interrupted, leaves threads that never ran.
+            with contextlib.suppress(RuntimeError):
+                thread.join(min(_SLICE, max(0.0, begin + seconds - monotonic())))
+    return []
+
+
+def _threads_in_sources(engine: Engine) -> int:
+    """How many threads are kept from ending by a source only."""
+    pulling = sum(source.pulling and not source.on_loop for source in engine.sources)
+    # While an async source is awaited its thread is free for other work, which may be what does not end.
+    return pulling + (engine.lane is not None and engine.lane.waits_for_source())
+
+
+def _stop_all() -> None:
+    engines = list(_RUNNING)
+    for engine in engines:
+        engine.request_stop()
+    deadline = monotonic() + STOP_SECONDS
+    for engine in engines:
+        engine.exited = not end_threads(engine, max(0.0, deadline - monotonic()))
+
+
+def _mark_forked() -> None:
+    for engine in list(_RUNNING):
+        engine.forked = True
+        # The parent delivers them.
+        engine.sink.entries.clear()
+    _RUNNING.clear()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_mark_forked)

@@ -1,0 +1,118 @@
+"""Cancellations: those that the user's code begins itself, and those of tasks that need not heed them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Collection
+
+__all__ = ["await_end", "current_task", "end_cancellation", "end_others", "not_cancelled", "raise_cancellation"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# How long a task may take to put its things in order.
+_GRACE = 1.0
+
+# Tasks that go on whatever they are told.
+_LEFT_BEHIND: list[asyncio.Task[Any]] = []
+
+
+def current_task() -> asyncio.Task[Any]:
+    """The task that runs this."""
+    import asyncio  # noqa: PLC0415 - half of what importing the package would cost.
+
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+async def end_cancellation(task: asyncio.Task[Any], before: int = 0) -> asyncio.CancelledError | None:
+    """End what was begun by calls of the current task's ``cancel``; return the exception if it was not raised yet.
+
+    It takes effect wherever something is awaited next, which may be for another item.
+    """
+    import asyncio  # noqa: PLC0415 - as above.
+
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError as pending:
+        return pending
+    finally:
+        while task.cancelling() > before:
+            task.uncancel()
+    return None
+
+
+async def raise_cancellation(task: asyncio.Task[Any]) -> None:
+    """End it likewise, and raise the exception if it was not raised yet."""
+    if pending := await end_cancellation(task):
+        raise pending
+
+
+async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that were cancelled, but not for long: those that go on are left behind."""
+    import asyncio  # noqa: PLC0415 - as above.
+
+    for task in (await asyncio.wait(tasks, timeout=_GRACE))[1]:
+        _leave_behind(task)
+
+
+async def end_others() -> None:
+    """End all tasks of the loop but the current one, as ``asyncio.run`` does; those that go on are left behind."""
+    import asyncio  # noqa: PLC0415 - as above.
+
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _GRACE
+    begun = False
+    while True:
+        # The loop makes a task of what closes an async generator that was collected, and the task has to begin.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {current_task(), *_LEFT_BEHIND}
+        if not others or loop.time() >= deadline:
+            break
+        # Those that come later are part of how the first ones end.
+        for task in () if begun else others:
+            if not _closes_generator(task):
+                task.cancel()
+        begun = True
+        await asyncio.wait(others, timeout=deadline - loop.time())
+    for task in others:
+        _leave_behind(task)
+
+
+def _closes_generator(task: asyncio.Task[Any]) -> bool:
+    # The type of what `aclose` returns has no name in `types`.
+    return type(task.get_coro()).__name__ == "async_generator_athrow"
+
+
+def _leave_behind(task: asyncio.Task[Any]) -> None:
+    # asyncio numbers tasks that nobody has named.
+    name = task.get_name()
+    if name.startswith("Task-"):
+        name = getattr(task.get_coro(), "__qualname__", "aclose")
+    _LOG.warning(
+        "The task %r was to end with its pipeline and has not ended within %g s: it is left behind. It must let "
+        "asyncio.CancelledError through.",
+        name,
+        _GRACE,
+    )
+    # asyncio would complain, in worse words.
+    task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
+    # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
+    _LEFT_BEHIND.append(task)
+
+
+def not_cancelled(error: BaseException) -> BaseException:
+    """What an op failed with, if the pipeline goes on."""
+    from asyncio import CancelledError  # noqa: PLC0415 - half of what importing the package would cost.
+
+    # That of a library's scope, say, is the item's failure like any other.
+    if not isinstance(error, CancelledError):
+        return error
+    failure = RuntimeError("What the user's code waited for was cancelled from within.")
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,214 @@
+"""What a failed pipeline raises, and how a failed item is reported."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import traceback
+from typing import TYPE_CHECKING, Self
+
+from spdl.pipeline._declare.defaults import is_compact_log_enabled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._declare.policy import OnFailure
+
+    from .quarantine import FailedItem
+
+__all__ = [
+    "MESSAGE_CHARACTERS",
+    "TRACEBACK_CHARACTERS",
+    "PipelineFailure",
+    "annotate",
+    "log_error",
+    "on_one_line",
+    "report_failed_item",
+    "shorten",
+    "show_logging_error",
+    "traceback_of",
+    "type_and_message",
+]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+# A stage that fails on every item of a large dataset must not drown the log: each stage's first failures are
+# written in full, then one line for every power of two.
+_LOGGED_IN_FULL = 10
+
+# A message may hold the item, and that may be as long as a file.
+MESSAGE_CHARACTERS = 2_000
+TRACEBACK_CHARACTERS = 20_000
+
+
+class PipelineFailure(ExceptionGroup[Exception]):
+    """Raised to the consumer when a stage failed as a whole.
+
+    It comes after the items that were finished before the failure, at the read that would have waited for the next
+    one, and again at every later read. ``exceptions`` holds the original exceptions, one per failed stage, each
+    with a note that names the stage.
+
+    Items that fail on their own are dropped, logged and counted. They raise it only if they are more than
+    ``max_failures``, or if every item of the run or of an epoch failed.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder, PipelineFailure
+        >>> def source():
+        ...     yield 1
+        ...     raise OSError("disk on fire")
+        >>> pipeline = PipelineBuilder().add_source(source()).add_sink(1).build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     try:
+        ...         for item in pipeline:
+        ...             print(item)
+        ...     except* OSError as group:
+        ...         print(group.exceptions[0])
+        1
+        disk on fire
+    """
+
+    def __new__(cls, errs: Sequence[tuple[str, BaseException]]) -> Self:
+        """Gather the failures, sorted by stage name.
+
+        Args:
+            errs: ``(stage name, exception)`` pairs. An exception that is no `Exception` (`KeyboardInterrupt`,
+                `SystemExit`) is wrapped in a `RuntimeError` whose cause it is, so that ``except Exception`` sees it.
+        """
+        exceptions = [_as_exception(error) for _, error in sorted(errs, key=lambda failure: failure[0])]
+        return super().__new__(cls, "pipeline stages failed", exceptions)
+
+    def __init__(self, errs: Sequence[tuple[str, BaseException]]) -> None:  # noqa: ARG002 - __new__ took them.
+        super().__init__("pipeline stages failed", list(self.exceptions))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default it would be made anew of its message. Processes hand exceptions over as pickles.
+        return PipelineFailure, ([("", error) for error in self.exceptions],), self.__dict__ or None
+
+    def derive(self, excs: Sequence[Exception]) -> PipelineFailure:  # type: ignore[override]
+        """Build the part that ``except*`` or ``split`` leaves.
+
+        Args:
+            excs: The failures that are left.
+
+        Returns:
+            A `PipelineFailure` of these alone; their stages are not known any more.
+
+        Raises:
+            ValueError: If there are none.
+        """
+        return PipelineFailure([("", error) for error in excs])
+
+
+def _as_exception(error: BaseException) -> Exception:
+    if isinstance(error, Exception):
+        return error
+    wrapped = RuntimeError(f"A stage raised {type(error).__name__}, which stops the pipeline: {_message_of(error)}")
+    wrapped.__cause__ = error
+    with contextlib.suppress(Exception):
+        wrapped.__notes__ = list(error.__notes__)
+    return wrapped
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return shorten(str(error), MESSAGE_CHARACTERS)
+    except BaseException as broken:  # noqa: BLE001 - what describes the failure must not replace it.
+        return f"(its message cannot be read: {type(broken).__name__})"
+
+
+def type_and_message(error: BaseException) -> str:
+    """The exception's last line, or lines, in a traceback."""
+    try:
+        return "".join(traceback.format_exception_only(error)).strip()
+    except BaseException:  # noqa: BLE001 - as above; any attribute of an exception may be a property of the user's.
+        return f"{type(error).__name__}: {_message_of(error)}"
+
+
+def traceback_of(error: BaseException) -> str:
+    """The formatted traceback."""
+    return _formatted(error) or f"{type_and_message(error)}\n(its traceback cannot be shown)"
+
+
+def _formatted(error: BaseException) -> str | None:
+    try:
+        return "".join(traceback.format_exception(error))
+    except BaseException:  # noqa: BLE001 - as above.
+        return None
+
+
+def shorten(text: str, characters: int) -> str:
+    """Leave the middle of a text out that is longer than so many characters."""
+    half = characters // 2
+    left_out = len(text) - 2 * half
+    return text if left_out <= 0 else f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
+
+
+def annotate(error: BaseException, stage: str, origin: str | None) -> None:
+    """Write the stage, and the source item if there is one, into the exception's notes."""
+    note = f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}"
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        BaseException.add_note(error, note)
+
+
+def report_failed_item(item: FailedItem, error: Exception, count: int, callback: OnFailure | None) -> None:
+    """Log an item that is dropped, and tell the user's callback. Must be called without the engine's lock.
+
+    The item is lost already and the rest must go on, so what a log handler or the callback raises is not let through.
+
+    Args:
+        item: What failed.
+        error: What the op raised.
+        count: How many items of this stage have failed so far, this one included.
+        callback: The stage's ``on_failure``.
+    """
+    try:
+        if count <= _LOGGED_IN_FULL:
+            log_error(error, "Stage %r failed on %s, which is dropped", item.stage, item.origin)
+        elif count & (count - 1) == 0:
+            _LOG.error(
+                "Stage %r has now failed on %d items; the last was %s: %s",
+                item.stage,
+                count,
+                item.origin,
+                on_one_line(error) if is_compact_log_enabled() else item.error,
+            )
+    except Exception:  # noqa: BLE001 - see above.
+        show_logging_error()
+    if callback is None:
+        return
+    try:
+        callback(item)
+    except Exception as raised:  # noqa: BLE001 - see above.
+        try:
+            log_error(raised, "The on_failure callback of stage %r raised", item.stage)
+        except Exception:  # noqa: BLE001 - see above.
+            show_logging_error()
+
+
+def log_error(error: BaseException, message: str, *values: object) -> None:
+    """Log what was raised, after a message: with its traceback or, if the log is to be compact, in one line."""
+    if is_compact_log_enabled():
+        _LOG.error(f"{message}: %s", *values, on_one_line(error))
+        return
+    what = shorten(type_and_message(error), MESSAGE_CHARACTERS)
+    text = _formatted(error)
+    if text is not None and len(text) <= TRACEBACK_CHARACTERS:
+        _LOG.error(f"{message}: %s", *values, what, exc_info=error)
+    else:
+        # A handler would write in full what `exc_info` holds, or fail to.
+        _LOG.error(f"{message}: %s\n%s", *values, what, shorten(text or traceback_of(error), TRACEBACK_CHARACTERS))
+
+
+def on_one_line(error: BaseException) -> str:
+    """The exception's type and message, and where it was raised."""
+    what = " ".join(shorten(type_and_message(error), MESSAGE_CHARACTERS).split())
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    return what + "".join(f" ({frame.filename}:{frame.lineno}:{frame.name})" for frame in frames)
+
+
+def show_logging_error() -> None:
+    """Print what a log handler raised, as `logging` itself does for the handlers that follow its rules."""
+    if logging.raiseExceptions and sys.stderr is not None:
+        traceback.print_exc(file=sys.stderr)

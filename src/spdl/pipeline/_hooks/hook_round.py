@@ -1,0 +1,125 @@
+"""One task inside its hooks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from spdl._check import show
+from spdl.pipeline._failures.cancellation import end_cancellation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from .task_hook import TaskHook
+
+__all__ = ["Outcome", "cancelled_by", "note_once", "run_inside"]
+
+
+class Outcome(NamedTuple):
+    """What came of a task.
+
+    Attributes:
+        value: What the task returned; None if it raised or never began.
+        error: What is left to be told, if anything was raised and not swallowed.
+        blamed: The hook that raised it; None if it was the task.
+        done: Whether the task returned.
+    """
+
+    value: Any
+    error: BaseException | None
+    blamed: TaskHook | None
+    done: bool
+
+
+async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what they do about what is raised.
+    hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
+) -> Outcome:
+    """Await a task inside its hooks, the first one outermost.
+
+    Written out instead of with an exit stack, so that it is known who raised what, and who asked for a cancellation:
+    that takes effect wherever something is awaited next, be it in another hook or around another item.
+    """
+    current = asyncio.current_task()
+    assert current is not None
+    before = current.cancelling()
+    entered: list[tuple[TaskHook, AbstractAsyncContextManager[None]]] = []
+    error: BaseException | None = None
+    blamed: TaskHook | None = None
+    value = None
+    done = False
+    for hook in hooks:
+        try:
+            context = hook.task_hook(item)
+            if not hasattr(context, "__aenter__"):
+                _refuse(hook, context)
+            await context.__aenter__()
+            entered.append((hook, context))
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure, once the others have seen it.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+        if error is not None:
+            blamed = hook
+            break
+    else:
+        try:
+            value = await task()
+            done = True
+        except BaseException as raised:  # noqa: BLE001 - as above.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+    while entered:
+        hook, context = entered.pop()
+        seen = error
+        try:
+            if error is None:
+                await context.__aexit__(None, None, None)
+            elif await context.__aexit__(type(error), error, error.__traceback__):
+                error = blamed = None
+        except BaseException as raised:  # noqa: BLE001 - as above.
+            error = raised
+        if current.cancelling() > before:
+            error = await end_cancellation(current, before) or error
+        if error is not None and error is not seen:
+            blamed = hook
+    return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
+
+
+def _refuse(hook: TaskHook, returned: object) -> NoReturn:
+    if isinstance(returned, CoroutineType):
+        # It would complain that it was never awaited.
+        returned.close()
+    name = f"{type(hook).__qualname__}.task_hook"
+    raise TypeError(
+        f"`{name}` must return an async context manager, got {show(returned)}. Decorate it with "
+        "`contextlib.asynccontextmanager`."
+    )
+
+
+def cancelled_by(hooks: Sequence[TaskHook], error: asyncio.CancelledError) -> RuntimeError:
+    """The failure of an item whose task was cancelled by one of these hooks."""
+    names = " or ".join(repr(type(hook).__qualname__) for hook in hooks)
+    failure = RuntimeError(f"The task hook {names} cancelled the task that it is around.")
+    failure.__cause__ = error
+    return failure
+
+
+def _name(hook: TaskHook, error: BaseException) -> BaseException:
+    """Say in the exception which hook raised it."""
+    if isinstance(error, asyncio.CancelledError):
+        return cancelled_by([hook], error)
+    note_once(error, f"Raised by the task hook {type(hook).__qualname__!r}, not by the op.")
+    return error
+
+
+def note_once(error: BaseException, note: str) -> None:
+    """Add a note to an exception, which may be one object that is raised over and over."""
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        if note not in getattr(error, "__notes__", ()):
+            BaseException.add_note(error, note)

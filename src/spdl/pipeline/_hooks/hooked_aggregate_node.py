@@ -1,0 +1,116 @@
+"""Aggregators with hooks: the event loop looks after each call, a worker makes it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._failures.failure import report_failed_item
+from spdl.pipeline._nodes.aggregate import AggregateNode
+
+from .hook_calls import Errands
+from .hook_round import cancelled_by, run_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._declare.aggregator import Aggregator
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._nodes.aggregate import Call
+
+    from .hook_round import Outcome
+    from .task_hook import TaskHook
+
+__all__ = ["HookedAggregateNode"]
+
+
+class HookedAggregateNode(AggregateNode):
+    """An aggregator whose calls are tasks of the event loop, one at a time."""
+
+    __slots__ = ("bench", "hooks", "serving")
+
+    on_loop = True
+
+    def __init__(
+        self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool, hooks: Sequence[TaskHook]
+    ) -> None:
+        super().__init__(engine, name, op, drop_last=drop_last)
+        self.hooks = hooks
+        self.bench = Errands(engine, self)
+        # A server runs, or is about to.
+        self.serving = False
+
+    def end_input(self) -> bool:
+        finished = super().end_input()
+        if not finished and self.engine.lane is not None:
+            self.engine.lane.wake()
+        return finished
+
+    def for_workers(self) -> Errands:
+        return self.bench
+
+    def wants_server(self) -> bool:
+        if self.serving or not self.ready():
+            self.wants_room = self.wants_room or bool(self.queue or self.flush_due)
+            return False
+        self.serving = True
+        return True
+
+    async def serve(self) -> None:
+        """Make calls as long as there is something to ask."""
+        engine = self.engine
+        lock = engine.lock
+        lock.acquire()
+        while not engine.stopping and self.ready():
+            call = self.next_call()
+            engine.progressed()
+            if call is None:
+                continue
+            lock.release()
+            begin = perf_counter()
+            made: list[Any] = []
+            # Not two calls at once, though a hook of one may give up waiting.
+            task = partial(self.bench.call_to_the_end, call.function, call.hand[0], made)
+            try:
+                outcome = await run_inside(self.hooks, call.hand[0], task)
+            finally:
+                lock.acquire()
+            if engine.is_over() and outcome.error is not None:
+                lock.release()
+                raise outcome.error
+            self.busy_seconds += perf_counter() - begin
+            self._conclude(call, outcome._replace(value=made[0], done=True) if made else outcome)
+            del outcome, made
+            engine.concluded()
+            if engine.rubbish:
+                engine.drop_rubbish()
+        self.serving = False
+        lock.release()
+
+    def _conclude(self, call: Call, outcome: Outcome) -> None:
+        error = outcome.error
+        if isinstance(error, asyncio.CancelledError):
+            # The aggregator runs in a worker and cannot have done it.
+            error = cancelled_by(self.hooks, error)
+        elif outcome.blamed is None or not isinstance(error, Exception):
+            self.conclude(call, outcome.value, error)
+            return
+        # A hook failed and not the aggregator: what that made is no worse for it. An item that never reached it is
+        # given up; what is to be flushed is not, since that is many items.
+        engine = self.engine
+        self.failed += 1
+        root = self.roots[-1] if self.roots else None
+        engine.release_to_user()
+        origins = [] if root is None else engine.lineage.locate(root)
+        report_failed_item(engine.quarantine.add(self.name, origins, call.hand[0], error, 1), error, self.failed, None)
+        engine.lock.acquire()
+        engine.rubbish.append(outcome)
+        if outcome.done:
+            self.conclude(call, outcome.value, None)
+        elif call.accumulates:
+            self.slot_freed()
+            engine.lineage.release(self.roots.pop())
+        else:
+            self._make(call)

@@ -1,0 +1,82 @@
+"""Stages with hooks: the event loop looks after each task, workers or an executor run the op."""
+
+from __future__ import annotations
+
+from inspect import isasyncgenfunction, isgeneratorfunction
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._declare.op import called_function, is_async
+from spdl.pipeline._nodes.asynchronous import AsyncNode
+
+from .executor_calls import ExecutorCalls, ProcessCalls
+from .hook_calls import Errands
+from .hooked_op import hooked_async_generator, hooked_coroutine, hooked_function, hooked_generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from spdl.pipeline._declare.policy import FailurePolicy
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._engine.order import Order
+
+    from .hooked_op import Caller
+    from .task_hook import TaskHook
+
+__all__ = ["HookedNode"]
+
+
+class HookedNode(AsyncNode):
+    """An async stage whose op is the user's op inside its hooks."""
+
+    __slots__ = ("bench", "disaggregates", "elsewhere")
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        op: Callable[[Any], Any],
+        limit: int,
+        *,
+        order: Order | None,
+        policy: FailurePolicy,
+        hooks: Sequence[TaskHook],
+        executor: Executor | None = None,
+        processes: bool = False,
+        expand: bool = False,
+    ) -> None:
+        super().__init__(engine, name, op, limit, order=order, policy=policy)
+        # The op returns an iterable, of which each step is a task.
+        self.disaggregates = expand
+        # Who runs synchronous ops: workers, or an executor of the user's.
+        self.bench: Errands | None = None
+        self.elsewhere: ExecutorCalls | None = None
+        if executor is not None:
+            self.elsewhere = (ProcessCalls if processes else ExecutorCalls)(self, op, executor)
+        self.op = self._hooked(op, hooks)
+
+    def _hooked(self, op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
+        function = called_function(op)
+        if isasyncgenfunction(function):
+            return hooked_async_generator(op, hooks)
+        if is_async(op):
+            return hooked_coroutine(op, hooks)
+        if self.elsewhere is not None:
+            call: Caller = self.elsewhere.call
+        else:
+            self.bench = Errands(self.engine, self)
+            call = self.bench.call
+        if self.disaggregates or (isgeneratorfunction(function) and not isinstance(self.elsewhere, ProcessCalls)):
+            return hooked_generator(op, hooks, call)
+        return hooked_function(op, hooks, call)
+
+    def for_workers(self) -> Node | None:
+        return self.bench
+
+    def warm(self) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere.warm()
+
+    def await_calls(self, seconds: float) -> int:
+        return 0 if self.elsewhere is None else self.elsewhere.await_calls(seconds)

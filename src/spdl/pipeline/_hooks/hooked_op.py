@@ -1,0 +1,125 @@
+"""Ops as the event loop runs them when a stage has hooks."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .executor_calls import Whole
+from .hook_round import run_inside
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+
+    from .task_hook import TaskHook
+
+    # How to have a synchronous function called where it may block: by a worker, or in the user's executor.
+    Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
+
+__all__ = ["Caller", "hooked_async_generator", "hooked_coroutine", "hooked_function", "hooked_generator"]
+
+
+def hooked_function(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
+    """A coroutine function that has ``op`` called inside its hooks."""
+
+    async def run(item: Any) -> Any:
+        value = await call(op, item)
+        # What a lambda returned, say.
+        return await value if isinstance(value, CoroutineType) else value
+
+    async def task(item: Any) -> Any:
+        value = await _run(hooks, item, lambda: run(item))
+        if isinstance(value, GeneratorType):
+            return _steps(value, item, hooks, call)
+        if isinstance(value, AsyncGeneratorType):
+            return _async_steps(value, item, hooks)
+        return value.each() if isinstance(value, Whole) else value
+
+    return task
+
+
+def hooked_coroutine(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
+    """The same for a coroutine function, which the event loop runs itself."""
+
+    async def task(item: Any) -> Any:
+        return await _run(hooks, item, lambda: op(item))
+
+    return task
+
+
+def hooked_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
+    """An async generator function that has a generator's steps taken inside the hooks."""
+    return lambda item: _steps(op(item), item, hooks, call)
+
+
+def hooked_async_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
+    """The same for an async generator function."""
+    return lambda item: _async_steps(op(item), item, hooks)
+
+
+async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
+    outcome = await run_inside(hooks, item, task)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+def _advance(generator: Iterator[Any]) -> tuple[Any, ...]:
+    """Take a generator's next result; an empty tuple is its end, since no coroutine can raise a StopIteration."""
+    try:
+        return (next(generator),)
+    except StopIteration:
+        return ()
+
+
+async def _steps(
+    generator: Iterator[Any], item: Any, hooks: Sequence[TaskHook], call: Caller
+) -> AsyncGenerator[Any, None]:
+    async def step() -> Any:
+        result = await call(_advance, generator)
+        if not result:
+            raise StopAsyncIteration
+        return result[0]
+
+    try:
+        async with aclosing(_hooked_steps(step, item, hooks)) as values:
+            async for value in values:
+                yield value
+    finally:
+        # Other iterators, such as a list's, have nothing to close.
+        if isinstance(generator, GeneratorType):
+            generator.close()
+
+
+async def _async_steps(
+    generator: AsyncGenerator[Any, None], item: Any, hooks: Sequence[TaskHook]
+) -> AsyncGenerator[Any, None]:
+    try:
+        async with aclosing(_hooked_steps(generator.__anext__, item, hooks)) as values:
+            async for value in values:
+                yield value
+    finally:
+        await generator.aclose()
+
+
+async def _hooked_steps(
+    step: Callable[[], Awaitable[Any]], item: Any, hooks: Sequence[TaskHook]
+) -> AsyncGenerator[Any, None]:
+    ended = False
+
+    async def noted() -> Any:
+        # A hook may swallow the exception that says so.
+        nonlocal ended
+        try:
+            return await step()
+        except StopAsyncIteration:
+            ended = True
+            raise
+
+    while not ended:
+        outcome = await run_inside(hooks, item, noted)
+        if outcome.error is not None and not (ended and outcome.blamed is None):
+            raise outcome.error
+        if not ended:
+            yield outcome.value

@@ -1,0 +1,139 @@
+"""The hook that measures tasks."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_number
+from spdl.pipeline._metrics.histogram import Histogram
+from spdl.pipeline._metrics.interval_reports import reporting
+from spdl.pipeline._metrics.report_lines import task_line
+from spdl.pipeline._metrics.reporter import TASKS
+from spdl.pipeline._metrics.task_record import TaskRecord
+
+from .task_hook import TaskHook
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from spdl.pipeline._declare.stage_info import StageInfo
+
+    from .task_perf_stats import TaskPerfStats
+
+__all__ = ["TaskStatsHook"]
+
+
+class TaskStatsHook(TaskHook):
+    """Measures the tasks of a stage, and logs a line of level INFO at its end and at intervals.
+
+    Stages have it by default, and it costs them nothing: it reads what the engine counts anyway. So do derived classes
+    that leave ``task_hook`` as it is, as long as all hooks of the stage are such; otherwise it runs around each task,
+    like any other hook. Derive one to send what was measured elsewhere, or set the ``interval_stats_callback`` of an
+    object before the pipeline is given it. An object measures one stage.
+
+    Args:
+        info: The stage.
+        interval: Seconds from one report to the next; 0 or less: none before the end.
+
+    Attributes:
+        info: As given.
+        interval: As given.
+
+    Raises:
+        TypeError, ValueError: If the interval is no number, or NaN.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder, TaskStatsHook
+        >>> hooks = []
+        >>> def measure(info):
+        ...     hooks.append(TaskStatsHook(info))
+        ...     return hooks[-1:]
+        >>> builder = PipelineBuilder().add_source(range(3)).pipe(str, name="text").add_sink()
+        >>> with builder.build(num_threads=1, task_hook_factory=measure).auto_stop() as pipeline:
+        ...     items = list(pipeline)
+        >>> print(hooks[0].info.stage_name, hooks[0].num_tasks, hooks[0].num_success)
+        text 3 3
+    """
+
+    def __init__(self, info: StageInfo, interval: float = -1) -> None:
+        self.info = info
+        self.interval = check_number("interval", interval)
+        self._successes = 0
+        self._failures = 0
+        self._seconds = 0.0
+        self._times = Histogram()
+        self._read: Callable[[], TaskRecord] = self._own_record
+        self._last: TaskRecord | None = None
+
+    def _own_record(self) -> TaskRecord:
+        return TaskRecord(self._successes, self._failures, self._seconds, self._times.counts.copy())
+
+    def measure(self, read: Callable[[], TaskRecord]) -> None:
+        """Have the attributes tell what ``read`` returns. Called by the pipeline; never raises.
+
+        Args:
+            read: Returns what was counted since the stage began.
+        """
+        self._read = read
+
+    @property
+    def num_tasks(self) -> int:
+        """How many tasks have ended."""
+        record = self._read()
+        return record.successes + record.failures
+
+    @property
+    def num_success(self) -> int:
+        """How many of them did not raise."""
+        return self._read().successes
+
+    @property
+    def ave_time(self) -> float:
+        """Mean seconds of those; 0 if there were none."""
+        return self._read().total().ave_time
+
+    @asynccontextmanager
+    async def stage_hook(self) -> AsyncIterator[None]:
+        """Report at intervals, and at the end."""
+        try:
+            async with reporting(str(self.info), self.interval, self._report):
+                yield
+        finally:
+            self._log(self._read().total())
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:  # noqa: ARG002 - for derived classes.
+        """Measure a task. What it raises goes on; an `Exception` counts as a failure."""
+        begin = perf_counter()
+        try:
+            yield
+        except StopAsyncIteration:
+            # The end of a generator, whose results were its tasks.
+            raise
+        except Exception:
+            self._failures += 1
+            raise
+        seconds = perf_counter() - begin
+        self._successes += 1
+        self._seconds += seconds
+        self._times.add(seconds)
+
+    async def interval_stats_callback(self, stats: TaskPerfStats) -> None:
+        """Called at intervals, on the event loop; logs a line unless it is overridden. What it raises is logged.
+
+        Args:
+            stats: What was measured since the last call.
+        """
+        self._log(stats)
+
+    async def _report(self) -> None:
+        record, last = self._read(), self._last
+        self._last = record
+        await self.interval_stats_callback(record.total() if last is None else record.since(last))
+
+    def _log(self, stats: TaskPerfStats) -> None:
+        if TASKS.isEnabledFor(logging.INFO):
+            TASKS.info("%s", task_line(str(self.info), stats))

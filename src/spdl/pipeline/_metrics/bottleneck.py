@@ -1,0 +1,86 @@
+"""Which part of a pipeline limits its throughput, in one sentence."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from spdl._cores import available_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .statistics import StageStatistics
+
+__all__ = ["bottleneck"]
+
+# A resource in use for at least this share of the time is called the limit.
+_SATURATED = 0.8
+# The last stage waits for the consumer at least this share of the time before the consumer is called the limit.
+_HELD_UP = 0.5
+
+
+def bottleneck(  # noqa: PLR0911 - one per verdict.
+    sources: Sequence[StageStatistics],
+    inner: Sequence[StageStatistics],
+    sink: StageStatistics,
+    *,
+    elapsed: float,
+    num_threads: int,
+) -> str:
+    """Say what limits the throughput and how one can tell.
+
+    Args:
+        sources: The sources.
+        inner: The stages, the last one in front of the sink.
+        sink: The sink.
+        elapsed: Seconds that the pipeline has run.
+        num_threads: How many synchronous ops may run at once.
+    """
+    if elapsed <= 0 or not any(source.num_emitted for source in sources):
+        return "Nothing has run yet."
+    source = max(sources, key=lambda source: source.busy_share)
+    last = inner[-1] if inner else source
+    if last.blocked_seconds >= _HELD_UP * elapsed:
+        return (
+            f"The consumer is the limit: the sink's {sink.queue_capacity} places were taken "
+            f"{_percent(last.blocked_seconds / elapsed)} of the time."
+        )
+    cores = available_cores()
+    used = sum(stage.cpu_seconds for stage in inner) / elapsed
+    busiest = max(inner, key=lambda stage: stage.busy_share, default=None)
+    if busiest is not None and used >= _SATURATED * cores:
+        heaviest = max(inner, key=lambda stage: stage.cpu_seconds)
+        per_item = heaviest.cpu_seconds / max(1, heaviest.num_completed + heaviest.num_failed)
+        return (
+            f"The CPU is the limit: the ops use {used:.1f} of {cores:g} cores, most of it in stage {heaviest.name!r} "
+            f"({_duration(per_item)} of CPU per item)."
+        )
+    if busiest is not None and busiest.busy_share >= _SATURATED:
+        slots = "its only slot was" if busiest.concurrency == 1 else f"its {busiest.concurrency} slots were"
+        return f"Stage {busiest.name!r} is the limit: {slots} busy {_percent(busiest.busy_share)} of the time."
+    if source.busy_share >= _SATURATED:
+        name = "The source" if len(sources) == 1 else f"Source {source.name!r}"
+        return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time."
+    threads = sum(stage.busy_seconds for stage in inner) / (elapsed * num_threads)
+    if threads >= _SATURATED:
+        if num_threads == 1:
+            return f"The only thread is the limit: it ran ops {_percent(threads)} of the time."
+        return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time."
+    if busiest is None:
+        return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time."
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # New in Python 3.13.
+    return (
+        f"Nothing is saturated: stage {busiest.name!r} is the busiest, {_percent(busiest.busy_share)} of the time. "
+        "If the CPU is busy all the same, ops wait for each other"
+        f"{', or for the GIL: `spdl profile` says which of them hold it' if has_gil else ''}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(1.0, share):.0f} %"
+
+
+def _duration(seconds: float) -> str:
+    milliseconds = seconds * 1e3
+    return f"{milliseconds:.2f} ms" if milliseconds > 0.1 else f"{milliseconds * 1e3:.1f} microseconds"  # noqa: PLR2004

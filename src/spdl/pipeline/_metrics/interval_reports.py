@@ -1,0 +1,44 @@
+"""Reports at intervals, from the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._failures.cancellation import await_end
+from spdl.pipeline._failures.failure import log_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+__all__ = ["reporting"]
+
+
+@asynccontextmanager
+async def reporting(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Have ``report`` called at intervals in here; what it raises is logged.
+
+    Args:
+        name: Whose ``interval_stats_callback`` it calls.
+        interval: Seconds from one call to the next; 0 or less: none.
+        report: Calls it.
+    """
+    reports = None
+    if interval > 0:
+        reports = asyncio.create_task(_repeat(name, interval, report), name=f"interval_stats_callback of {name}")
+    try:
+        yield
+    finally:
+        if reports is not None:
+            reports.cancel()
+            await await_end({reports})
+
+
+async def _repeat(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(interval)
+        try:
+            await report()
+        except Exception as error:  # noqa: BLE001 - statistics that cannot be told are no reason to stop.
+            log_error(error, "The interval_stats_callback of %s raised, which is ignored", name)

@@ -1,0 +1,242 @@
+"""Stages that gather items: the built-in batcher and the user's aggregators."""
+
+from __future__ import annotations
+
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.node import STARVED, Node
+from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._declare.aggregator import Aggregator
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.lineage import Root
+
+__all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
+
+
+class GatheringNode(Node):
+    """What both have in common: items in hand, and a flush once the input has ended."""
+
+    __slots__ = ("drop_last", "flush_due", "flushed", "roots")
+
+    def __init__(self, engine: Engine, name: str, op: Any, *, drop_last: bool) -> None:
+        super().__init__(engine, name, op, limit=1)
+        self.drop_last = drop_last
+        self.flush_due = False
+        # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
+        # that one afresh.
+        self.flushed = False
+        # Where the items in hand came from.
+        self.roots: list[Root] = []
+
+    def drained(self) -> bool:
+        return super().drained() and not self.flush_due
+
+    def end_input(self) -> bool:
+        if self.flushed:
+            self._release_roots()
+            return True
+        self.flush_due = True
+        self.engine.waiting += 1
+        return False
+
+    def _begin_flush(self) -> None:
+        self.flush_due = False
+        self.flushed = True
+        self.engine.waiting -= 1
+
+    def _release_roots(self) -> None:
+        for root in self.roots:
+            self.engine.lineage.release(root)
+        self.roots = []
+
+    def _emit(self, value: Any) -> None:
+        roots, self.roots = self.roots, []
+        self.emitted += 1
+        self.engine.emit(self, (Group(roots, 1), value))
+
+
+class CollateNode(GatheringNode):
+    """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
+
+    on_workers = False
+    offers = True
+
+    __slots__ = ("batch", "n")
+
+    def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
+        super().__init__(engine, name, None, drop_last=drop_last)
+        self.n = n
+        self.batch: list[Any] = []
+
+    def _note_arrival(self) -> None:
+        """Note how long an item was waited for. Two that follow each other are measured, and then some are not."""
+        now = perf_counter()
+        if not self.got_at and self.weight > 1:
+            self.got_at = now
+            return
+        self.note_get(now, self.weight)
+        self.choose_next(now)
+        self.got_at = now if self.weight == 1 else 0.0
+
+    def ready(self) -> bool:
+        if self.cancelled or not (self.queue or self.flush_due):
+            return False
+        if self.flush_due:
+            # What is dropped needs no place, and a pipeline that nobody reads any more is to end.
+            return self.drop_last or self.has_room(0)
+        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n
+        return not passes_on or self.has_room(0)
+
+    def offer(self, root: Root, value: Any) -> bool:
+        if self.cancelled or len(self.batch) + 1 == self.n:
+            return False
+        self.roots.append(root)
+        self.batch.append(value)
+        if self.completed >= self.sample_at:
+            self._note_arrival()
+        self.completed += 1
+        return True
+
+    def turn(self) -> None:
+        # Its work takes no time, so it is short of items whenever it is not short of room.
+        if self.waiting_for != STARVED:
+            self.wait(STARVED)
+        if self.flush_due:
+            self._begin_flush()
+            self._end_batch()
+            return
+        queue, batch = self.queue, self.batch
+        while queue:
+            if queue[0] is MARK:
+                if not self.has_room(0):
+                    break
+                self._end_batch()
+                self.pass_mark()
+                batch = self.batch
+                continue
+            if len(batch) + 1 == self.n and not self.has_room(0):
+                break
+            root, value = self.engine.dequeue(self)
+            self.roots.append(root)
+            batch.append(value)
+            if self.completed >= self.sample_at:
+                self._note_arrival()
+            self.completed += 1
+            if len(batch) == self.n:
+                self._pass_on()
+                batch = self.batch
+        # All of them were taken at once.
+        self.before.took_one(len(queue), counts=False)
+
+    def _end_batch(self) -> None:
+        if self.drop_last:
+            self.engine.rubbish += self.batch
+            self.batch = []
+            self._release_roots()
+        elif self.batch:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        batch, self.batch = self.batch, []
+        self._emit(batch)
+
+    def discard(self) -> list[Any]:
+        batch, self.batch = self.batch, []
+        return [*super().discard(), *batch]
+
+
+class Call(NamedTuple):
+    """What an aggregator is to be asked: to take the item in hand, or to give what it has at this end."""
+
+    function: Callable[[Any], Any]
+    hand: list[Any]
+    accumulates: bool = False
+    # What it returns is passed on.
+    keeps: bool = True
+
+
+class AggregateNode(GatheringNode):
+    """Calls the user's aggregator, from one thread at a time."""
+
+    __slots__ = ("flushed_at_mark",)
+
+    op: Aggregator[Any, Any]
+
+    def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
+        super().__init__(engine, name, op, drop_last=drop_last)
+        # What it held of the epoch that ends at the head of the queue has left.
+        self.flushed_at_mark = False
+
+    def ready(self) -> bool:
+        passes_on = not (self.flush_due and self.drop_last)
+        return bool(self.flush_due or self.queue) and self.running < self.limit and (not passes_on or self.has_room(0))
+
+    def turn(self) -> None:
+        call = self.next_call()
+        if call is not None:
+            self._make(call)
+
+    def next_call(self) -> Call | None:
+        """What the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
+        if self.flush_due:
+            self._begin_flush()
+            call = Call(self._flush, [EOF], keeps=not self.drop_last)
+        elif not self.at_mark():
+            root, value = self.engine.dequeue(self)
+            self.roots.append(root)
+            call = Call(self.op.accumulate, [value], accumulates=True)
+        elif not self.flushed_at_mark:
+            self.flushed_at_mark = True
+            call = Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
+        else:
+            self.flushed_at_mark = False
+            self._release_roots()
+            self.pass_mark()
+            return None
+        self.slot_taken()
+        return call
+
+    def _flush(self, _end: object) -> Any:
+        return self.op.flush()
+
+    def _make(self, call: Call) -> None:
+        """Call the user's code with what is in hand, which is dropped without the lock."""
+        engine = self.engine
+        engine.release_to_user()
+        cpu, start = thread_time(), perf_counter()
+        failure: BaseException | None = None
+        result = None
+        try:
+            result = call.function(call.hand.pop())
+        except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
+            failure = error
+        end, cpu = perf_counter(), thread_time() - cpu
+        engine.lock.acquire()
+        self.busy_seconds += end - start
+        self.cpu_seconds += cpu
+        if failure is None:
+            self.times.add(end - start)
+            self.steps += not call.accumulates
+        else:
+            self.other_seconds += end - start
+            self.steps -= call.accumulates
+        self.conclude(call, result, failure)
+
+    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
+        """Deal with what a call returned or raised. Called with the lock held."""
+        engine = self.engine
+        self.slot_freed()
+        self.completed += call.accumulates
+        if failure is not None:
+            self.failed += 1
+            engine.fail(self, self.roots[-1] if self.roots else None, failure)
+        elif result is not None and call.keeps and not self.cancelled:
+            self._emit(result)
+        else:
+            engine.rubbish.append(result)

@@ -1,0 +1,314 @@
+"""Forks that split batches: each path gets its share of every batch, and the shares are put together again."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from time import perf_counter
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import show
+from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.node import BLOCKED, EDGE_CAPACITY, Node
+from spdl.pipeline._engine.order import AHEAD
+
+from .aggregate import GatheringNode
+from .function import FunctionNode
+from .merge import MergeNode
+from .router import AsyncRouterNode, RouterNode, Routing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.source import Source
+
+    from .function import Attempt
+
+__all__ = ["BatchMergeNode", "make_batch_router"]
+
+
+class _Share(Group):
+    """The origin of one path's part of a batch.
+
+    It is consumed when all that descends from it has arrived at the merge or is gone. So paths stay in step whatever
+    their ops drop, fail or multiply.
+    """
+
+    __slots__ = ("merge", "values")
+
+    def __init__(self, batch: Group, merge: BatchMergeNode) -> None:
+        super().__init__([batch], 1)
+        self.merge = merge
+        # What has arrived.
+        self.values: list[Any] = []
+
+    def consumed(self) -> None:
+        self.merge.look_again()
+
+
+class _BatchRouting(Routing):
+    """What both kinds of router do with a batch that was split."""
+
+    __slots__ = ()
+
+    merge: BatchMergeNode
+
+    def has_room(self, reserved: int) -> bool:  # noqa: ARG002 - it splits one batch at a time.
+        # Looking ahead of a full path would help nobody: a batch is complete when all paths are done with it.
+        if all(len(path.queue) < EDGE_CAPACITY for path in self.paths) and self.merge.has_place_for_batch():
+            return True
+        self.wait(BLOCKED)
+        return False
+
+    def finish(self, attempt: Attempt, value: Any) -> None:
+        """Send each path its share, be it empty. Called with the lock held."""
+        if type(value) is CoroutineType and not self.cancelled:
+            self.defer(attempt, value)
+            return
+        if self.cancelled:
+            self.slot_freed()
+            return
+        self.completed += 1
+        self.emitted += 1
+        # Besides its shares, the merged batch will descend from it.
+        batch = Group([attempt.root], len(self.paths) + 1)
+        shares = [_Share(batch, self.merge) for _ in self.paths]
+        self.merge.batches.append((batch, shares))
+        for path, share, items in zip(self.paths, shares, value, strict=True):
+            path.queue.append((share, items))
+            path.before.filled(len(path.queue), perf_counter())
+            self.engine.arrived(path)
+        self.slot_freed()
+
+    def pass_mark(self) -> None:
+        """Tell every path, and the merge, of the epoch's end. Called with the lock held."""
+        super().pass_mark()
+        self.merge.batches.append(None)
+
+
+class BatchRouterNode(_BatchRouting, RouterNode):
+    """Calls ``router(batch)``, which says for each element which path it takes."""
+
+    __slots__ = ("merge",)
+
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any], paths: int) -> None:
+        async def split_later(batch: Any, indices: Awaitable[Any]) -> list[list[Any]]:
+            return _split(name, batch, await indices, paths)
+
+        def split(batch: Any) -> list[list[Any]] | Coroutine[Any, Any, list[list[Any]]]:
+            indices = router(batch)
+            if type(indices) is CoroutineType:
+                return split_later(batch, indices)
+            return _split(name, batch, indices, paths)
+
+        super().__init__(engine, name, split)
+
+
+class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
+    """The same with a coroutine function."""
+
+    __slots__ = ("merge",)
+
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Awaitable[Any]], paths: int) -> None:
+        async def split(batch: Any) -> list[list[Any]]:
+            return _split(name, batch, await router(batch), paths)
+
+        super().__init__(engine, name, split)
+
+
+def _split(name: str, batch: Any, indices: Any, paths: int) -> list[list[Any]]:
+    items = list(batch)
+    try:
+        indices = iter(indices)
+    except TypeError as error:
+        raise TypeError(
+            f"The router of {name!r} must return one index for each element, got {show(indices)}."
+        ) from error
+    indices = list(indices)
+    if len(items) != len(indices):
+        raise ValueError(
+            f"The router of {name!r} must return one index for each of the {len(items)} elements, got {len(indices)}."
+        )
+    shares: list[list[Any]] = [[] for _ in range(paths)]
+    for item, index in zip(items, indices, strict=True):
+        if not 0 <= index < paths:
+            raise IndexError(f"The router of {name!r} must return indices 0 to {paths - 1}, got {index!r}.")
+        shares[index].append(item)
+    return shares
+
+
+class BatchMergeNode(MergeNode):
+    """Puts the shares of each batch together in the order of the paths, and the batches in the order of the fork."""
+
+    __slots__ = ("batches", "noted", "paths", "router")
+
+    # It may have to iterate over what a path passed on.
+    on_workers = True
+
+    router: Routing
+
+    def __init__(self, engine: Engine, name: str, branches: int) -> None:
+        super().__init__(engine, name, branches)
+        # The stages of each path, once they were asked for.
+        self.paths: list[list[Node]] = []
+        # The batches that are under way, oldest first, with their shares.
+        # None stands between two epochs.
+        self.batches: deque[tuple[Group, list[_Share]] | None] = deque()
+        # It counts as waiting, though nothing lies in its queues.
+        self.noted = False
+
+    def look_again(self) -> None:
+        """Learn that a share was consumed, which may complete a batch. Called with the lock held."""
+        if not self.noted and not self.cancelled:
+            self.noted = True
+            self.engine.waiting += 1
+
+    def has_place_for_batch(self) -> bool:
+        """Whether one more batch may be under way: not if it could only wait for an earlier one.
+
+        An op that takes long would otherwise have all later batches wait here that overtake its share.
+        """
+        if not self.paths:
+            self.paths = [_stages_between(self.router, end) for end in self.feeders]
+        return len(self.batches) < max(map(_capacity, self.paths))
+
+    def ready(self) -> bool:
+        if self.cancelled or self.running:
+            return False
+        if self._complete_head() is not None or self._may_pass_mark():
+            return self.has_room(0)
+        return self._next_branch() is not None
+
+    def turn(self) -> None:
+        # While the oldest batch finds no room the others wait in the paths, which bounds what is gathered here.
+        while True:
+            if (head := self._complete_head()) is not None:
+                if not self.has_room(0):
+                    break
+                self.batches.popleft()
+                self._put_together(*head)
+                self.engine.made_room(self.router)
+            elif (index := self._next_branch()) is not None:
+                self.following = (index + 1) % len(self.inlets)
+                root, values = self._pop(index)
+                # These run no code of the user's.
+                if type(values) is not list and type(values) is not tuple:
+                    values = self._list(index, root, values)
+                self._share_of(root).values += values
+                self.engine.lineage.release(root)
+            else:
+                break
+        if self.noted and self._complete_head() is None:
+            self.noted = False
+            self.engine.waiting -= 1
+        if self._may_pass_mark() and self.has_room(0):
+            self.batches.popleft()
+            for each in range(len(self.inlets)):
+                self._pop(each)
+            self.engine.emit_mark(self)
+            self.engine.made_room(self.router)
+
+    def _list(self, index: int, root: Root, values: Any) -> list[Any]:
+        """List what a path passed on. Called with the lock held, which it releases meanwhile."""
+        engine = self.engine
+        # Nobody else takes a turn until then: a path's results keep their order.
+        self.running += 1
+        engine.release_to_user()
+        listed: list[Any] = []
+        failure: BaseException | None = None
+        try:
+            try:
+                iterator = iter(values)
+            except TypeError as error:
+                raise TypeError(
+                    f"Path {index} of {self.router.name!r} must pass on lists, as its router splits batches, got "
+                    f"{show(values)}."
+                ) from error
+            listed += iterator
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            failure = error
+        engine.lock.acquire()
+        self.running -= 1
+        engine.rubbish.append(values)
+        if failure is not None:
+            self.failed += 1
+            engine.fail(self, root, failure)
+        return listed
+
+    def _share_of(self, root: Root) -> _Share:
+        while not (isinstance(root, _Share) and root.merge is self):
+            assert isinstance(root, Group)
+            # What was gathered from several batches counts for the first of them.
+            root = root.parents[0]
+        return root
+
+    def _complete_head(self) -> tuple[Group, list[_Share]] | None:
+        head = self.batches[0] if self.batches else None
+        return None if head is None or any(share.pending for share in head[1]) else head
+
+    def _may_pass_mark(self) -> bool:
+        return bool(self.batches) and self.batches[0] is None and self._at_barrier()
+
+    def _put_together(self, batch: Group, shares: list[_Share]) -> None:
+        self.completed += 1
+        values = [value for share in shares for value in share.values]
+        if values:
+            self.emitted += 1
+            self.engine.emit(self, (batch, values))
+        else:
+            self.engine.lineage.release(batch)
+
+    def drained(self) -> bool:
+        if self.running or not super().drained() or self._complete_head() is not None:
+            return False
+        # After a failure some miss a share that never comes.
+        return not self.batches or bool(self.engine.failures)
+
+    def end_input(self) -> bool:
+        # Those that miss a share: its path was cancelled.
+        self.engine.rubbish += self.batches
+        self.batches.clear()
+        return True
+
+    def discard(self) -> list[Any]:
+        rubbish = [*super().discard(), *self.batches]
+        self.batches.clear()
+        return rubbish
+
+
+def _stages_between(router: Node, end: Node | Source) -> list[Node]:
+    found: list[Node] = []
+    pending = [end]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Node) and node is not router and node not in found:
+            found.append(node)
+            pending += node.feeders
+    return found
+
+
+def _capacity(path: list[Node]) -> float:
+    """How many batches a path can be at work on."""
+    places = EDGE_CAPACITY
+    for node in path:
+        if isinstance(node, GatheringNode):
+            # It may need any number of batches before it passes the first one on.
+            return inf
+        places += EDGE_CAPACITY + node.limit
+        if isinstance(node, FunctionNode) and node.order is not None:
+            places += AHEAD
+    return places
+
+
+def make_batch_router(
+    engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode, *, on_loop: bool
+) -> Routing:
+    """Make the router that belongs to a merge."""
+    make: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
+    node = make(engine, name, router, len(merge.inlets))
+    node.merge = merge
+    merge.router = node
+    return node

@@ -1,0 +1,1 @@
+"""Stages whose op runs in an executor of the user's."""

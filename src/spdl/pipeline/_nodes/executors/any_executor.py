@@ -1,0 +1,124 @@
+"""Stages whose op runs in an executor of which nothing is known but its interface."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl.pipeline._nodes.function import Attempt, Parked
+
+from .base import ExecutorNode
+from .local_call import LocalCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+
+    from spdl.pipeline._failures.timeouts import Watch
+
+__all__ = ["AnyExecutorNode"]
+
+
+class _Outcome(NamedTuple):
+    """What came back, and what it belongs to."""
+
+    work: Attempt | Parked
+    future: Future[Any]
+    seconds: float
+
+
+def _step(iterator: Iterator[Any]) -> tuple[Any, ...]:
+    """Take a generator's next result; an empty tuple is its end, since not every future can carry a StopIteration."""
+    try:
+        return (next(iterator),)
+    except StopIteration:
+        return ()
+
+
+class AnyExecutorNode(ExecutorNode):
+    """Submits one call per item, and one per step of a generator."""
+
+    __slots__ = ("returned",)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # What came back and was not looked at. Each holds its slot.
+        self.returned: deque[_Outcome] = deque()
+
+    def ready(self) -> bool:
+        return bool(self.returned) or super().ready()
+
+    def turn(self) -> None:
+        if self.returned:
+            self._receive()
+        else:
+            super().turn()
+
+    def attempt(self, attempt: Attempt) -> None:
+        self._submit(attempt, attempt, self.op, attempt.item)
+
+    def advance(self, parked: Parked) -> None:
+        # Its item is gone; what failed is shown by the generator's name.
+        self._submit(parked, Attempt(parked.root, parked.iterator, parked.ticket, 1), _step, parked.iterator)
+
+    def _submit(self, work: Attempt | Parked, shown: Attempt, function: Any, value: Any) -> None:
+        watch = None if self.overtime is None else self.overtime.begin(shown)
+        self.engine.release_to_user()
+        call = LocalCall(self.engine, function)
+        if not self.hand_over([work.root], partial(self._landed, work, watch, call, perf_counter()), call, value):
+            self.slot_freed()
+
+    def _landed(
+        self, work: Attempt | Parked, watch: Watch | None, call: LocalCall, start: float, future: Future[Any]
+    ) -> None:
+        # Of one that ran elsewhere no more is known than when it was sent.
+        seconds = perf_counter() - start if call.seconds is None else call.seconds
+        if watch is not None and self.overtime is not None and not self.overtime.end(watch):
+            self.did_not_succeed(seconds)
+            return
+        outcome = _Outcome(work, future, seconds)
+        if self.cancelled or self.engine.stopping or not self.check_alive(future):
+            self.did_not_succeed(seconds)
+            self.slot_freed()
+            self.engine.rubbish.append(outcome)
+        else:
+            self.returned.append(outcome)
+            self.engine.has_work(self)
+
+    def _receive(self) -> None:
+        engine = self.engine
+        engine.waiting -= 1
+        outcome = self.returned.popleft()
+        work, future, seconds = outcome
+        engine.release_to_user()
+        value, error = None, future.exception()
+        if error is None:
+            value = future.result()
+        engine.lock.acquire()
+        engine.rubbish.append(outcome)
+        if error is None and not (self.is_deferred(value) if isinstance(work, Attempt) else not value):
+            self.succeeded(seconds)
+        else:
+            self.did_not_succeed(seconds)
+        if isinstance(work, Attempt):
+            if error is None:
+                self.finish(work, value)
+            else:
+                self.fail(work, error)
+        elif error is not None:
+            # Trying it again would repeat what it has passed on.
+            self.give_up(Attempt(work.root, work.iterator, work.ticket, 1), error)
+        elif value:
+            self.park(work, value[0])
+        else:
+            self.generator_ended()
+            self.end(work.root, work.ticket)
+
+    def discard(self) -> list[Any]:
+        rubbish = [*super().discard(), *self.returned]
+        self.engine.waiting -= len(self.returned)
+        self.running -= len(self.returned)
+        self.returned.clear()
+        return rubbish

@@ -1,0 +1,105 @@
+"""Stages whose op runs on an executor of the user's."""
+
+from __future__ import annotations
+
+from concurrent.futures import BrokenExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._nodes.function import FunctionNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from concurrent.futures import Executor, Future
+
+    from spdl.pipeline._declare.policy import FailurePolicy
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.order import Order
+
+__all__ = ["ExecutorNode", "await_calls"]
+
+
+class ExecutorNode(FunctionNode):
+    """What the stages on executors have in common. Subclasses say what is handed over, and when.
+
+    Callbacks of futures run wherever the executor pleases, so they take note and wake a worker: they run no code of
+    the user's and never raise.
+    """
+
+    __slots__ = ("executor", "futures")
+
+    on_workers = False
+    calls_op = False
+    slots_are_places = True
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        op: Callable[[Any], Any],
+        limit: int,
+        *,
+        executor: Executor,
+        order: Order | None,
+        policy: FailurePolicy,
+    ) -> None:
+        super().__init__(engine, name, op, limit, order=order, policy=policy)
+        self.plain = False
+        self.executor = executor
+        # What was submitted and has not come back, and where its items came from if that is known.
+        self.futures: dict[Future[Any], Sequence[Root]] = {}
+
+    def hand_over(
+        self,
+        roots: Sequence[Root],
+        landed: Callable[[Future[Any]], None],
+        function: Callable[..., Any],
+        *values: Any,
+    ) -> bool:
+        """Submit a call; the callback is called with the lock held. Called without the lock, returns with it.
+
+        Returns:
+            Whether it was submitted. An executor that refuses fails the pipeline.
+        """
+        engine = self.engine
+        try:
+            future = self.executor.submit(function, *values)
+        except BaseException as error:  # noqa: BLE001 - it is broken or closed, and not a property of one item.
+            engine.lock.acquire()
+            engine.fail(self, None, error)
+            return False
+        self.futures[future] = roots
+        future.add_done_callback(lambda future: self._done(landed, future))
+        del future
+        engine.lock.acquire()
+        return True
+
+    def _done(self, landed: Callable[[Future[Any]], None], future: Future[Any]) -> None:
+        self.futures.pop(future, None)
+        with self.engine.lock:
+            landed(future)
+            self.engine.concluded()
+
+    def check_alive(self, future: Future[Any]) -> bool:
+        """Fail the pipeline if the executor gave the call up. Called with the lock held."""
+        if future.cancelled():
+            # What was on its way for nothing may be cancelled by who shuts the executor down when all has come.
+            if not (self.engine.stopping or self.engine.done or self.finished):
+                self.engine.fail(self, None, RuntimeError("The executor was shut down while it had work to do."))
+            return False
+        error = future.exception()
+        if isinstance(error, BrokenExecutor):
+            self.engine.fail(self, None, error)
+            return False
+        return True
+
+    def await_calls(self, seconds: float) -> int:
+        return await_calls(list(self.futures), seconds)
+
+
+def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:
+    """Cancel what has not begun, wait for what has, and return how many calls still run after so many seconds."""
+    # `wait` would count as under way what was cancelled, until the executor comes to it: behind other work of the
+    # user's, or never.
+    begun = [future for future in futures if not future.cancel()]
+    return len(wait(begun, max(0.0, seconds)).not_done)

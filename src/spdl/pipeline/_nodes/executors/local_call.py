@@ -1,0 +1,49 @@
+"""A call that an executor of the user's makes, and that is recognised where it runs in this process."""
+
+from __future__ import annotations
+
+from functools import partial, update_wrapper
+from threading import get_ident
+from time import perf_counter
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._engine.engine import Engine
+
+__all__ = ["LocalCall"]
+
+
+class LocalCall:
+    """Calls a function, and marks the thread as the pipeline's own meanwhile.
+
+    So an op that stops its pipeline, or reads it, does not wait for itself. Where an executor's calls run is not known
+    before; one that was pickled, to be sent elsewhere, arrives as the function alone and needs nothing of this package.
+    """
+
+    def __init__(self, engine: Engine, function: Callable[[Any], Any]) -> None:
+        self._engine = engine
+        self._function = function
+        # How long it took; None if it has not run here.
+        self.seconds: float | None = None
+        # Executors show their calls by name. What else is callable may run code of the user's when it is asked.
+        if isinstance(function, FunctionType):
+            update_wrapper(self, function, updated=())
+
+    def __call__(self, value: Any) -> Any:
+        inside = self._engine.inside
+        thread = get_ident()
+        inside.append(thread)
+        begin = perf_counter()
+        try:
+            return self._function(value)
+        finally:
+            self.seconds = perf_counter() - begin
+            inside.remove(thread)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial, (self._function,)

@@ -1,0 +1,218 @@
+"""Stages whose op runs in a ProcessPoolExecutor of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl._cores import available_cores
+
+from .base import ExecutorNode
+from .process_work import Done, pack, work, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor, Future
+
+    from spdl.pipeline._failures.timeouts import Watch
+    from spdl.pipeline._nodes.function import Attempt
+
+    from .process_work import Raised, Report
+
+__all__ = ["ProcessPoolNode", "warm"]
+
+# Hand-overs for each process that may be under way: one that it works on, and one that waits next to it.
+_LANES_PER_PROCESS = 2
+
+# Items share a hand-over as long as they take less than this together. Handing over takes some 200 microseconds.
+_HAND_OVER_SECONDS = 0.001
+
+
+class _Returned(NamedTuple):
+    """What came back, and the items that it belongs to."""
+
+    attempts: list[Attempt]
+    future: Future[Report]
+
+
+class ProcessPoolNode(ExecutorNode):
+    """Hands over as many items at a time as pays, and never waits for more of them.
+
+    While a process has nothing to do, an item goes out alone and at once. Those that find all processes busy wait
+    here, with their slots; the next hand-over takes several of them if their ops are short.
+
+    Items and results are pickled here and in the worker, one by one, and not by the pool: one that cannot be pickled
+    is then that item's failure and not the pool's end.
+    """
+
+    # A generator is run to its end where the op is: an item is one task, whatever comes of it.
+    steps_are_tasks = False
+
+    __slots__ = ("handed_over", "item_seconds", "lanes", "returned")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        processes = getattr(self.executor, "_max_workers", None) or available_cores()
+        self.lanes = max(1, int(_LANES_PER_PROCESS * processes))
+        self.handed_over = 0
+        # What came back and was not looked at. Its items hold their slots.
+        self.returned: deque[_Returned] = deque()
+        # What an item takes in the worker, as seen so far.
+        self.item_seconds = _HAND_OVER_SECONDS
+
+    def warm(self) -> None:
+        warm(self.name, self.op, self.executor)
+
+    def ready(self) -> bool:
+        if self.returned or (self.due and self.handed_over < self.lanes) or (self.parked and self._can_advance()):
+            return True
+        return self.can_start()
+
+    def turn(self) -> None:
+        if self.returned:
+            self._receive()
+            return
+        parked = self._take_parked()
+        if parked is not None:
+            # The results of a generator, which came back all at once.
+            self.advance(parked)
+            return
+        engine = self.engine
+        while self.can_start():
+            if self.at_mark():
+                self.pass_mark()
+                return
+            self.due.append(self.take())
+            engine.waiting += 1
+        if self.due and self.handed_over < self.lanes:
+            self._send()
+
+    def _batch(self) -> list[Attempt]:
+        """The items of the next hand-over."""
+        # A deadline counts for each item, and no share of this lane's is worth an idle process.
+        share = 1 if self.overtime is not None else -(-self.limit // self.lanes)
+        size = max(1, min(share, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
+        batch = [self.due.popleft() for _ in range(min(size, len(self.due)))]
+        self.engine.waiting -= len(batch)
+        return batch
+
+    def _send(self) -> None:
+        engine = self.engine
+        batch = self._batch()
+        self.handed_over += 1
+        # The process cannot be replaced: its op cannot be ended from here.
+        watch = None if self.overtime is None else self.overtime.begin(batch[0])
+        engine.release_to_user()
+        attempts, items, failed = [], [], []
+        for attempt in batch:
+            try:
+                items.append(wrap(attempt.item))
+                attempts.append(attempt)
+            except BaseException as raised:  # noqa: BLE001 - it cannot be sent, which is this item's failure.
+                _add_note(raised, "The item could not be pickled, to be sent to a process of the executor.")
+                failed.append((attempt, raised))
+        if not attempts:
+            engine.lock.acquire()
+            self.handed_over -= 1
+        elif not self.hand_over(
+            [attempt.root for attempt in attempts], partial(self._landed, attempts, watch), work, self.op, items
+        ):
+            self.handed_over -= 1
+            for _ in attempts:
+                self.slot_freed()
+        for attempt, error in failed:
+            if watch is None or self.overtime is None or self.overtime.end(watch):
+                self.fail(attempt, error)
+
+    def _landed(self, attempts: list[Attempt], watch: Watch | None, future: Future[Report]) -> None:
+        self.handed_over -= 1
+        if watch is not None and self.overtime is not None and not self.overtime.end(watch):
+            return
+        returned = _Returned(attempts, future)
+        if self.cancelled or self.engine.stopping or not self.check_alive(future):
+            for _ in attempts:
+                self.slot_freed()
+            self.engine.rubbish.append(returned)
+        else:
+            self.returned.append(returned)
+            self.engine.has_work(self)
+
+    def _receive(self) -> None:
+        engine = self.engine
+        engine.waiting -= 1
+        returned = self.returned.popleft()
+        attempts, future = returned
+        engine.release_to_user()
+        error = future.exception()
+        if error is None:
+            outcomes, seconds, cpu = future.result()
+            results = [_unpack(outcome) for outcome in outcomes]
+            del outcomes
+        else:
+            # The op could not be sent, or what the pool itself could not do: no outcome for any of them.
+            results, seconds, cpu = [(None, False, error)] * len(attempts), [0.0] * len(attempts), 0.0
+        engine.lock.acquire()
+        engine.rubbish.append(returned)
+        self.cpu_seconds += cpu
+        if any(seconds):
+            self.item_seconds += (sum(seconds) / len(attempts) - self.item_seconds) / 8
+        for attempt, (value, several, failure), taken in zip(attempts, results, seconds, strict=True):
+            if failure is not None:
+                self.did_not_succeed(taken)
+                self.fail(attempt, failure)
+                continue
+            self.succeeded(taken)
+            if several and not self.cancelled:
+                self.defer(attempt, value)
+            else:
+                self.finish(attempt, value)
+
+    def discard(self) -> list[Any]:
+        rubbish = [*super().discard(), *self.returned]
+        self.engine.waiting -= len(self.returned)
+        self.running -= sum(len(returned.attempts) for returned in self.returned)
+        self.returned.clear()
+        return rubbish
+
+
+def warm(stage: str, op: Callable[[Any], Any], executor: Executor) -> None:
+    """Start a pool's processes from the thread that starts the pipeline.
+
+    A pool that forks would do so at the first item otherwise, from a process that has threads by then; their locks
+    would be copied as they stand.
+
+    Raises:
+        TypeError: If the op cannot be sent to another process: no item could succeed.
+    """
+    try:
+        pack(op)
+    except Exception as error:
+        raise TypeError(
+            f"Stage {stage!r}: the op cannot be sent to the processes of its executor: {error}. Use a function "
+            "that is defined at the top level of a module, or a functools.partial of one."
+        ) from error
+    # A pool that is broken or closed says so at the first item.
+    with contextlib.suppress(Exception):
+        executor.submit(_nothing).result()
+
+
+def _unpack(outcome: Done | Raised) -> tuple[Any, bool, BaseException | None]:
+    if not isinstance(outcome, Done):
+        return None, False, outcome.unpack()
+    try:
+        return outcome.unpack(), outcome.several, None
+    except BaseException as error:  # noqa: BLE001 - whatever unpickling calls.
+        _add_note(error, "The result came back from a process of the executor and could not be unpickled.")
+        return None, False, error
+
+
+def _add_note(error: BaseException, note: str) -> None:
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        BaseException.add_note(error, note)
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,148 @@
+"""What runs in the processes of a pool: an op on some items, each with an outcome of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import sys
+from multiprocessing.reduction import ForkingPickler
+from time import perf_counter, thread_time
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl.pipeline._failures.failure import traceback_of, type_and_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Done", "Raised", "pack", "pack_error", "work", "wrap"]
+
+
+class Done(NamedTuple):
+    """What the op returned; ``several`` if these are a generator's results."""
+
+    value: Parcel
+    several: bool
+
+    def unpack(self) -> Any:
+        """The value. Runs code of the user's: whatever unpickling calls."""
+        value = unwrap(self.value)
+        return iter(value) if self.several else value
+
+
+class Raised(NamedTuple):
+    """What the op raised."""
+
+    # None if the exception cannot be pickled, or not be made again from that.
+    error: bytes | None
+    description: str
+    traceback: str
+
+    def unpack(self) -> BaseException:
+        """The exception, with the worker's traceback as its cause."""
+        error: BaseException = RuntimeError(self.description)
+        if self.error is not None:
+            try:
+                error = pickle.loads(self.error)  # noqa: S301 - as above.
+            except BaseException:  # noqa: BLE001 - what it needs exists in the worker only. The description says the rest.
+                error = RuntimeError(self.description)
+        # A class of the user's may have its own idea of causes.
+        with contextlib.suppress(Exception):
+            error.__cause__ = WorkerTraceback(self.traceback)
+        return error
+
+
+class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an exception, and is none of its own.
+    """The traceback of an exception in another process, as text: frames cannot leave their process."""
+
+    def __str__(self) -> str:
+        return f"in a worker process\n{self.args[0]}"
+
+
+# What a pool exchanges: in a tuple, a value that it cannot fail to pickle and to make again, or else its pickle, which
+# is copied once more than the value itself would be on either side: for large ones that takes most of the time.
+Parcel = tuple[Any] | bytes
+
+_PLAIN = frozenset({bytes, bytearray, str, bool, int, float, complex, NoneType})
+
+# Where looking at more takes longer than pickling it.
+_MOST_LOOKED_AT = 64
+
+# The outcomes in the order of the items, what each took, and the CPU seconds that they took together.
+Report = tuple[list[Done | Raised], list[float], float]
+
+
+def pack(value: object) -> bytes:
+    """Pickle as multiprocessing does, which knows how to share sockets, and the tensors of some frameworks."""
+    return bytes(ForkingPickler.dumps(value))
+
+
+def wrap(value: object) -> Parcel:
+    """Make a value fit to be sent: an item that cannot be is then no matter of the others' or of the pool's."""
+    return (value,) if _is_plain(value, 2) else pack(value)
+
+
+def unwrap(parcel: Parcel) -> Any:
+    """The value again. Runs code of the user's: whatever unpickling calls."""
+    # It comes from our own process or worker, as all that pools exchange.
+    return parcel[0] if type(parcel) is tuple else pickle.loads(parcel)  # type: ignore[arg-type] # noqa: S301
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is list or kind is tuple:
+        return depth > 0 and len(value) <= _MOST_LOOKED_AT and all(_is_plain(part, depth - 1) for part in value)
+    if kind is dict:
+        return (
+            depth > 0
+            and len(value) <= _MOST_LOOKED_AT
+            and all(type(key) is str and _is_plain(part, depth - 1) for key, part in value.items())
+        )
+    numpy = sys.modules.get("numpy")
+    # A record's fields may hold objects, and any dtype of the user's making metadata.
+    return numpy is not None and kind is numpy.ndarray and value.dtype.isbuiltin == 1 and not value.dtype.hasobject
+
+
+def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
+    """Run the op on each item. An item that fails is no matter of the others'."""
+    cpu = thread_time()
+    outcomes, seconds = [], []
+    for item in items:
+        begin = perf_counter()
+        outcomes.append(_outcome(op, item))
+        seconds.append(perf_counter() - begin)
+    return outcomes, seconds, thread_time() - cpu
+
+
+def _outcome(op: Callable[[Any], Any], item: Parcel) -> Done | Raised:
+    try:
+        value = op(unwrap(item))
+        several = isinstance(value, GeneratorType)
+        if several:
+            value = list(value)
+        elif isinstance(value, CoroutineType | AsyncGeneratorType):
+            if isinstance(value, CoroutineType):
+                value.close()
+            raise TypeError(  # noqa: TRY301 - it is told like what the op raises.
+                f"The op returned {type(value).__name__!r}, which cannot leave the process it runs in. Give an op "
+                "that returns one no executor: it then runs on the pipeline's event loop."
+            )
+        return Done(wrap(value), several)
+    except BaseException as error:  # noqa: BLE001 - it is raised again where the item came from.
+        return pack_error(error)
+
+
+def pack_error(error: BaseException) -> Raised:
+    """Make an exception fit to leave its process, with its traceback as text."""
+    text = traceback_of(error)
+    packed = None
+    try:
+        # Many exceptions can be pickled but not made again, since their __init__ takes other arguments than `args`.
+        packed = pack(error)
+        if type(pickle.loads(packed)) is not type(error):  # noqa: S301 - as above.
+            packed = None
+    except BaseException:  # noqa: BLE001 - whatever the exception's own class does.
+        packed = None
+    return Raised(packed, type_and_message(error), text)

@@ -1,0 +1,89 @@
+"""Stages whose op runs in a ThreadPoolExecutor of the user's."""
+
+from __future__ import annotations
+
+from threading import get_ident
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._failures.timeouts import WrittenOff
+from spdl.pipeline._nodes.function import FunctionNode
+from spdl.pipeline._shared_executors.entrypoint import PriorityExecutorEntrypoint
+
+from .base import ExecutorNode
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+__all__ = ["ThreadPoolNode"]
+
+# How long a call may go on taking items before whatever else waits in the executor has its turn.
+_TURN_SECONDS = 0.001
+
+
+class ThreadPoolNode(ExecutorNode):
+    """Has the pool's threads take items from the queue themselves.
+
+    A worker that finds something to do submits a call. When the pool runs it, it takes what waits first, as a worker
+    would, and goes on while there is something, for a millisecond at most. So one submission, the costly part, may
+    serve many short ops, and no item ever waits for another: as long as there is more, one more call is on its way.
+
+    In a pool that ranks calls a thread sees to it, before it is free, that there is a call for what waits here, or it
+    would begin what is less urgent. Several may be free at once, so each of them does, whoever else did.
+    """
+
+    __slots__ = ("coming", "ranked")
+
+    calls_op = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # How many calls were submitted that do not run yet.
+        self.coming = 0
+        self.ranked = isinstance(self.executor, PriorityExecutorEntrypoint)
+
+    def ready(self) -> bool:
+        return not self.coming and super().ready()
+
+    def turn(self) -> None:
+        self.coming += 1
+        self.engine.release_to_user()
+        # Where it is refused, or given up, the stage has ended, and none is to come any more.
+        self.hand_over((), self._landed, self._serve)
+
+    def _serve(self) -> None:
+        """Take turns in a thread of the pool's."""
+        engine = self.engine
+        begin = perf_counter()
+        engine.inside.append(get_ident())
+        engine.lock.acquire()
+        self.coming -= 1
+        try:
+            while not (engine.stopping or engine.done) and FunctionNode.ready(self):
+                try:
+                    FunctionNode.turn(self)
+                except WrittenOff:
+                    continue
+                if engine.rubbish:
+                    engine.drop_rubbish()
+                if perf_counter() - begin > _TURN_SECONDS:
+                    break
+            for node in (self.next, self):
+                if isinstance(node, ThreadPoolNode):
+                    node.prepare_for_free_thread()
+        except BaseException as error:  # noqa: BLE001 - a fault of the engine's: the consumer must be told.
+            engine.crash(error)
+        finally:
+            engine.lock.release()
+            engine.inside.remove(get_ident())
+
+    def prepare_for_free_thread(self) -> None:
+        """Submit a call if something waits here for which there may be none."""
+        engine = self.engine
+        if (self.ranked or not self.coming) and not (engine.stopping or engine.done) and FunctionNode.ready(self):
+            self.turn()
+
+    def _landed(self, future: Future[Any]) -> None:
+        # The call itself raises nothing: the executor did, which has not made it, so what waits would wait for ever.
+        if self.check_alive(future) and (error := future.exception()) is not None:
+            self.engine.fail(self, None, error)

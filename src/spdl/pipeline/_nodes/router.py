@@ -1,0 +1,120 @@
+"""The stage where one branch becomes several: a router says which path an item takes."""
+
+from __future__ import annotations
+
+import operator
+from time import perf_counter
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import show
+from spdl.pipeline._declare.policy import BEAR_ALL
+from spdl.pipeline._engine.node import BLOCKED, EDGE_CAPACITY
+from spdl.pipeline._engine.sentinel import MARK
+
+from .asynchronous import AsyncNode
+from .function import FunctionNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+
+    from .function import Attempt
+
+__all__ = ["AsyncRouterNode", "RouterNode", "Routing"]
+
+# How many items may wait for paths that are full before the router stops, so that a slow path does not hold up the
+# others at once. The reference looks as far ahead.
+_LOOK_AHEAD = 32
+
+
+class Routing(FunctionNode):
+    """Calls ``router(item)``, one item at a time, and puts the item into the path with that index.
+
+    A router that fails, or names a path that does not exist, fails the pipeline: it is no property of one item.
+    """
+
+    __slots__ = ()
+
+    adjustable = False
+    calls_op = False
+
+    # The first stage of each path.
+    paths: list[Node]
+
+    def has_room(self, reserved: int) -> bool:  # noqa: ARG002 - it routes one item at a time.
+        if sum(max(0, len(path.queue) - EDGE_CAPACITY) for path in self.paths) < _LOOK_AHEAD:
+            return True
+        self.wait(BLOCKED)
+        return False
+
+    def pass_mark(self) -> None:
+        """Tell every path of the epoch's end. Called with the lock held."""
+        self.engine.dequeue(self)
+        for path in self.paths:
+            path.queue.append(MARK)
+            path.before.filled(len(path.queue), perf_counter())
+            self.engine.arrived(path)
+
+    def finish(self, attempt: Attempt, value: Any) -> None:
+        """Route the item. Called with the lock held."""
+        # A generator gives results of which none is the index.
+        if type(value) is CoroutineType and not self.cancelled:
+            self.defer(attempt, value)
+            return
+        path: int | Exception = value
+        if type(value) is not int:
+            # What it is made of is the user's: it is asked without the lock.
+            self.engine.release_to_user()
+            path = self._as_int(value)
+            self.engine.lock.acquire()
+        if self.cancelled:
+            self.slot_freed()
+        elif isinstance(path, Exception):
+            self.fail(attempt, path)
+        elif not 0 <= path < len(self.paths):
+            last = len(self.paths) - 1
+            self.fail(attempt, IndexError(f"The router of {self.name!r} must return 0 to {last}, got {path}."))
+        else:
+            self.completed += 1
+            self.emitted += 1
+            following = self.paths[path]
+            following.queue.append((attempt.root, attempt.item))
+            following.before.filled(len(following.queue), perf_counter())
+            self.engine.arrived(following)
+            self.slot_freed()
+
+    def _as_int(self, value: object) -> int | Exception:
+        try:
+            return int(operator.index(value))  # type: ignore[arg-type]
+        except Exception:  # noqa: BLE001 - whatever an `__index__` raises.
+            return TypeError(f"The router of {self.name!r} must return an int, got {show(value)}.")
+
+    def fail(self, attempt: Attempt, error: BaseException) -> None:
+        """Fail the pipeline. Called with the lock held."""
+        self.failed += 1
+        self.slot_freed()
+        self.engine.fail(self, attempt.root, error)
+
+
+class RouterNode(Routing):
+    """A router that is a plain function."""
+
+    __slots__ = ("paths",)
+
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any]) -> None:
+        super().__init__(engine, name, router, 1)
+        self.plain = False
+        self.paths = []
+
+
+class AsyncRouterNode(Routing, AsyncNode):
+    """A router that is a coroutine function; the event loop's thread runs it."""
+
+    __slots__ = ("paths",)
+
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any]) -> None:
+        AsyncNode.__init__(self, engine, name, router, 1, order=None, policy=BEAR_ALL)
+        self.paths = []

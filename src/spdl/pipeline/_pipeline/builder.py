@@ -1,0 +1,296 @@
+"""The fluent way to declare and build a pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from spdl._locate import callers_line
+from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._declare.stages import Aggregate, Disaggregate, PathVariants, Pipe
+from spdl.pipeline._declare.type_vars import T, U
+
+from .build import build_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+    from concurrent.futures import Executor
+
+    from spdl.pipeline._declare.aggregator import Aggregator
+    from spdl.pipeline._declare.policy import MaxFailures, OnFailure
+    from spdl.pipeline._declare.records import Op, OutputOrder, StageConfig
+    from spdl.pipeline._failures.timeouts import OnTimeout
+    from spdl.pipeline._plan.instrumentation import QueueClass, TaskHookFactory
+
+    from .pipeline import Pipeline
+
+__all__ = ["PipelineBuilder"]
+
+
+class PipelineBuilder(Generic[T, U]):
+    """Declares a pipeline stage by stage, and builds it.
+
+    Its type parameters are the items of the source and those of the pipeline. Each method but `get_config` and
+    `build` returns the builder itself.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = (
+        ...     PipelineBuilder()
+        ...     .add_source(range(5))
+        ...     .pipe(lambda x: x * x, concurrency=2, output_order="input")
+        ...     .aggregate(2)
+        ...     .add_sink(3)
+        ...     .build(num_threads=2)
+        ... )
+        >>> with pipeline.auto_stop():
+        ...     print(list(pipeline))
+        [[0, 1], [4, 9], [16]]
+    """
+
+    def __init__(self) -> None:
+        self._source: SourceConfig[Any] | None = None
+        self._stages: list[StageConfig] = []
+        self._sink: SinkConfig[Any] | None = None
+
+    def add_source(
+        self,
+        source: Iterable[Any] | AsyncIterable[Any],
+        *,
+        continuous: bool = False,
+        dedicated_thread: bool = False,
+    ) -> Self:
+        """Say where the items come from.
+
+        Args:
+            source: An iterable or async iterable; ``__aiter__`` wins where both exist. It is iterated once, when the
+                pipeline runs. The calls of ``iter()`` and ``next()`` never overlap but may come from different
+                threads, and run at most 2 items ahead of the first stage's free slots. Where the pipeline stops
+                early, or the iterator raises, its ``close()`` is called if it has one; ``aclose()`` always is. What it
+                raises fails the pipeline.
+            continuous: Iterate the source over and over, an epoch each time; so it must start anew, as a generator does
+                not. The pipeline goes on with the next epoch while the consumer reads this one; batches never span
+                epochs, and each iterator over the pipeline ends with its epoch.
+            dedicated_thread: Call ``iter()``, ``next()`` and ``close()`` from one thread of its own, for iterators
+                that are bound to a thread, such as cursors of sqlite3. Each item is then handed to another thread,
+                which costs some 20 microseconds. Without effect on an async source.
+
+        Raises:
+            ValueError: If ``source`` cannot be iterated, or a source was added already.
+        """
+        if self._source is not None:
+            raise ValueError(f"The pipeline already has a source, {self._source!r} ({callers_line()}).")
+        self._source = SourceConfig(source, continuous, dedicated_thread)
+        return self
+
+    def pipe(
+        self,
+        op: Op,
+        /,
+        *,
+        concurrency: int = 1,
+        executor: Executor | None = None,
+        name: str | None = None,
+        output_order: OutputOrder = "completion",
+        max_failures: MaxFailures | None = None,
+        retries: int = 0,
+        retry_delay: float = 0.1,
+        on_failure: OnFailure | None = None,
+        timeout: float | None = None,
+        on_timeout: OnTimeout = "report",
+    ) -> Self:
+        """Add a stage that applies an op to each item.
+
+        What the op returns is passed on, except that None drops the item. A generator's results are passed on one
+        by one. An op that raises drops its item, which is counted and logged: a stage's first 10 with tracebacks, then
+        ever fewer. The rest goes on. `KeyboardInterrupt`, `SystemExit` and their like fail the pipeline.
+
+        Args:
+            op: Called with one item. A function, a generator function, their async forms, any callable, or an object
+                with ``__getitem__`` (such as a list or a dict). Async ops run on one event-loop thread, so they must
+                not block; all others run on the pipeline's worker threads, and gain from concurrency as far as they
+                release the GIL.
+            concurrency: How many items the stage works on at once. Synchronous ops without an executor are also bounded
+                by the ``num_threads`` of `build`, which all stages share.
+            executor: Where to run a synchronous op instead of the pipeline's threads, up to ``concurrency`` items at
+                once: give at least as many as it has workers. It is not shut down. What is sent to a
+                ProcessPoolExecutor must be picklable; a generator's results come back all at once.
+            name: The stage's name in statistics and messages; by default, and if empty, the op's.
+            output_order: ``"completion"`` passes results on as they come. ``"input"`` keeps the order of the input:
+                a slow item then holds back up to ``concurrency + 2`` finished ones.
+            max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction`, above 0
+                and at most 1, of those tried, looked at whenever one fails, from the 100th item on. A negative int sets
+                no limit. None leaves it to `build`, whose limit does not count the failures of stages that have one of
+                their own.
+            retries: How many times an item is tried again after its op raised. Meanwhile it keeps its slot but no
+                thread. A generator is not tried again once it has begun.
+            retry_delay: Seconds until the first retry; each further one waits twice as long.
+            on_failure: Called with a `FailedItem` for each item that is given up, in the thread that noticed: a worker,
+                that of the event loop or of the time limits, several at once perhaps. So it should be fast, and
+                thread-safe. An `Exception` that it raises is logged; anything else fails the pipeline.
+            timeout: Seconds that one call of the op may take, or a generator for one result; None sets no limit. Each
+                retry has its own. In a process pool, or an executor of another kind than thread pools, it begins when
+                the item is handed over, so that waiting there counts; in a process pool a generator's results count
+                together. With task hooks, these and the wait for a thread count as well.
+            on_timeout: What happens after that. ``"report"`` logs the item and where the op is, counts it, and goes on
+                waiting. ``"drop"`` also gives the item up as failed, without retries, and its result, should it come,
+                is discarded. An async op is then cancelled. A thread cannot be: it is left to its op and another one
+                takes its place, at most ``2 * num_threads`` at a time, after which the pipeline fails. An executor of
+                yours stays busy with it until the op returns.
+
+        Raises:
+            TypeError, ValueError: If an argument is not as described; the message names it.
+        """
+        stage = Pipe(
+            op,
+            concurrency=concurrency,
+            executor=executor,
+            name=name,
+            output_order=output_order,
+            max_failures=max_failures,
+            retries=retries,
+            retry_delay=retry_delay,
+            on_failure=on_failure,
+            timeout=timeout,
+            on_timeout=on_timeout,
+        )
+        self._stages.append(stage)
+        return self
+
+    def aggregate(
+        self,
+        input: int | Aggregator[Any, Any],  # noqa: A002 - the public contract's name.
+        /,
+        *,
+        drop_last: bool = False,
+    ) -> Self:
+        """Add a stage that gathers items.
+
+        Args:
+            input: How many items make a list, or an `Aggregator` (see `spdl.pipeline.defs`) that decides for itself.
+            drop_last: Whether to drop what is left at the end, instead of passing on a shorter list (or what the
+                aggregator's ``flush`` returns).
+
+        Raises:
+            TypeError, ValueError: If ``input`` is neither an int of at least 1 nor an Aggregator.
+        """
+        self._stages.append(Aggregate(input, drop_last=drop_last))
+        return self
+
+    def disaggregate(self) -> Self:
+        """Add a stage that passes on the elements of each item one by one; None elements are dropped."""
+        self._stages.append(Disaggregate())
+        return self
+
+    def path_variants(
+        self,
+        router: Callable[[Any], Any],
+        paths: Sequence[Sequence[StageConfig]],
+        name: str | None = None,
+        batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
+    ) -> Self:
+        """Add a fork: each item takes one of several paths, and the paths' results are merged as they come.
+
+        Args:
+            router: Called with one item at a time, in order; returns the index of a path. May be a coroutine function.
+                If it raises, or names a path that does not exist, the pipeline fails. A path that is slow holds the
+                others up only once 32 items wait for it.
+            paths: The stages of each path, made by `Pipe`, `Aggregate`, `Disaggregate` or `PathVariants` of
+                `spdl.pipeline.defs`.
+            name: The stage's name in statistics and messages; by default ``path_variants``.
+            batched: The items are batches. The router returns one index for each element of the batch; each path gets
+                a list of its elements, which may be empty, for every batch, and passes on lists. The lists of a batch
+                are joined in the order of the paths, batches in the order of the fork; empty ones are dropped. Ops in
+                the paths may drop, fail or multiply their lists; the paths stay in step.
+
+        Raises:
+            ValueError: If the router is not callable, there is no path, or a path is empty or holds something else.
+            TypeError: If another argument is of another type.
+        """
+        self._stages.append(PathVariants(router, paths, name, batched))
+        return self
+
+    def add_sink(self, buffer_size: int = 3) -> Self:
+        """Add the buffer that the consumer reads from.
+
+        Args:
+            buffer_size: How many finished items may wait there, at least 1. Besides these, each slot of the last
+                stage may hold one.
+
+        Raises:
+            ValueError: If ``buffer_size`` is not an int of at least 1, or a sink was added already.
+        """
+        if self._sink is not None:
+            raise ValueError(f"The pipeline already has a sink, {self._sink!r} ({callers_line()}).")
+        self._sink = SinkConfig(buffer_size)
+        return self
+
+    def get_config(self) -> PipelineConfig[U]:
+        """Return the declaration.
+
+        Raises:
+            RuntimeError: If the source or the sink is missing.
+        """
+        if self._source is None:
+            raise RuntimeError(f"The pipeline has no source: call `add_source` first ({callers_line()}).")
+        if self._sink is None:
+            raise RuntimeError(f"The pipeline has no sink: call `add_sink` first ({callers_line()}).")
+        return PipelineConfig(self._source, tuple(self._stages), self._sink)
+
+    def build(
+        self,
+        *,
+        num_threads: int | None = None,
+        max_failures: MaxFailures = -1,
+        report_stats_interval: float = -1,
+        queue_class: QueueClass | None = None,
+        task_hook_factory: TaskHookFactory | None = None,
+        stage_id: int = 0,
+        use_thread_output_queue: bool = False,
+    ) -> Pipeline[Any]:
+        """Build the pipeline. No thread is started yet.
+
+        Args:
+            num_threads: How many synchronous ops may run at once, over all stages without an executor. One more thread
+                waits for each source; an event-loop thread is added if something is async, and one more thread where
+                what it or an executor has done would wait for synchronous ops otherwise. By default, and with None, 4
+                more than the cores that the process may use, so that ops that wait for data leave no core idle; at most
+                32. What counts are the process's affinity and the CPU quota of its control groups, as in a container,
+                not the cores of the machine. No more threads are started than the stages' ``concurrency`` allows to
+                work. Several processes on one machine, such as one for each GPU, each count all cores: give every one
+                its share.
+            max_failures: How many items may fail, over all stages that have no limit of their own, before the pipeline
+                fails: an int, or a `fractions.Fraction` of those tried, which each of these stages counts anew: with
+                five of them, a limit of 2 % lets 10 % of the source's items fail. By default there is no limit, but a
+                pipeline of which every item failed raises all the same.
+            report_stats_interval: Seconds from one report on each stage and queue to the next, which cover the time
+                between. They are lines of level INFO, of the loggers ``spdl.pipeline.tasks`` and
+                ``spdl.pipeline.queues``. 0 or less: one line for each at its end, which covers all of it. It reaches
+                the process's default hook and queue; a class or factory given here brings its own.
+            queue_class: A class derived from `AsyncQueue`, or a function that makes one: called with a `StageInfo` and
+                ``buffer_size=`` for what each source and stage gives out, and for the sink. What it makes carries the
+                items, on the event-loop thread. None takes the process's default (see `spdl.pipeline.config`), which
+                costs nothing unless it was changed.
+            task_hook_factory: Called with the `StageInfo` of each stage; returns a list of `TaskHook`, which may be
+                empty. A stage with hooks is looked after by the event-loop thread. None takes the process's default,
+                as above.
+            stage_id: The number of the first stage in messages, which name stages like ``0:1:decode[4]``: pipeline,
+                stage number, name and concurrency.
+            use_thread_output_queue: Accepted for compatibility: the consumer always reads from its own thread.
+
+        Returns:
+            The pipeline. It starts with `Pipeline.start`, within `Pipeline.auto_stop`, or with the first read.
+
+        Raises:
+            RuntimeError: If the source or the sink is missing.
+            TypeError, ValueError: If an argument is not as described; the message names it.
+        """
+        return build_pipeline(
+            self.get_config(),
+            num_threads=num_threads,
+            max_failures=max_failures,
+            report_stats_interval=report_stats_interval,
+            queue_class=queue_class,
+            task_hook_factory=task_hook_factory,
+            stage_id=stage_id,
+            use_thread_output_queue=use_thread_output_queue,
+        )

@@ -1,0 +1,436 @@
+"""What the user holds of a running pipeline."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from contextlib import AbstractContextManager, contextmanager, suppress
+from math import inf
+from threading import TIMEOUT_MAX, Lock
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from spdl._check import check_str, check_timeout, positive, refuse
+from spdl._locate import callers_line
+from spdl.pipeline._engine import lifetime
+from spdl.pipeline._engine.interruptible import Interruptible
+from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.sentinel import EPOCH_END
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._failures.quarantine import FailedItem
+    from spdl.pipeline._metrics.statistics import PipelineStatistics
+
+__all__ = ["Pipeline", "PipelineIterator"]
+
+T = TypeVar("T")
+
+
+class Pipeline(Generic[T]):
+    """A pipeline: an iterable of what comes out of its last stage.
+
+    Make it with `PipelineBuilder`. It runs in the background from `start` (or the first read) to `stop`, the end of
+    its source, its garbage collection, or the interpreter's exit. Read it from one thread or several: each item goes
+    to one reader.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> pipeline = PipelineBuilder().add_source([1, 2, 3]).pipe(str).add_sink().build(num_threads=1)
+        >>> with pipeline.auto_stop():
+        ...     for item in pipeline:
+        ...         print(item)
+        1
+        2
+        3
+    """
+
+    def __init__(self, engine: Engine, description: str) -> None:
+        self._engine = engine
+        self._description = description
+        # Declaring pipelines needs no statistics, and a signal handler that asks for them must import nothing.
+        from spdl.pipeline._metrics.statistics import collect  # noqa: PLC0415
+
+        self._collect = collect
+        self._started = False
+        self._observed = False
+        self._starting = Lock()
+
+    def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
+        """Start the threads.
+
+        Args:
+            timeout: Accepted for compatibility, and without effect. Starting waits for nothing but the process pools of
+                stages, until each has answered once.
+            **kwargs: Only ``daemon`` is accepted, for compatibility, and without effect but a warning: all threads
+                are daemons, and are stopped before the interpreter exits.
+
+        Raises:
+            RuntimeError: If it was started before. A pipeline runs once.
+            TypeError: If the op of a stage cannot be pickled for its process pool.
+            TypeError, ValueError: If the timeout is no number or NaN, or another argument is given.
+        """
+        check_timeout("timeout", timeout)
+        if unknown := kwargs.keys() - {"daemon"}:
+            raise TypeError(f"start() got an unexpected keyword argument {min(unknown)!r} ({callers_line()}).")
+        if kwargs:
+            message = "`daemon` has no effect: the pipeline's threads are daemons and are stopped at the exit."
+            warnings.warn(message, stacklevel=2)
+        with self._starting:
+            if self._started:
+                raise RuntimeError("The pipeline was already started. A pipeline runs once: build another one.")
+            self._started = True
+        lifetime.watch(self._engine)
+        # The threads hold the engine and never the pipeline, so an abandoned pipeline is collected and stops them.
+        weakref.finalize(self, self._engine.request_stop).atexit = False
+        try:
+            self._engine.start()
+        except BaseException:
+            self._engine.request_stop()
+            raise
+
+    def stop(self, *, timeout: float | None = None) -> None:
+        """Stop the pipeline and wait for its threads.
+
+        Ops that run are waited for, in executors of yours as well; what they return is discarded. Items that were
+        finished can still be read. Calling it again, before `start`, or when the interpreter's exit has stopped all
+        pipelines, does nothing. Inside an op of the pipeline it only asks the pipeline to stop, since the op cannot
+        wait for itself.
+
+        Args:
+            timeout: Seconds to wait for running ops; None waits 10, and less than 0 is as 0. A source that blocks is
+                not waited for: its thread is a daemon and ends when the source returns.
+
+        Raises:
+            TypeError, ValueError: If the timeout is no number, or NaN.
+            TimeoutError: If an op still runs then; the message shows where. `stop` may be called again.
+            PipelineFailure: If a stage failed and no reader was told; at most once.
+        """
+        engine = self._engine
+        if engine.exited:
+            # A generator that is collected last may come here when the modules' names are gone already.
+            return
+        timeout = check_timeout("timeout", timeout)
+        if not self._started or engine.forked:
+            return
+        if engine.is_mine():
+            engine.request_stop()
+            return
+        seconds = lifetime.STOP_SECONDS if timeout is None else timeout
+        deadline = monotonic() + seconds
+        alive = lifetime.end_threads(engine, seconds)
+        elsewhere = engine.await_executors(deadline)
+        engine.reporter.consumer_ended()
+        if alive or elsewhere:
+            # A pipeline that stops needs no words for what does not.
+            from .stragglers import describe_stragglers  # noqa: PLC0415
+
+            raise TimeoutError(describe_stragglers(engine, alive))
+        failure = engine.failure()
+        if failure is not None and not self._observed:
+            self._observed = True
+            raise failure
+
+    def auto_stop(self, *, timeout: float | None = None) -> AbstractContextManager[Self]:
+        """Start the pipeline, and stop it at the end of the ``with`` block.
+
+        Args:
+            timeout: Given to `stop`.
+
+        Returns:
+            A context manager that gives the pipeline itself.
+
+        Raises:
+            PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence; if the pipeline
+                could not be stopped, a note on it says so.
+            RuntimeError, TypeError: As `start`, when the block is entered; a read starts the pipeline, too.
+            TypeError, ValueError: If the timeout is no number, or NaN.
+        """
+        # Checked here and not where the block is entered, which is inside contextlib.
+        return self._auto_stop(check_timeout("timeout", timeout))
+
+    @contextmanager
+    def _auto_stop(self, timeout: float | None) -> Iterator[Self]:
+        self.start()
+        try:
+            yield self
+        except BaseException as error:
+            self._observed = True
+            try:
+                self.stop(timeout=timeout)
+            except TimeoutError as late:
+                error.add_note(f"The pipeline could not be stopped: {late}")
+            raise
+        self.stop(timeout=timeout)
+
+    def get_item(self, *, timeout: float | None = None) -> T:
+        """Return the next item, and start the pipeline if it was not.
+
+        Args:
+            timeout: Seconds to wait; None waits as long as it takes, 0 (or less) looks once.
+
+        Raises:
+            TypeError, ValueError: If the timeout is no number, or NaN.
+            TimeoutError: If there is none in time.
+            EOFError: If there will be none, because the source is exhausted or the pipeline was stopped; or, with a
+                continuous source, if an epoch has ended. The next read then begins the next one.
+            PipelineFailure: If there will be none because a stage failed. Repeated reads raise it again.
+            RuntimeError: If it would have to wait in a forked child, or inside an op of the pipeline's own.
+        """
+        entries = self._engine.sink.entries
+        deadline = inf if timeout is None else _deadline(check_timeout("timeout", timeout))
+        while True:
+            try:
+                root, value = entries.popleft()
+            except IndexError:
+                self._wait(deadline)
+                continue
+            self._took(root)
+            if root is EPOCH_END:
+                raise EOFError("The epoch has ended; the next read begins the next one.")
+            item: T = value
+            return item
+
+    def _took(self, root: Any) -> None:
+        """Acknowledge what was popped from the sink."""
+        engine = self._engine
+        if isinstance(root, Group):
+            with engine.lock:
+                engine.lineage.release(root)
+                engine.progressed()
+        else:
+            engine.lineage.open.discard(root)
+        if not engine.sink.entries:
+            engine.sink.edge.emptied_at = perf_counter()
+        if engine.sink.full:
+            self._tell_room()
+
+    def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
+        """Return an iterator over the items that remain; with a continuous source, over those of one epoch.
+
+        Leaving a loop and iterating anew goes on where the first stopped; nothing is lost.
+
+        Args:
+            timeout: Seconds to wait for each item, after which ``next`` raises TimeoutError and may be called again;
+                None waits as long as it takes.
+
+        Raises:
+            TypeError, ValueError: If the timeout is no number, or NaN.
+        """
+        return PipelineIterator(self, check_timeout("timeout", timeout))
+
+    def __iter__(self) -> PipelineIterator[T]:
+        return self.get_iterator()
+
+    def statistics(self) -> PipelineStatistics:
+        """What each stage has done so far, and which one limits the throughput.
+
+        It takes no lock, so it may be called at any time, from any thread, op or signal handler. Counts that change
+        while they are read may differ by the items that were just moving.
+        """
+        return self._collect(self._engine)
+
+    def set_concurrency(self, stage: str, concurrency: int) -> None:
+        """Change how many items a stage works on at once, while the pipeline runs or before.
+
+        If a synchronous stage is given more than the pipeline has threads, threads are added; one on an executor of
+        yours uses that one's as before. If a stage is given less than it works on now, it starts nothing until it is
+        below. Once the pipeline has ended or was stopped, nothing is changed.
+
+        Args:
+            stage: The stage's name, which must be that of one stage only: give names to `pipe`.
+            concurrency: At least 1.
+
+        Raises:
+            ValueError: If there is no such stage or more than one, if it works on one item at a time by its nature
+                (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
+            TypeError: If ``stage`` is no str or ``concurrency`` no int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
+        """
+        check_str("stage", stage)
+        concurrency = positive("concurrency", concurrency)
+        engine = self._engine
+        found = [node for node in engine.nodes if node.name == stage]
+        if len(found) != 1:
+            names = sorted({node.name for node in engine.nodes if node.adjustable})
+            remedy = f"{len(found)} stages are called so."
+            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
+        (node,) = found
+        if not node.adjustable:
+            remedy = "That one works on one item at a time by its nature."
+            refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
+        self._check_usable("changed")
+        with engine.lock:
+            engine.set_limit(node, concurrency)
+
+    def failures(self) -> list[FailedItem]:
+        """The items that were given up, oldest first; of more than 100 the most recent ones.
+
+        The records hold text, no items and no exceptions.
+        """
+        return self._engine.quarantine.items()
+
+    def _tell_room(self) -> None:
+        engine = self._engine
+        # What interrupts the engine leaves it to the next read.
+        if engine.forked or engine.holds_lock():
+            return
+        with engine.lock:
+            engine.room_in_sink()
+
+    def _wait(self, deadline: float, gate: Lock | None = None) -> None:  # noqa: C901 - one step for each way out.
+        """Wait until the sink may hold something, or the gate is opened. Raises if it will not, or not in time."""
+        if not self._started:
+            self.start()
+        engine = self._engine
+        self._check_usable("read")
+        if gate is None:
+            gate = Lock()
+            gate.acquire()
+        with engine.lock:
+            if engine.sink.entries:
+                return
+            engine.found_nothing()
+            ended = engine.done or engine.stopping
+            if not ended:
+                engine.sink.readers.append(gate)
+                # A request to stop takes no lock: it may have looked for readers before this one was among them.
+                ended = engine.stopping
+                if ended:
+                    with suppress(ValueError):
+                        engine.sink.readers.remove(gate)
+        if ended:
+            self._raise_end()
+        opened = False
+        begin = perf_counter()
+        try:
+            opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
+        finally:
+            try:
+                engine.sink.readers.remove(gate)
+            except ValueError:
+                if not opened:
+                    # It was opened this very moment: what it announced is for somebody else, or for the next read.
+                    engine.sink.wake_reader()
+        if not opened or engine.sink.entries:
+            engine.sink.awaited(perf_counter() - begin)
+        if not opened and not engine.sink.entries:
+            raise TimeoutError(
+                f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
+                "lost, and the next read goes on. `statistics()` tells which stage keeps the others waiting; "
+                "a longer `timeout` (in seconds), or None, waits for it"
+            )
+
+    def _check_usable(self, verb: str) -> None:
+        """Raise where the engine cannot be waited for."""
+        engine = self._engine
+        if engine.forked:
+            raise RuntimeError(
+                "The pipeline was started before this process was forked, and its threads stayed in the parent. "
+                "Build a pipeline in the child, or start processes by the 'spawn' or 'forkserver' method."
+            )
+        if engine.holds_lock() or (verb == "read" and engine.is_mine()):
+            raise RuntimeError(
+                f"The pipeline was {verb} from within itself, so it would wait for itself: in one of its ops, or in a "
+                "finalizer or a signal handler that interrupted it."
+            )
+
+    def _raise_end(self) -> None:
+        self._engine.reporter.consumer_ended()
+        failure = self._engine.failure()
+        if failure is not None:
+            self._observed = True
+            raise failure
+        raise EOFError("The pipeline has no more items.")
+
+    def __repr__(self) -> str:
+        engine = self._engine
+        state = "built"
+        if engine.done:
+            state = "failed" if engine.failures else "finished"
+        elif engine.stopping:
+            state = "stopped"
+        elif self._started:
+            state = "running"
+        return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
+
+
+class PipelineIterator(Interruptible, Generic[T]):
+    """Iterates a `Pipeline` until its end. Once ended, it stays ended; a failure is raised again at each ``next``.
+
+    `Pipeline.get_iterator` makes it. With a continuous source it ends with the epoch.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> with PipelineBuilder().add_source("ab").add_sink().build(num_threads=1).auto_stop() as pipeline:
+        ...     iterator = pipeline.get_iterator(timeout=10)
+        ...     print(next(iterator), next(iterator), next(iterator, "the end"))
+        a b the end
+    """
+
+    __slots__ = ("_discard", "_edge", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
+
+    def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
+        self._pipeline = pipeline
+        self._timeout = timeout
+        self._ended = False
+        self._gate = Lock()
+        self._engine = pipeline._engine  # noqa: SLF001 - the two are one thing in two classes.
+        self._edge = self._engine.sink.edge
+        self._entries = self._engine.sink.entries
+        self._pop = self._entries.popleft
+        self._discard = self._engine.lineage.open.discard
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        deadline = None
+        while not self._ended:
+            try:
+                root, value = self._pop()
+            except IndexError:
+                deadline = _deadline(self._timeout) if deadline is None else deadline
+                self._wait(deadline)
+                continue
+            # The usual case without a call: this is all that an item costs the consumer's thread.
+            if root.__class__ is not int or self._engine.sink.full:
+                self._pipeline._took(root)  # noqa: SLF001
+                if root is EPOCH_END:
+                    break
+            else:
+                self._discard(root)
+                if not self._entries:
+                    self._edge.emptied_at = perf_counter()
+            item: T = value
+            return item
+        self._ended = True
+        raise StopIteration
+
+    def _wait(self, deadline: float) -> None:
+        # A gate for each wait: threads that share an iterator must not open each other's.
+        self._gate = gate = Lock()
+        gate.acquire()
+        if self._ended:
+            return
+        try:
+            self._pipeline._wait(deadline, gate)  # noqa: SLF001
+        except EOFError:
+            self._ended = True
+        if self._ended:
+            # An interrupted reader may have been told of an item, which is for somebody else now.
+            self._engine.sink.wake_reader()
+
+    def interrupt(self) -> None:
+        """End the iteration, also for a thread that waits in ``next()``. Needs no lock."""
+        self._ended = True
+        try:
+            self._gate.release()
+        except RuntimeError:  # Nobody waits.
+            return
+
+
+def _deadline(timeout: float | None) -> float:
+    return inf if timeout is None else monotonic() + timeout

@@ -1,0 +1,145 @@
+"""What surrounds the stages of one pipeline: the user's hooks and queues, if there are any."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from spdl._check import refuse, show
+from spdl._locate import callers_line
+from spdl.pipeline._declare import defaults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from spdl.pipeline._declare.stage_info import StageInfo
+    from spdl.pipeline._hooks.task_hook import TaskHook
+    from spdl.pipeline._hooks.task_stats_hook import TaskStatsHook
+    from spdl.pipeline._queues.async_queue import AsyncQueue
+
+    TaskHookFactory: TypeAlias = Callable[[StageInfo], Sequence[TaskHook]]
+    QueueClass: TypeAlias = Callable[..., AsyncQueue[Any]]
+
+__all__ = ["QueueClass", "StageHooks", "Surroundings", "TaskHookFactory", "enter_later"]
+
+
+class StageHooks(NamedTuple):
+    """The hooks of a stage.
+
+    Attributes:
+        running: Those that run around its tasks.
+        living: Those that run around its life.
+        measuring: Those that read what the engine counts.
+        intervals: For each line that is to be logged at the stage's end, the seconds from one to the next meanwhile.
+    """
+
+    running: Sequence[TaskHook] = ()
+    living: Sequence[TaskHook] = ()
+    measuring: Sequence[TaskStatsHook] = ()
+    intervals: Sequence[float] = ()
+
+
+class EdgeQueue(NamedTuple):
+    """What lies between two stages.
+
+    Attributes:
+        carrier: What carries the items; None if they need nothing of the user's.
+        interval: If the engine is to log what it counts, the seconds from one line to the next.
+    """
+
+    carrier: AsyncQueue[Any] | None = None
+    interval: float | None = None
+
+
+class Surroundings:
+    """Makes the hooks and queues that a pipeline was given, or that the process has as defaults.
+
+    The library's own hook and queue only measure, which the engine does by itself: they do not lie on the items' way.
+    """
+
+    def __init__(self, hook_factory: TaskHookFactory | None, queue_class: QueueClass | None, interval: float) -> None:
+        self._interval = interval
+        self._hook_factory = hook_factory or self._default_hooks()
+        # Only the process's default takes the interval, as a class given to `build` can bring its own.
+        self._queue_class, self._queue_options = queue_class, {}
+        if queue_class is None and defaults.chosen_queue_class() is not defaults.OURS:
+            self._queue_class, self._queue_options = defaults.chosen_queue_class(), {"interval": interval}
+
+    def _default_hooks(self) -> TaskHookFactory | None:
+        chosen = defaults.chosen_hook_class()
+        if chosen is None:
+            return lambda _info: ()
+        if chosen is defaults.OURS:
+            return None
+        return lambda info: [chosen(info, interval=self._interval)]
+
+    def hooks(self, info: StageInfo) -> StageHooks:
+        """The hooks of a stage.
+
+        Raises:
+            TypeError: If the factory returned something else.
+        """
+        if self._hook_factory is None:
+            return StageHooks(intervals=[self._interval])
+        hooks: Any = self._hook_factory(info)
+        from spdl.pipeline._hooks.task_hook import TaskHook  # noqa: PLC0415 - most pipelines have none.
+
+        if not isinstance(hooks, list | tuple) or not all(isinstance(hook, TaskHook) for hook in hooks):
+            refuse(TypeError, "task_hook_factory", f"a function that returns a list of TaskHook (for {info})", hooks)
+        stats = _own_class("_hooks.task_stats_hook", "TaskStatsHook")
+        if any(stats is None or getattr(hook.task_hook, "__func__", None) is not stats.task_hook for hook in hooks):
+            # Beside others that run, it measures what these cost as well, or do not, depending on which comes first.
+            return StageHooks(running=hooks, living=hooks)
+        living = [hook for hook in hooks if not _is_plain(hook, stats)]
+        intervals = [hook.interval for hook in hooks if _is_plain(hook, stats)]
+        return StageHooks(living=living, measuring=hooks, intervals=intervals)
+
+    def queue(self, info: StageInfo, size: int) -> EdgeQueue:
+        """What lies behind a source, a stage or the sink.
+
+        Raises:
+            TypeError: If the class makes something else.
+        """
+        if self._queue_class is None:
+            return EdgeQueue(interval=self._interval)
+        made: Any = self._queue_class(info, buffer_size=size, **self._queue_options)
+        if _is_plain(made, _own_class("_queues.stats_queue", "StatsQueue")):
+            return EdgeQueue(interval=made.interval)
+        from spdl.pipeline._queues.async_queue import AsyncQueue  # noqa: PLC0415 - it imports asyncio.
+
+        if not isinstance(made, AsyncQueue):
+            refuse(TypeError, "queue_class", "a subclass of AsyncQueue", made)
+        if _is_plain(made, AsyncQueue):
+            return EdgeQueue()
+        return EdgeQueue(carrier=made)
+
+
+def enter_later(owner: object, method: str) -> AbstractAsyncContextManager[None]:
+    """The context manager that a hook's or queue's ``stage_hook`` returns, not yet entered.
+
+    Raises:
+        ValueError: If it is none, as where the decorator was forgotten.
+    """
+    context: Any = getattr(owner, method)()
+    if hasattr(context, "__aenter__") and hasattr(context, "__aexit__"):
+        manager: AbstractAsyncContextManager[None] = context
+        return manager
+    if hasattr(context, "close"):
+        # A coroutine that never ran would complain of it.
+        context.close()
+    raise ValueError(
+        f"`{type(owner).__qualname__}.{method}` must return an async context manager, got {show(context)} "
+        f"({callers_line()}). Decorate it with `contextlib.asynccontextmanager`."
+    )
+
+
+def _own_class(module: str, name: str) -> Any:
+    """One of the library's own classes, or None if nobody has imported it: then nobody has an object of it."""
+    loaded = sys.modules.get(f"spdl.pipeline.{module}")
+    return None if loaded is None else getattr(loaded, name)
+
+
+def _is_plain(candidate: object, own: type | None) -> bool:
+    """Whether something is an object of this very class, and no method of it was set to another function."""
+    return type(candidate) is own and not any(callable(getattr(own, name, None)) for name in vars(candidate))

@@ -1,0 +1,94 @@
+"""The source of a measurement: gives a stage its items again and again, until enough has been seen."""
+
+from __future__ import annotations
+
+import itertools
+from time import perf_counter, process_time, sleep
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from spdl.pipeline._engine.engine import Engine
+
+    from .thread_times import Times, TimesOfNewThreads
+
+__all__ = ["MOST_SECONDS", "Feed"]
+
+# A measurement ends after this time, or as soon as the ops that it began with have ended where that takes longer.
+MOST_SECONDS = 1.0
+# It ends earlier if it has lasted this long and ops have ended so often: then more would change little.
+_LEAST_SECONDS = 0.2
+_ENOUGH_ROUNDS = 8
+_ENOUGH_INPUTS = 100
+
+# How often a stage is looked at of which no op has ended yet: ever less, so that the time is known as precisely.
+_LEAST_PAUSE, _PAUSE = 0.0002, 0.02
+
+
+class Feed:
+    """Gives the items to the only stage of a pipeline, in order and from the start for each measurement.
+
+    So all measurements of a stage are of the same items. It gives as many as the stage works on at once, waits for the
+    first op to end, and from then on gives only what will be done in time: otherwise slow ops would take a multiple
+    of that, since some items wait in front of a stage.
+
+    Attributes:
+        num_given: How many items were given so far.
+        started_at: When the first one was, as `time.perf_counter` tells.
+        cpu_at_start: The process's CPU time then.
+        times: How long the pipeline's threads had been on cores, and waiting for them, when the last one was given.
+        seconds: How long after the first one that was.
+    """
+
+    def __init__(self, items: Sequence[Any], concurrency: int, times: TimesOfNewThreads, *, repeat: bool) -> None:
+        self._items = itertools.cycle(items) if repeat else items
+        self._concurrency = concurrency
+        self._times = times
+        # Set when there is one: the source is made before the engine.
+        self.engine: Engine | None = None
+        self.num_given = 0
+        self.started_at = self.cpu_at_start = self.seconds = 0.0
+        self.times: Times | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        self.started_at, self.cpu_at_start = perf_counter(), process_time()
+        latency = None
+        for item in self._items:
+            if self.num_given >= self._concurrency:
+                latency = latency or self._await_first()
+                if self._is_enough(latency):
+                    break
+            self.num_given += 1
+            yield item
+        if latency is None:
+            # They were few. What the threads do until an op has ended stands for what they do.
+            self._await_first()
+        self.note_times()
+
+    def note_times(self) -> None:
+        """Read what the threads have done, while they live."""
+        self.times, self.seconds = self._times.read(), perf_counter() - self.started_at
+
+    def num_ended(self) -> int:
+        """On how many items the op has ended."""
+        assert self.engine is not None
+        node = self.engine.nodes[0]
+        return node.completed + node.failed
+
+    def _await_first(self) -> float:
+        """Wait until an op has ended or given a result; return how long that took."""
+        engine = self.engine
+        assert engine is not None
+        while not (self.num_ended() or engine.nodes[0].emitted or engine.stopping or engine.failures):
+            sleep(max(_LEAST_PAUSE, _PAUSE * (perf_counter() - self.started_at)))
+        return perf_counter() - self.started_at
+
+    def _is_enough(self, latency: float) -> bool:
+        assert self.engine is not None
+        seconds, ended = perf_counter() - self.started_at, self.num_ended()
+        ahead = max(0, self.num_given - ended - self._concurrency) / self._concurrency
+        if seconds + latency * (1 + ahead) > MOST_SECONDS:
+            return True
+        done = max(ended, self.engine.nodes[0].emitted)
+        return seconds > _LEAST_SECONDS and done > max(_ENOUGH_INPUTS, _ENOUGH_ROUNDS * self._concurrency)

@@ -1,0 +1,94 @@
+"""The first items of what a profile begins with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.source import SOURCE
+
+from .measure import bare_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from spdl.pipeline._declare.records import SourceConfig
+
+__all__ = ["first_items"]
+
+# A source that needs longer for all that were asked for has given enough of them after this time.
+_MOST_SECONDS = 5.0
+
+
+def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
+    """Take the first items of a source, of one epoch if it is continuous: fewer if it has fewer, or is slow.
+
+    Not one more is asked for, and its iterator is closed.
+
+    Raises:
+        PipelineFailure: If the source raised.
+        RuntimeError: If there are none.
+    """
+    source = config.source
+    few = _FewAsync(source, num_items) if hasattr(source, "__aiter__") else _Few(source, num_items)
+    with bare_pipeline(replace(config, source=few, continuous=False), [], 1).auto_stop() as pipeline:
+        items = list(pipeline)
+    if not items:
+        raise RuntimeError(
+            f"The source {SOURCE!r} ({config!r}) gave no items, so there is nothing to profile the stages with. "
+            "Give one that has some; a generator that was iterated before has none left."
+        )
+    return items
+
+
+class _Few:
+    """The first items of an iterable."""
+
+    def __init__(self, source: Any, num_items: int) -> None:
+        self._source = source
+        self._num_items = num_items
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = iter(self._source)
+        exhausted, ends_at = False, None
+        try:
+            for _ in range(self._num_items):
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    exhausted = True
+                    return
+                yield item
+                # The first one may take long, where there is something to open.
+                ends_at = ends_at or monotonic() + _MOST_SECONDS
+                if monotonic() > ends_at:
+                    return
+        finally:
+            # As a pipeline does: after an early end only.
+            if not exhausted and hasattr(iterator, "close"):
+                iterator.close()
+
+
+class _FewAsync:
+    """The first items of an async iterable."""
+
+    def __init__(self, source: Any, num_items: int) -> None:
+        self._source = source
+        self._num_items = num_items
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        iterator, ends_at = aiter(self._source), None
+        try:
+            for _ in range(self._num_items):
+                try:
+                    item = await anext(iterator)
+                except StopAsyncIteration:
+                    return
+                yield item
+                ends_at = ends_at or monotonic() + _MOST_SECONDS
+                if monotonic() > ends_at:
+                    return
+        finally:
+            if hasattr(iterator, "aclose"):
+                await iterator.aclose()

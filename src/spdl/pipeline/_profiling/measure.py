@@ -1,0 +1,157 @@
+"""One measurement: a stage alone in a pipeline, at one concurrency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._declare.op import is_async
+from spdl.pipeline._declare.policy import FailurePolicy
+from spdl.pipeline._declare.records import PipeConfig, PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._failures.failure import PipelineFailure
+from spdl.pipeline._pipeline.pipeline import Pipeline
+from spdl.pipeline._plan.graph import plan
+from spdl.pipeline._plan.instrumentation import Surroundings
+from spdl.pipeline._queues.async_queue import AsyncQueue
+
+from .feed import MOST_SECONDS, Feed
+from .profile_result import ProfileStats
+from .thread_times import TimesOfNewThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._declare.records import MergeConfig, StageConfig
+
+__all__ = ["Measurement", "bare_pipeline", "measure"]
+
+# So many results may wait, so that the stage does not wait for the thread that takes them. They may be large.
+_SINK_SIZE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured, and what the stage gave meanwhile.
+
+    Attributes:
+        stats: What was measured.
+        outputs: The first results: as many as the items give once, and as many as were asked for. Of items that are
+            worked on at once, one of the second round may be here instead of one of the first that took longer.
+        failure: What says so, if every item failed.
+    """
+
+    stats: ProfileStats
+    outputs: list[Any]
+    failure: PipelineFailure | None
+
+
+def bare_pipeline(
+    src: SourceConfig[Any] | MergeConfig, stages: Sequence[StageConfig], num_threads: int
+) -> Pipeline[Any]:
+    """Build a pipeline with nothing of what the process has as defaults: no hooks, queues or background tasks."""
+    config = PipelineConfig(src, stages, SinkConfig[Any](max(_SINK_SIZE, num_threads)))
+    bare = Surroundings(lambda _info: [], AsyncQueue, -1)
+    engine = plan(config, num_threads=num_threads, max_failures=-1, stage_id=0, surroundings=bare)
+    return Pipeline(engine, str(config))
+
+
+def measure(
+    stage: StageConfig, items: Sequence[Any], concurrency: int, *, repeat: bool, most_outputs: int
+) -> Measurement:
+    """Run a stage alone.
+
+    Args:
+        stage: The stage, no fork.
+        items: What it is given, from the first one on; at least one.
+        concurrency: How many items it works on at once.
+        repeat: Whether to give the items again once all were given.
+        most_outputs: How many results are kept.
+
+    Raises:
+        PipelineFailure: If the stage failed as a whole: its aggregator raised, or its op what is no Exception.
+    """
+    feed = Feed(items, concurrency, TimesOfNewThreads(), repeat=repeat)
+    pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency)], concurrency)
+    # Its counters, while it runs: what is public of them is made for readers that are in no hurry.
+    feed.engine = engine = pipeline._engine  # noqa: SLF001
+    node = engine.nodes[0]
+    taken, failure = _Taken(most_outputs), None
+    try:
+        with pipeline.auto_stop():
+            taken.take(pipeline, feed)
+    except PipelineFailure as error:
+        if node.completed or not pipeline.failures():
+            raise
+        failure = error
+    num_inputs, times = feed.num_ended(), feed.times
+    cpu_seconds = node.cpu_seconds
+    if isinstance(stage, PipeConfig) and is_async(stage.op):
+        cpu_seconds = taken.cpu_seconds if times is None else times.on_core
+    stats = ProfileStats(
+        concurrency=concurrency,
+        qps=taken.num_outputs / taken.seconds,
+        occupancy_rate=max(0.0, 1 - taken.waited / taken.seconds),
+        num_inputs=num_inputs,
+        num_outputs=taken.num_outputs,
+        num_failures=node.failed,
+        seconds=taken.seconds,
+        busy_seconds=node.busy_seconds,
+        cpu_seconds=cpu_seconds,
+        num_runnable=None if times is None else sum(times) / feed.seconds,
+        num_waiting=None if times is None else times.waiting / feed.seconds,
+    )
+    if num_inputs > len(items):
+        del taken.outputs[max(1, round(taken.num_outputs * len(items) / num_inputs)) :]
+    return Measurement(stats, taken.outputs, failure)
+
+
+def _alone(stage: StageConfig, concurrency: int) -> StageConfig:
+    """The stage as it is measured."""
+    if not isinstance(stage, PipeConfig):
+        return stage
+    # Retries belong to its speed. Where it is crowded on purpose, timeouts and limits say nothing, and nobody is to
+    # learn of failures that cost no item.
+    policy = FailurePolicy(retries=stage.policy.retries, retry_delay=stage.policy.retry_delay)
+    return replace(stage, concurrency=concurrency, executor=None, policy=policy)
+
+
+class _Taken:
+    """What was taken from the stage.
+
+    Attributes:
+        outputs: The first results.
+        num_outputs: How many there were.
+        seconds: Until the last one came, or the end.
+        cpu_seconds: The process's CPU time meanwhile.
+        waited: Seconds in which there was none to take.
+    """
+
+    def __init__(self, most_outputs: int) -> None:
+        self._most_outputs = most_outputs
+        self.outputs: list[Any] = []
+        self.num_outputs = 0
+        self.seconds = self.cpu_seconds = self.waited = 0.0
+
+    def take(self, pipeline: Pipeline[Any], feed: Feed) -> None:
+        """Take all results, or those that come in time of a stage that has more."""
+        results = iter(pipeline)
+        try:
+            while True:
+                asked_at = perf_counter()
+                try:
+                    output = next(results)
+                except StopIteration:
+                    return
+                now = perf_counter()
+                self.waited += now - asked_at
+                self.num_outputs += 1
+                if len(self.outputs) < self._most_outputs:
+                    self.outputs.append(output)
+                del output
+                if now - feed.started_at > MOST_SECONDS and self.num_outputs > feed.num_ended():
+                    # A generator may give results for ever.
+                    feed.note_times()
+                    return
+        finally:
+            self.seconds, self.cpu_seconds = perf_counter() - feed.started_at, process_time() - feed.cpu_at_start

@@ -1,0 +1,80 @@
+"""A merge that the user writes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.node import EDGE_CAPACITY
+from spdl.pipeline._engine.sentinel import EOF
+from spdl.pipeline._failures.cancellation import not_cancelled
+
+from .async_queue import AsyncQueue
+from .conveyor_node import ConveyorNode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from spdl.pipeline._declare.stage_info import StageInfo
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.lineage import Root
+
+__all__ = ["MergeOpNode"]
+
+
+class MergeOpNode(ConveyorNode):
+    """Runs ``op(info, input_queues, output_queue)``, which takes from the branches' queues as it likes."""
+
+    __slots__ = ("merge",)
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        branches: int,
+        op: Callable[[StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Awaitable[None]],
+    ) -> None:
+        super().__init__(engine, name, branches)
+        self.merge = op
+
+    def root_of(self, item: Any) -> Root:
+        taken = self.manifest.take(item)
+        # What comes out though nothing is inside, the op has made.
+        return Group([], 1) if taken is None else taken.root
+
+    async def carry(self) -> None:
+        inputs = [AsyncQueue[Any](feeder.info, buffer_size=EDGE_CAPACITY) for feeder in self.feeders]
+        output = AsyncQueue[Any](self.info, buffer_size=EDGE_CAPACITY)
+        feeding = [asyncio.ensure_future(self.feed(index, queue)) for index, queue in enumerate(inputs)]
+        draining = asyncio.ensure_future(self.drain(output))
+        producing = asyncio.ensure_future(self._produce(inputs, output))
+        try:
+            # What cannot be passed on must not leave the op waiting for room.
+            await asyncio.wait([producing, draining], return_when=asyncio.FIRST_COMPLETED)
+            await draining
+            error = await producing
+        finally:
+            for task in (*feeding, draining, producing):
+                task.cancel()
+        if error is not None:
+            raise error
+        engine = self.engine
+        with engine.lock:
+            # It may have dropped items, or returned before its input ended: nobody waits for the rest.
+            for left in self.manifest.clear():
+                engine.lineage.release(left.root)
+            engine.cut_off(self)
+
+    async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> BaseException | None:
+        """Run the op, and have what it put out before it raised passed on first."""
+        failure: BaseException | None = None
+        try:
+            await self.merge(self.info, inputs, output)
+        except BaseException as error:
+            if self.engine.stopping or self.engine.done:
+                raise
+            # An interrupt must not leave the event loop through here.
+            failure = not_cancelled(error)
+        await output.put(EOF)
+        return failure

@@ -1,0 +1,115 @@
+"""An edge of the graph that a queue of the user's carries."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.lineage import describe
+
+from .conveyor_node import ConveyorNode
+from .ledger import Past
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.lineage import Root
+
+    from .async_queue import AsyncQueue
+
+__all__ = ["QueueNode"]
+
+# Seconds that the end of the input may take to come out, once nothing is before it. Where the queue's own `get` waits,
+# somebody would have to put it in again; a `get` of the user's may be asleep.
+_PATIENCE = 5.0
+_PATIENCE_WITH_OWN_GET = 60.0
+
+
+class QueueNode(ConveyorNode):
+    """Carries what one stage gives out through the user's queue, and sees to it that all of it comes out, once."""
+
+    __slots__ = ("carrier", "epochs", "past")
+
+    is_stage = False
+
+    def __init__(self, engine: Engine, name: str, carrier: AsyncQueue[Any]) -> None:
+        super().__init__(engine, name)
+        self.carrier = carrier
+        self.past = Past()
+        # How many epochs have ended on the way out.
+        self.epochs = 0
+
+    async def carry(self) -> None:
+        feeding = asyncio.ensure_future(self.feed(0, self.carrier))
+        draining = asyncio.ensure_future(self._drain())
+        watching = asyncio.ensure_future(self._watch(feeding, draining))
+        try:
+            await asyncio.gather(feeding, draining, watching)
+        finally:
+            for task in (feeding, draining, watching):
+                task.cancel()
+        if self.cancelled:
+            return
+        lost = self._describe_lost()
+        if lost:
+            raise self._fault(f"lost {lost}")
+        if self.epochs < self.manifest.epochs:
+            raise self._fault("lost the end of an epoch")
+
+    async def _drain(self) -> None:
+        await self.drain(self.carrier)
+        if not (self.ending or self.cancelled):
+            raise self._fault("gave out the end of the input before it was put in")
+
+    async def _watch(self, feeding: asyncio.Future[None], draining: asyncio.Future[None]) -> None:
+        """Fail if the end of the input was put in and does not come out."""
+        await feeding
+        waited = 0.0
+        while not (draining.done() or self.cancelled):
+            before = self.emitted
+            await asyncio.wait([draining], timeout=_PATIENCE)
+            carrier = self.carrier
+            if self.emitted != before or not (self.asking and carrier.empty()):
+                waited = 0.0
+                continue
+            waited += _PATIENCE
+            # One that waits where `asyncio.Queue` does, which does not tell.
+            waits = bool(carrier._getters)  # type: ignore[attr-defined] # noqa: SLF001 - see above.
+            if waits or (not self.manifest and waited >= _PATIENCE_WITH_OWN_GET):
+                if draining.done() or self.cancelled:
+                    return
+                items = self._describe_lost()
+                raise self._fault(f"lost {items}, and the end of the input" if items else "lost the end of the input")
+
+    def root_of(self, item: Any) -> Root:
+        if item not in self.manifest and (origin := self.past.root_of(item)) is not None:
+            raise self._fault(f"gave out the same object twice: {self._describe([origin])}")
+        taken = self.manifest.take(item)
+        if taken is None:
+            raise self._fault(f"gave out something though nothing is inside: an object of type {type(item).__name__!r}")
+        if taken.epoch > self.epochs:
+            raise self._fault(f"lost the end of an epoch, or let {self._describe([taken.root])} overtake it")
+        if taken.item is item:
+            self.past.add(item, taken.root)
+        return taken.root
+
+    def mark_came_out(self) -> None:
+        self.epochs += 1
+        if self.epochs > self.manifest.epochs:
+            raise self._fault("gave out the end of an epoch that has not ended")
+
+    def _describe_lost(self) -> str:
+        lost = self.manifest.clear()
+        return f"{len(lost)} item(s): {self._describe([entry.root for entry in lost])}" if lost else ""
+
+    def _describe(self, roots: Sequence[Root]) -> str:
+        engine = self.engine
+        origins = [origin for root in roots for origin in engine.lineage.locate(root)]
+        return describe(origins, sources=len(engine.sources))
+
+    def _fault(self, what: str) -> RuntimeError:
+        return RuntimeError(
+            f"The queue {type(self.carrier).__name__!r} of stage {self.carrier.info} {what}. What is put into a queue "
+            "must come out of it, once each; so must what `is_eof` and `is_epoch_end` are true for."
+        )

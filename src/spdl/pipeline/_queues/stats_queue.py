@@ -1,0 +1,134 @@
+"""The queue that measures how long one waits for it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from spdl._check import check_number
+from spdl.pipeline._engine.sentinel import is_eof, is_epoch_end
+from spdl.pipeline._metrics.histogram import Histogram
+from spdl.pipeline._metrics.interval_reports import reporting
+from spdl.pipeline._metrics.queue_record import QueueRecord
+from spdl.pipeline._metrics.report_lines import queue_line
+from spdl.pipeline._metrics.reporter import QUEUES
+
+from .async_queue import AsyncQueue
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from spdl.pipeline._declare.stage_info import StageInfo
+
+    from .queue_perf_stats import QueuePerfStats
+
+__all__ = ["StatsQueue"]
+
+T = TypeVar("T")
+
+
+class StatsQueue(AsyncQueue[T]):
+    """Measures how long its users wait for it, and logs a line of level INFO at its end and at intervals.
+
+    The class itself is the default and costs nothing: the engine counts without it. A derived class carries the items,
+    as `AsyncQueue` says, and so does an object of which a method was set. Derive one to send what was measured
+    elsewhere.
+
+    Args:
+        info: What fills the queue.
+        buffer_size: How many items may wait in it.
+        interval: Seconds from one report to the next; 0 or less: none before the end.
+
+    Attributes:
+        info: As given.
+        interval: As given.
+
+    Raises:
+        TypeError, ValueError: If the interval is no number, or NaN.
+
+    Example:
+        >>> from spdl.pipeline import PipelineBuilder, StatsQueue
+        >>> seen = []
+        >>> class Export(StatsQueue):
+        ...     def __init__(self, info, *, buffer_size=1):
+        ...         super().__init__(info, buffer_size=buffer_size, interval=0.01)
+        ...     async def interval_stats_callback(self, stats):
+        ...         seen.append((self.info.stage_name, stats.num_items))
+        >>> import time
+        >>> builder = PipelineBuilder().add_source(range(10)).pipe(lambda x: time.sleep(0.005)).add_sink()
+        >>> with builder.build(num_threads=1, queue_class=Export).auto_stop() as pipeline:
+        ...     items = list(pipeline)
+        >>> sum(count for name, count in seen if name == "src") <= 10
+        True
+    """
+
+    def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
+        super().__init__(info, buffer_size=buffer_size)
+        self.interval = check_number("interval", interval)
+        self._items = 0
+        self._put_seconds = self._get_seconds = self._occupied_seconds = 0.0
+        self._put_times, self._get_times = Histogram(), Histogram()
+        # When something came into the empty queue; 0 while it is empty.
+        self._occupied_since = 0.0
+        self._began_at = perf_counter()
+        self._last: QueueRecord | None = None
+
+    async def put(self, item: T) -> None:
+        """Put an item in, and measure how long it waited for a place. Never raises: a full queue is waited for."""
+        begin = perf_counter()
+        await super().put(item)
+        now = perf_counter()
+        if not self._occupied_since:
+            self._occupied_since = now
+        if not (is_eof(item) or is_epoch_end(item)):
+            self._put_seconds += now - begin
+            self._put_times.add(now - begin)
+
+    async def get(self) -> T:
+        """Take an item out and return it, and measure how long it was waited for."""
+        begin = perf_counter()
+        item = await super().get()
+        now = perf_counter()
+        if self.empty() and self._occupied_since:
+            self._occupied_seconds += now - self._occupied_since
+            self._occupied_since = 0.0
+        if not (is_eof(item) or is_epoch_end(item)):
+            self._items += 1
+            self._get_seconds += now - begin
+            self._get_times.add(now - begin)
+        return item
+
+    @asynccontextmanager
+    async def stage_hook(self) -> AsyncIterator[None]:
+        """Report at intervals, and at the end."""
+        self._began_at = perf_counter()
+        try:
+            async with reporting(f"{self.info}_queue", self.interval, self._report):
+                yield
+        finally:
+            self._log(self._record().total(self._began_at))
+
+    async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
+        """Called at intervals, on the event loop; logs a line unless it is overridden. What it raises is logged.
+
+        Args:
+            stats: What was measured since the last call.
+        """
+        self._log(stats)
+
+    def _record(self) -> QueueRecord:
+        now = perf_counter()
+        occupied = self._occupied_seconds + (now - self._occupied_since if self._occupied_since else 0.0)
+        puts, gets = self._put_times.counts.copy(), self._get_times.counts.copy()
+        return QueueRecord(now, self._items, self._put_seconds, puts, self._get_seconds, gets, occupied)
+
+    async def _report(self) -> None:
+        record, last = self._record(), self._last
+        self._last = record
+        await self.interval_stats_callback(record.total(self._began_at) if last is None else record.since(last))
+
+    def _log(self, stats: QueuePerfStats) -> None:
+        if QUEUES.isEnabledFor(logging.INFO):
+            QUEUES.info("%s", queue_line(str(self.info), stats))

@@ -1,0 +1,141 @@
+"""The worker's end: it takes orders, and sends items no faster than the parent takes them."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from select import POLLIN, poll
+from typing import TYPE_CHECKING, Any
+
+from .allocator import Places
+from .item_pickler import ItemPickler
+from .wire import HEADER, INLINE, Kind, Order, inline_limit, step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .shared_file import SharedFile
+
+__all__ = ["Dismissed", "Outbox"]
+
+
+class Dismissed(Exception):  # noqa: N818 - it is no error: the worker is not needed any more.
+    """The parent has asked the worker to end, or is gone."""
+
+
+class Outbox:
+    """Sends what one pass after the other gives.
+
+    Args:
+        orders: The descriptor that the parent's orders come from.
+        messages: The descriptor that messages go to.
+        file: Where long content goes.
+        buffer_size: How many items may be under way.
+    """
+
+    def __init__(self, orders: int, messages: int, file: SharedFile, buffer_size: int) -> None:
+        self._orders = orders
+        self._messages = messages
+        self._file = file
+        self._buffer_size = buffer_size
+        self._step = step(buffer_size)
+        self._inline_limit = inline_limit(buffer_size)
+        self._places = Places(file)
+        self._pickler = ItemPickler()
+        self._poll = poll()
+        self._poll.register(orders, POLLIN)
+        # How many passes were begun and how many asked for: the number of a pass tells its messages from older ones.
+        self._number = 0
+        self._asked = 0
+        # Whether the parent has not left the latest one that it asked for.
+        self._wanted = False
+        self._credits = 0
+
+    def await_pass(self) -> None:
+        """Wait until the parent asks for a pass, and begin it.
+
+        Raises:
+            Dismissed: If it will not.
+        """
+        while self._asked == self._number:
+            self._take_orders()
+        self._number = self._asked
+        self._credits = self._buffer_size
+        self._places.reset()
+
+    def is_wanted(self) -> bool:
+        """Whether the parent still wants the pass that is under way.
+
+        Raises:
+            Dismissed: If it wants none any more.
+        """
+        while self._poll.poll(0):
+            self._take_orders()
+        return self._goes_on()
+
+    def _goes_on(self) -> bool:
+        return self._wanted and self._asked == self._number
+
+    def send_item(self, item: object) -> bool:
+        """Send an item of the pass once the parent has taken enough; return whether it still wants it.
+
+        Raises:
+            Dismissed: If it wants nothing any more.
+            Exception: What pickling raises. Nothing was sent then.
+        """
+        while not self._credits:
+            if not self._goes_on():
+                return False
+            self._take_orders()
+        try:
+            self._pickler.pickle(item)
+            self._post(Kind.ITEM, self._pickler.pieces, self._pickler.buffers)
+        finally:
+            self._pickler.clear()
+        self._credits -= 1
+        return True
+
+    def send(self, kind: Kind, content: object = None) -> None:
+        """Send what is no item. The content must be picklable."""
+        self._pickler.pickle(content)
+        self._post(kind, self._pickler.pieces, self._pickler.buffers)
+
+    def _post(self, kind: Kind, pieces: Sequence[Any], buffers: Sequence[memoryview]) -> None:
+        pickled = sum(map(len, pieces))
+        if not buffers and pickled <= self._inline_limit:
+            self._places.take_none()
+            self._write(b"".join((HEADER.pack(kind, self._number, INLINE, pickled, 0), *pieces)))
+            return
+        # The lengths of the buffers, the pickle, the buffers.
+        lengths = array("Q", map(len, buffers))
+        parts = (lengths.tobytes(), *pieces, *buffers)
+        size = sum(map(len, parts))
+        begin = self._places.take(size)
+        with self._file.view(begin, begin + size) as view:
+            position = 0
+            for part in parts:
+                end = position + len(part)
+                view[position:end] = part
+                position = end
+        self._write(HEADER.pack(kind, self._number, begin, pickled, len(buffers)))
+
+    def _write(self, message: bytes) -> None:
+        try:
+            os.write(self._messages, message)
+        except BrokenPipeError as error:
+            raise Dismissed from error
+
+    def _take_orders(self) -> None:
+        """Wait for orders and follow them."""
+        orders = os.read(self._orders, 4096)
+        if not orders or Order.QUIT in orders:
+            raise Dismissed
+        for order in orders:
+            if order == Order.ITERATE[0]:
+                self._asked += 1
+                self._wanted = True
+            elif order == Order.STOP[0]:
+                self._wanted = False
+            elif self._asked == self._number:
+                self._credits += self._step
+                self._places.give_back(self._step)

@@ -1,0 +1,52 @@
+"""Ends a process soon after its parent, whatever it is doing."""
+
+from __future__ import annotations
+
+import os
+import time
+from multiprocessing import parent_process
+from select import poll
+from threading import Thread
+
+__all__ = ["end_with", "open_process"]
+
+
+def open_process(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends, or None where the system has none such.
+
+    The pipes by which multiprocessing tells that are kept open by whatever was forked since.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # It has ended, or this system does not let us.
+        return None
+
+
+def end_with(pid: int, *pipes: int, grace: float) -> None:
+    """End this process when its parent has ended.
+
+    Args:
+        pid: The parent's.
+        *pipes: Pipes from the parent: their other end closes with it.
+        grace: Seconds that this process then has to end by itself.
+    """
+    signs = poll()
+    for pipe in pipes:
+        # No event but that the other end was closed, which is always told.
+        signs.register(pipe, 0)
+    parent = parent_process()
+    if parent is not None:
+        signs.register(parent.sentinel)
+    descriptor = open_process(pid)
+    if descriptor is not None:
+        signs.register(descriptor)
+
+    def watch() -> None:
+        signs.poll()
+        time.sleep(grace)
+        # Nobody is there to be told, and a thread can end its process in no other way.
+        os._exit(1)
+
+    Thread(target=watch, name="spdl_parent_watcher", daemon=True).start()

@@ -1,0 +1,76 @@
+"""Files of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spdl._check import check_str, refuse
+from spdl.source._samplers.shuffled import shuffled
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["LocalDirectory"]
+
+
+class LocalDirectory:
+    """The paths in a folder that match a pattern, files and folders alike, listed once and in sorted order.
+
+    If nothing matches, it is empty.
+
+    Args:
+        root: The folder.
+        pattern: As for `pathlib.Path.glob`: ``"*.jpg"`` is the folder's own files, ``"**/*.jpg"`` those of all below.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        FileNotFoundError: If there is no such folder.
+        NotADirectoryError: If `root` is no folder.
+        ValueError: If `pattern` is empty or absolute.
+
+    Example:
+        >>> from spdl.source.local_directory import LocalDirectory
+        >>> photos = LocalDirectory("photos", "**/*.jpg")  # doctest: +SKIP
+        >>> photos.shuffle(seed=0)  # doctest: +SKIP
+    """
+
+    def __init__(self, root: str | os.PathLike[str], pattern: str) -> None:
+        if not isinstance(root, str) and not hasattr(root, "__fspath__"):
+            refuse(TypeError, "root", "a path", root)
+        self.root = Path(root)
+        self.pattern = check_str("pattern", pattern)
+        if not self.root.exists():
+            raise FileNotFoundError(f"`root` must be a folder, but there is nothing at {str(self.root)!r}.")
+        if not self.root.is_dir():
+            raise NotADirectoryError(f"`root` must be a folder, but {str(self.root)!r} is none.")
+        try:
+            self._sorted = sorted(self.root.glob(pattern))
+        except (NotImplementedError, ValueError) as error:
+            accepted = "`pattern` must be a relative pattern such as '**/*.jpg'"
+            raise ValueError(f"{accepted}, got {pattern!r}: {error}") from error
+        self._paths = self._sorted
+
+    def shuffle(self, seed: int) -> None:
+        """Put the paths into an order that depends on the seed alone, whatever order they were in.
+
+        Args:
+            seed: Any int, for `random.Random`.
+
+        Raises:
+            TypeError: If it is no int.
+        """
+        self._paths = shuffled(self._sorted, seed)
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, index: int) -> Path:
+        return self._paths[index]
+
+    def __repr__(self) -> str:
+        return f"LocalDirectory({str(self.root)!r}, {self.pattern!r}): {len(self)} paths"

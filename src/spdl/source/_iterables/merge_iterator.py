@@ -1,0 +1,124 @@
+"""Several iterables as one."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from fractions import Fraction
+from itertools import accumulate, islice
+from math import gcd, isfinite, lcm
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from spdl._check import check_int, check_number, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["MergeIterator"]
+
+T = TypeVar("T")
+
+_UNTIL_ALL_ARE_EXHAUSTED = 0
+_UNTIL_ONE_IS_EXHAUSTED = -1
+
+
+class MergeIterator(Generic[T]):
+    """Items of several iterables, in turns or at random.
+
+    It can be iterated again if the iterables can, and then gives the same order.
+
+    Args:
+        iterables: Where the items come from, at least one.
+        weights: How likely each is to give the next item, in any unit; one of weight 0 gives none and is not iterated.
+            What is exhausted is no longer drawn, which leaves the others' proportions as they are. None takes an item
+            of each in turn.
+        stop_after: 0 ends when all iterables are exhausted, -1 when the first is found to be, and n > 0 after n items
+            or when all are exhausted.
+        seed: Decides the draws, of `random.Random`: the same on every machine.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If there are no iterables, or `weights` are not as many finite numbers of at least 0, not all of
+            them 0, or `stop_after` is less than -1.
+
+    Example:
+        >>> from spdl.source.utils import MergeIterator
+        >>> list(MergeIterator(["abc", "d"]))
+        ['a', 'd', 'b', 'c']
+    """
+
+    def __init__(
+        self,
+        iterables: Sequence[Iterable[T]],
+        *,
+        weights: Sequence[float] | None = None,
+        stop_after: int = _UNTIL_ALL_ARE_EXHAUSTED,
+        seed: int = 0,
+    ) -> None:
+        self._iterables = tuple(iterables)
+        if not self._iterables:
+            raise ValueError("`iterables` is empty: there must be at least one to take items of.")
+        for index, iterable in enumerate(self._iterables):
+            if not (hasattr(type(iterable), "__iter__") or hasattr(type(iterable), "__getitem__")):
+                refuse(TypeError, f"iterables[{index}]", "an iterable", iterable)
+        self._weights = None if weights is None else _to_integers(weights, len(self._iterables))
+        self._stop_after = check_int("stop_after", stop_after, least=_UNTIL_ONE_IS_EXHAUSTED)
+        self._seed = check_int("seed", seed, least=None)
+
+    def __iter__(self) -> Iterator[T]:
+        to_the_end = self._stop_after != _UNTIL_ONE_IS_EXHAUSTED
+        if self._weights is None:
+            items = _take_turns([iter(iterable) for iterable in self._iterables], to_the_end=to_the_end)
+        else:
+            drawn = [(iter(it), weight) for it, weight in zip(self._iterables, self._weights, strict=True) if weight]
+            items = _draw(drawn, random.Random(self._seed), to_the_end=to_the_end)  # noqa: S311 - no secret.
+        return islice(items, self._stop_after) if self._stop_after > 0 else items
+
+
+def _take_turns(iterators: list[Iterator[T]], *, to_the_end: bool) -> Iterator[T]:
+    while iterators:
+        left = []
+        for iterator in iterators:
+            # Not in a `for` loop, which would hide which of them has ended.
+            try:
+                item = next(iterator)
+            except StopIteration:
+                if not to_the_end:
+                    return
+                continue
+            left.append(iterator)
+            yield item
+        iterators = left
+
+
+def _draw(weighted: list[tuple[Iterator[T], int]], generator: random.Random, *, to_the_end: bool) -> Iterator[T]:
+    while weighted:
+        bounds = list(accumulate(weight for _, weight in weighted))
+        while True:
+            drawn = bisect_right(bounds, generator.randrange(bounds[-1]))
+            try:
+                item = next(weighted[drawn][0])
+            except StopIteration:
+                break
+            yield item
+        if not to_the_end:
+            return
+        del weighted[drawn]
+
+
+def _to_integers(weights: Sequence[float], size: int) -> list[int]:
+    """The same proportions as the smallest integers: sums of floats would favour some, and differ with their order."""
+    values = list(weights)
+    if len(values) != size:
+        raise ValueError(f"`weights` must be as many numbers as there are `iterables`, {size}, got {len(values)}.")
+    for index, value in enumerate(values):
+        number = check_number(f"weights[{index}]", value)
+        if not isfinite(number) or number < 0:
+            refuse(ValueError, f"weights[{index}]", "a finite number of at least 0", value)
+    fractions = [Fraction(value) for value in map(float, values)]
+    if not any(fractions):
+        raise ValueError("`weights` must not all be 0: no item would be drawn.")
+    common = lcm(*(fraction.denominator for fraction in fractions))
+    integers = [int(fraction * common) for fraction in fractions]
+    divisor = gcd(*integers)
+    return [integer // divisor for integer in integers]

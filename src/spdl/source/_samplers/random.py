@@ -1,0 +1,116 @@
+"""Indices in an order that a seed decides, shared among processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spdl._check import check_flag, check_int, positive
+from spdl.source._samplers.shard import make_shard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["DistributedRandomSampler"]
+
+
+class DistributedRandomSampler:
+    """Indices of a dataset in random order, of which each rank takes every ``world_size``-th.
+
+    All ranks must be given the same arguments but for `rank`: each draws the whole sequence and yields its part, so
+    that together they yield every drawn index once, without talking to each other. The order is that of
+    ``numpy.random.default_rng(seed).choice``: the same on every machine that has the same version of NumPy.
+
+    Every pass yields the same indices until `shuffle` is called; `spdl.source.embed_shuffle` calls it for every
+    pass, with the number of the pass in the place of `seed`.
+
+    Args:
+        n: The size of the dataset, at least 1.
+        rank: Which of the processes this is, from 0.
+        world_size: How many processes share the dataset.
+        num_draws: How many indices all ranks draw together in a pass; None draws `n`. More than `n` need `weights`.
+        weights: How likely each of the `n` items is to be drawn, in any unit. Items are then drawn with replacement:
+            one may come several times in a pass, another not at all. None draws each item at most once.
+        seed: Decides the order; see `shuffle`.
+        ddp_drop_last_distributed_round: Whether all ranks yield equally many indices, which collective operations of
+            distributed training need: ``num_draws % world_size`` fewer are then drawn, so that which ones are left out
+            depends on the seed. Otherwise some ranks yield one more than others.
+
+    Raises:
+        TypeError: If an argument is of another type.
+        ValueError: If one is out of range; if fewer than ``world_size`` draws would all be dropped; if `weights` are
+            not `n` numbers of at least 0, not all of them 0.
+
+    Example:
+        >>> from spdl.source import DistributedRandomSampler
+        >>> ranks = [DistributedRandomSampler(6, rank=rank, world_size=2, seed=7) for rank in range(2)]
+        >>> sorted(index for rank in ranks for index in rank) == list(range(6))
+        True
+    """
+
+    def __init__(
+        self,
+        n: int,
+        /,
+        *,
+        rank: int,
+        world_size: int,
+        num_draws: int | None = None,
+        weights: Sequence[float] | None = None,
+        seed: int = 0,
+        ddp_drop_last_distributed_round: bool = True,
+    ) -> None:
+        self._size = positive("n", n)
+        num_draws = self._size if num_draws is None else positive("num_draws", num_draws)
+        self._probabilities = None if weights is None else _to_probabilities(weights, self._size)
+        if weights is None and num_draws > self._size:
+            raise ValueError(
+                f"`num_draws` must be at most the {self._size} items of the dataset, got {num_draws}: each is "
+                "drawn once. Pass `weights`, such as `[1.0] * n`, to draw items several times."
+            )
+        drop_last = check_flag("ddp_drop_last_distributed_round", ddp_drop_last_distributed_round)
+        self._shard = make_shard(num_draws, rank, world_size, drop_last=drop_last, unit="draws")
+        self.shuffle(seed)
+
+    def shuffle(self, seed: int) -> None:
+        """Choose the order of the passes that begin from now on.
+
+        Args:
+            seed: An int of at least 0. All ranks must be given the same.
+
+        Raises:
+            TypeError, ValueError: If it is no int of at least 0.
+        """
+        self._seed = check_int("seed", seed, least=0)
+
+    def __iter__(self) -> Iterator[int]:
+        rank, total, world_size = self._shard
+        drawn = np.random.default_rng(self._seed).choice(
+            self._size, size=total, replace=self._probabilities is not None, p=self._probabilities
+        )
+        # A list of Python's ints is read several times as quickly as an array, and its items can be looked up anywhere.
+        return iter(drawn[rank::world_size].tolist())
+
+    def __len__(self) -> int:
+        return len(self._shard.positions)
+
+
+def _to_probabilities(weights: Sequence[float], size: int) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`weights` must be a sequence of {size} numbers: {error}.") from error
+    if values.shape != (size,):
+        raise ValueError(f"`weights` must be {size} numbers, one for each item, got shape {values.shape}.")
+    if bad := np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist():
+        raise ValueError(f"`weights` must be finite and at least 0, got {values[bad[0]]} for item {bad[0]}.")
+    # Divided by the largest first: the sum of finite numbers may be infinite.
+    largest = values.max()
+    if largest == 0:
+        raise ValueError("`weights` must not all be 0: nothing could be drawn.")
+    values = values / largest
+    probabilities: NDArray[np.float64] = values / values.sum()
+    return probabilities

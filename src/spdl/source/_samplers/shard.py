@@ -1,0 +1,56 @@
+"""Which part of a sequence of items one of several processes takes: every ``world_size``-th, from its rank on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+from spdl._check import check_int, positive, refuse
+
+__all__ = ["Shard", "make_shard"]
+
+
+class Shard(NamedTuple):
+    """The positions ``range(rank, total, world_size)``."""
+
+    rank: int
+    total: int
+    world_size: int
+
+    @property
+    def positions(self) -> range:
+        """The positions that this rank takes."""
+        return range(*self)
+
+
+def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> Shard:
+    """Return one rank's part of so many items.
+
+    Args:
+        size: The number of items that all ranks share.
+        rank: Which one this is.
+        world_size: How many there are.
+        drop_last: Whether all ranks take equally many, such that the last few items are left out.
+        unit: What the items are, for messages.
+    """
+    world_size = positive("world_size", world_size)
+    rank = check_int("rank", rank, least=None)
+    if not 0 <= rank < world_size:
+        refuse(ValueError, "rank", f"from 0 to {world_size - 1} with `world_size={world_size}`", rank)
+    if not drop_last:
+        return Shard(rank, size, world_size)
+    if size < world_size:
+        remedy = "Pass `ddp_drop_last_distributed_round=False` to let some ranks take nothing."
+        raise ValueError(f"{size} {unit} are not one for each of {world_size} ranks, so all would be dropped. {remedy}")
+    return Shard(rank, size - size % world_size, world_size)
+
+
+def warn_of_dropped(size: int, world_size: int, unit: str) -> None:
+    """Say how many items are left out of every pass, if any."""
+    if dropped := size % world_size:
+        warnings.warn(
+            f"{size} {unit} cannot be shared equally by {world_size} ranks: the last {dropped} are left out of every "
+            "pass. Pass `ddp_drop_last_distributed_round=False` to keep them, where ranks may take one item less than "
+            "others.",
+            stacklevel=3,
+        )

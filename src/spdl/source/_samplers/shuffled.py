@@ -1,0 +1,19 @@
+"""Lists in an order that a seed decides."""
+
+from __future__ import annotations
+
+import random
+from typing import TypeVar
+
+from spdl._check import check_int
+
+__all__ = ["shuffled"]
+
+T = TypeVar("T")
+
+
+def shuffled(items: list[T], seed: int) -> list[T]:
+    """Return a new list, so that a pass over the old one that has begun goes on in its order."""
+    result = items.copy()
+    random.Random(check_int("seed", seed, least=None)).shuffle(result)  # noqa: S311 - no secret.
+    return result

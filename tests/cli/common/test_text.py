@@ -1,0 +1,23 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdl.cli._common.text import mebibytes, number, several
+
+
+@given(st.floats(0.001, 1e9))
+def test_numbers_keep_three_digits(value: float) -> None:
+    assert float(number(value).replace(",", "")) == pytest.approx(value, rel=0.006, abs=0.0006)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.5, "0.500"), (1.234, "1.23"), (45.67, "45.7"), (123.4, "123"), (12345, "12,345")]
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_units() -> None:
+    assert mebibytes(5 * 2**30) == "5,120 MiB"
+    assert [several(count, "thread") for count in (0, 1, 2)] == ["0 threads", "1 thread", "2 threads"]
+    assert several(2, "process") == "2 processes"

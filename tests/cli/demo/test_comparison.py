@@ -1,0 +1,130 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cli.running import COMMAND, run
+from tests.cli.wheels import Wheelhouse
+
+from spdl.cli import main
+from spdl.cli._demo.comparison import Contender
+from spdl.cli._demo.peers import own_environment
+from spdl.cli._demo.turn import Turn
+
+QUICK = ["--seconds", "0.3", "--batch-size", "5", "--size", "32", "--rounds", "2", "--workers", "1"]
+
+
+def bench(photos: Path, place: Path) -> tuple[dict[str, Any], str]:
+    figures = place / "figures.json"
+    arguments: list[str | Path] = ["bench", "images", photos, *QUICK, "--json", figures, "--report", place / "report"]
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    comparison: dict[str, Any] = json.loads(figures.read_text())["comparison"]
+    return comparison, done.stdout
+
+
+def test_side_by_side(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    comparison, output = bench(photos, tmp_path)
+    ours, torch = comparison["contenders"]
+    assert [it["contender"] for it in (ours, torch)] == ["spdl-turbo", "torch"]
+    assert [it["workers"] for it in (ours, torch)] == [1, 1]
+    assert [len(it["turns"]) for it in (ours, torch)] == [2, 2]
+    for contender in (ours, torch):
+        rates = [turn["images"] / turn["seconds"] for turn in contender["turns"]]
+        costs = [turn["images"] / turn["cpu_seconds"] for turn in contender["turns"]]
+        assert contender["median"]["images_per_second"] == pytest.approx(np.median(rates))
+        assert contender["median"]["images_per_cpu_second"] == pytest.approx(np.median(costs))
+    better = torch["spdl_turbo_is_better_by"]
+    for measure, ratio in better.items():
+        one, other = ours["median"][measure], torch["median"][measure]
+        assert ratio == pytest.approx(one / other if measure.startswith("images") else other / one)
+
+    assert list(comparison["absent"]) == ["spdl 0.8.0"]
+    lines = output.splitlines()
+    assert sum(line.startswith("spdl 0.8.0 takes no part: pip cannot install spdl==0.8.0: ") for line in lines) == 1
+    table = lines[lines.index("Side by side, medians of 2 turns") :]
+    row = next(line for line in table if line.startswith("images/s"))
+    assert row.split()[1] == f"{ours['median']['images_per_second']:,.0f}"
+    assert {"report.html", "report.png"} == {path.name for path in (tmp_path / "report").iterdir()}
+
+
+def test_a_peer_that_is_installed_but_does_not_run(photos: Path, tmp_path: Path, wheelhouse: Wheelhouse) -> None:
+    wheelhouse.add("numpy", "1.0", {"numpy.py": b""})
+    broken = b"raise ImportError('libavdevice.so.59: cannot open shared object file')"
+    wheelhouse.add("spdl", "0.8.0", {"spdl/__init__.py": b"", "spdl/io.py": broken})
+    comparison, output = bench(photos, tmp_path)
+    assert "reference" not in [it["contender"] for it in comparison["contenders"]]
+    reason = "ImportError: libavdevice.so.59: cannot open shared object file"
+    assert comparison["absent"]["spdl 0.8.0"] == reason
+    assert output.count(f"spdl 0.8.0 takes no part: {reason}\n") == 1
+
+
+def test_without_any_peer_and_matplotlib(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spdl.cli._demo.peers.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "spdl.cli._demo.chart", None)
+    figures, report = tmp_path / "figures.json", tmp_path / "report"
+    arguments = ["bench", "images", str(photos), *QUICK, "--json", str(figures), "--report", str(report)]
+    assert main(arguments) == 0
+    comparison = json.loads(figures.read_text())["comparison"]
+    assert [it["contender"] for it in comparison["contenders"]] == ["spdl-turbo"]
+    assert list(comparison["absent"]) == ["PyTorch DataLoader", "spdl 0.8.0"]
+    output = capsys.readouterr().out
+    assert f"did not write {report}/report.png: the chart is drawn by matplotlib" in output
+    assert [path.name for path in report.iterdir()] == ["report.html"]
+
+
+def test_ctrl_c_keeps_the_turns_so_far(photos: Path, tmp_path: Path) -> None:
+    arguments = [*QUICK, "--rounds", "500", "--json", str(tmp_path / "figures.json"), "--report", str(tmp_path)]
+    with subprocess.Popen(
+        [*COMMAND, "bench", "images", str(photos), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What Ctrl-C on a terminal reaches: the whole group of processes.
+        process_group=0,
+    ) as process:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("round 1 of 500, images/s: spdl-turbo "):
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        output, error = process.communicate(timeout=20)
+    assert (process.returncode, error) == (130, "")
+    assert "interrupted: the comparison holds the turns up to then" in output
+    assert "Side by side, medians of 1 turn" in output
+    comparison = json.loads((tmp_path / "figures.json").read_text())["comparison"]
+    assert comparison["interrupted"]
+
+
+def test_medians() -> None:
+    turns = [Turn("us 1.0", n, 2.0, n / 50, 0.1 * n, None if n == 3 else 1000 * n, None) for n in (3, 1, 10)]
+    contender = Contender(own_environment(), turns=turns)
+    assert contender.name == "us 1.0"
+    assert contender.images_per_second == 1.5
+    assert contender.images_per_cpu_second == pytest.approx(50)
+    assert contender.first_batch_seconds == pytest.approx(0.3)
+    assert contender.peak_memory == 5500
+    assert contender.memory_before is None
+
+
+def test_each_is_tried_with_several_numbers_of_workers(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spdl.cli._demo.peers.find_spec", lambda _name: None)
+    monkeypatch.setattr("spdl.cli._demo.comparison.TRIAL_SECONDS", 0.2)
+    monkeypatch.setitem(sys.modules, "spdl.cli._demo.chart", None)
+    figures = tmp_path / "figures.json"
+    arguments = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--json", str(figures), "--report", str(tmp_path)]
+    assert main(["bench", "images", str(photos), *arguments]) == 0
+    (ours,) = json.loads(figures.read_text())["comparison"]["contenders"]
+    trials = ours["trials_images_per_second"]
+    assert list(trials) == ["1", "2", "4", "8"]
+    assert trials[str(ours["workers"])] == max(trials.values())
+    assert f"  spdl-turbo: {', '.join(f'{rate:,.0f}' for rate in trials.values())}; keeps " in capsys.readouterr().out

@@ -1,0 +1,241 @@
+"""`spdl profile`, from the command line to what is printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.demo.test_live import run_on_terminal
+from tests.cli.running import run
+from tests.pipeline.support import FREE_THREADED
+
+from spdl.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PIPELINES = """
+import time
+import zlib
+
+from spdl.pipeline import Pipeline, PipelineBuilder
+
+BLOCK = bytes(100_000)
+
+def nap(x):
+    time.sleep(0.002)
+    return x
+
+def compress(_):
+    return zlib.compress(BLOCK)
+
+def count(x):
+    return sum(range(20_000))
+
+def builder():
+    return PipelineBuilder().add_source(range(64)).pipe(nap).pipe(compress).aggregate(4).pipe(count).add_sink()
+
+def one():
+    return PipelineBuilder().add_source(range(64)).pipe(nap).add_sink()
+
+class Configs:
+    config = one().get_config()
+
+made = one()
+
+def built():
+    return made.build(num_threads=1)
+
+def incomplete():
+    return PipelineBuilder().add_source([1]).pipe(nap)
+
+def bare():
+    return PipelineBuilder().add_source([1]).add_sink()
+
+def empty():
+    return PipelineBuilder().add_source([]).pipe(nap).add_sink()
+
+def unlucky():
+    raise KeyError("no dataset")
+
+def with_size(size):
+    return one()
+
+def broken(x):
+    raise ValueError("no such file")
+
+def flaky(x):
+    if x % 4 == 1:
+        raise ValueError(x)
+    return x
+
+def partly_failing():
+    return PipelineBuilder().add_source(range(64)).pipe(flaky).pipe(nap).add_sink()
+
+def failing():
+    return PipelineBuilder().add_source([1, 2]).pipe(broken).add_sink()
+
+def burning():
+    raise_ = iter(lambda: 1 // 0, 1)
+    return PipelineBuilder().add_source(raise_).pipe(nap).add_sink()
+
+def slow():
+    return one().get_config() if False else PipelineBuilder().add_source([1]).pipe(nap).pipe(
+        lambda x: time.sleep(0.3) or x, name="slow").add_sink()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "pipelines.py").write_text(PIPELINES, encoding="utf-8")
+    (tmp_path / "clumsy.py").write_text("import json, no_such_module\n", encoding="utf-8")
+    (tmp_path / "leaving.py").write_text("raise SystemExit('usage: leaving FILE')\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    path = list(sys.path)
+    yield tmp_path
+    assert sys.path == path
+    for name in ("pipelines", "clumsy", "leaving"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spdl.pipeline._profiling.feed._LEAST_SECONDS", 0.02)
+
+
+def table(output: str) -> dict[str, list[str]]:
+    """The cells of the table of stages, by stage."""
+    header, _, rest = output.partition("Each stage alone\n")[2].partition("\n")
+    assert header.split()[:6] == ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"]
+    lines = rest.partition("\n\n")[0].splitlines()[1:]
+    return {cells[0]: cells[1:] for line in lines if (cells := re.split(r"\s{2,}", line.strip()))}
+
+
+def test_table_plot_and_recommendation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "pipelines:builder", "--num-inputs", "32"]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    rows = table(output.out)
+    assert list(rows) == ["nap", "compress", "aggregate(op=coll...", "count"]
+    assert rows["nap"][-2] in ("waits", "unknown")
+    assert rows["compress"][-2] in ("releases", "partly", "unknown")
+    assert rows["count"][-2] in {"unknown", *(("releases", "partly") if FREE_THREADED else ("holds",))}
+    assert [int(row[-1]) >= 1 for row in rows.values()] == [True] * 4
+    plot = output.out.partition("Results per second against concurrency\n")[2].partition("\n\n")[0].splitlines()
+    assert len(plot) == 15
+    bars = [re.fullmatch(r"(\w*) +(\d+) (#*) ([\d,.]+)", line) for line in plot]
+    assert [bar and bar[1] for bar in bars[::5]] == ["nap", "compress", "count"]
+    assert [bar and bar[2] for bar in bars] == ["1", "4", "8", "16", "32"] * 3
+    assert len({len(bar[3]) for bar in bars[:5] if bar}) > 3
+    assert re.search(r"^Recommended: num_threads=\d+, and", output.out, re.MULTILINE)
+    assert re.search(r"^Expect [\d,.]+ items/s", output.out, re.MULTILINE)
+    if rows["count"][-2] == "holds":
+        assert "'count' holds the GIL" in output.out
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("subject", ["one", "made", "Configs.config"])
+def test_what_can_be_profiled(subject: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", f"pipelines:{subject}"]) == 0
+    assert list(table(capsys.readouterr().out)) == ["nap"]
+
+
+@pytest.mark.usefixtures("short")
+def test_failures_have_a_column(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "pipelines:partly_failing"]) == 0
+    rows = table(capsys.readouterr().out)
+    assert 20 < float(rows["flaky"][5].rstrip("%")) < 30
+    assert len(rows["nap"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("subject", "status", "complaint"),
+    [
+        ("pipelines", 2, "got 'pipelines'. Accepted is MODULE:NAME, where NAME is a PipelineBuilder, a PipelineConfig"),
+        (":one", 2, "got ':one'. Accepted is MODULE:NAME"),
+        ("pipelines.py:one", 2, "'pipelines.py' is a file. .*: write pipelines:one"),
+        ("no_such:one", 2, "there is no module 'no_such', neither in .* set PYTHONPATH"),
+        ("pipelines.deeper:one", 2, "there is no module 'pipelines.deeper'"),
+        ("clumsy:one", 2, "importing 'clumsy' failed: ModuleNotFoundError: .*'no_such_module' .*clumsy.py:1"),
+        ("leaving:one", 2, "importing 'leaving' failed: SystemExit: usage: leaving FILE .*leaving.py:1"),
+        ("pipelines:two", 2, "'pipelines:two' does not exist: module 'pipelines' has no 'two'; it has .*builder.*one"),
+        ("pipelines:Configs.two", 2, "'type' has no 'two'"),
+        ("pipelines:BLOCK", 2, "pipelines:BLOCK is of type 'bytes'. Accepted"),
+        ("pipelines:built", 2, r"pipelines:built\(\) is of type 'Pipeline'. .*Return the builder itself"),
+        ("pipelines:incomplete", 2, r"pipelines:incomplete\(\) is not complete: .*sink"),
+        ("pipelines:bare", 2, "pipelines:bare has no stages"),
+        ("pipelines:unlucky", 2, r"calling pipelines:unlucky failed: KeyError: 'no dataset' \(.*pipelines.py:\d+\)"),
+        ("pipelines:with_size", 2, r"pipelines:with_size is a function with parameters, \(size\)"),
+        ("pipelines:empty", 1, "The source 'src' .* gave no items"),
+        ("pipelines:failing", 1, "The stage 'broken' failed on every item .*no such file"),
+        ("pipelines:burning", 1, r"the pipeline failed: ZeroDivisionError: .*\(.*pipelines.py:\d+\)"),
+    ],
+)
+def test_mistakes(subject: str, status: int, complaint: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", subject]) == status
+    message = capsys.readouterr().err
+    assert message.startswith("spdl: ")
+    assert re.search(complaint, message), message
+    assert message.count("\n") == 1
+
+
+def test_mistyped_options(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, complaint in (
+        (["profile"], "the following arguments are required: MODULE:NAME"),
+        (["profile", "a:b", "--num-inputs", "0"], "'0' is not a whole number of at least 1"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            main(arguments)
+        assert exit_.value.code == 2
+        assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rank", ["2", "10"])
+def test_only_the_first_process_of_a_job(
+    rank: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", rank)
+    assert main(["profile", "pipelines:one"]) == 2
+    assert f"LOCAL_RANK is {rank}: only the first process of a machine profiles. Unset it." in capsys.readouterr().err
+
+
+def test_a_process_of_its_own(folder: Path) -> None:
+    done = run("profile", "pipelines:one", "--num-inputs", "8")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("reading the source\nmeasured nap\n")
+
+
+def test_on_a_terminal(folder: Path) -> None:
+    pytest.importorskip("rich", reason="the view is drawn by rich")
+    shown, status = run_on_terminal(["profile", "pipelines:builder", "--num-inputs", "32"])
+    assert status == 0
+    assert "measuring nap at concurrency 32" in shown
+    assert "measuring count at concurrency 1" in shown
+    assert shown.count("█") > 100
+    assert (
+        max(map(len, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.rpartition("Each stage")[2]).splitlines()[:12])) <= 110
+    )
+
+
+def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
+    pytest.importorskip("rich", reason="the view is drawn by rich")
+    shown, status = run_on_terminal(["profile", "pipelines:slow"], interrupt_after="measuring slow at concurrency")
+    assert status == 130
+    assert "interrupted: these are the stages that were measured until then" in shown
+    assert re.search(r"nap\b.*waits", shown)
+
+
+def test_the_module_of_the_current_folder_wins(folder: Path) -> None:
+    (folder / "colorsys.py").write_text(PIPELINES, encoding="utf-8")
+    done = run("profile", "colorsys:one", "--num-inputs", "8")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_names_it() -> None:
+    done = subprocess.run([sys.executable, "-m", "spdl", "--help"], check=False, capture_output=True, text=True)
+    assert "    profile  " in done.stdout

@@ -1,0 +1,95 @@
+"""Random access to tar archives."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tests.io.tars import make_tar
+
+from spdl.io import FormatError, TarFile, TarIndex, iter_tarfile, load_npz, save_npz, tar_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEMBERS = [(f"{number:03}/{'n' * number}", os.urandom(37 * number)) for number in range(120)]
+
+
+@pytest.fixture
+def tar(tmp_path: Path) -> TarFile:
+    path = tmp_path / "archive.tar"
+    path.write_bytes(make_tar(MEMBERS, "pax", b"5" * 20))
+    return TarFile(path)
+
+
+def test_reads_any_member(tar: TarFile) -> None:
+    assert len(tar) == 120
+    for position in reversed(range(120)):
+        assert tar.read(position) == MEMBERS[position][1]
+        assert tar.read(position - 120) == MEMBERS[position][1]
+        assert tar.read(MEMBERS[position][0]) == MEMBERS[position][1]
+    assert tar.read(5).readonly
+    assert repr(tar) == "<TarFile of 120 members>"
+
+
+def test_goes_on_from_any_member(tar: TarFile, tmp_path: Path) -> None:
+    everything = [(name, bytes(view)) for name, view in iter_tarfile(tmp_path / "archive.tar")]
+    assert everything == MEMBERS
+    assert [(name, bytes(view)) for name, view in tar] == MEMBERS
+    for position in range(0, 121, 10):
+        assert [(name, bytes(view)) for name, view in tar.iter_from(position)] == MEMBERS[position:]
+
+
+def test_positions_and_names_that_are_not_there(tar: TarFile) -> None:
+    with pytest.raises(IndexError):
+        tar.read(120)
+    with pytest.raises(KeyError):
+        tar.read("none")
+    for position in -1, 121:
+        with pytest.raises(ValueError, match=f"`position` must be from 0 to 120, got {position}"):
+            tar.iter_from(position)
+
+
+def test_contents_outlive_the_object(tar: TarFile) -> None:
+    view = tar.read(50)
+    del tar
+    assert view == MEMBERS[50][1]
+
+
+def test_many_take_no_descriptors(tmp_path: Path) -> None:
+    path = tmp_path / "archive.tar"
+    path.write_bytes(make_tar(MEMBERS[:3]))
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    files = [TarFile(path) for _ in range(100)]
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert all(len(file) == 3 for file in files)
+
+
+def test_an_index_that_lies(tmp_path: Path) -> None:
+    path = tmp_path / "archive.tar"
+    path.write_bytes(make_tar(MEMBERS))
+    os.utime(path, (1, 1))
+    TarFile(path)
+    beside = path.with_name("archive.tar.index")
+    arrays = dict(load_npz(beside.read_bytes()))
+    arrays["sizes"] = np.full(120, (1 << 64) - 1, np.uint64)
+    save_npz(beside, arrays)
+    with pytest.raises(FormatError, match=r"archive\.tar' has \d+ bytes, but .*'003/nnn' goes up to byte 1844"):
+        TarFile(path).read(3)
+
+
+def test_an_archive_that_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = tmp_path / "archive.tar", tmp_path / "other.tar"
+    path.write_bytes(make_tar(MEMBERS))
+    other.write_bytes(make_tar(MEMBERS[::-1]))
+
+    def index_and_replace(archive: Path) -> TarIndex:
+        index = tar_index(archive)
+        if other.exists():
+            other.replace(path)
+        return index
+
+    monkeypatch.setattr("spdl.io._archive.tar_file.tar_index", index_and_replace)
+    assert [(name, bytes(view)) for name, view in TarFile(path)] == MEMBERS[::-1]

@@ -1,0 +1,101 @@
+"""The programs that the docs show run as they stand, and print what the docs say they print."""
+
+import doctest
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.io.images import make_jpeg
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+# A program, and right below it what it prints. `...` in the output stands for what differs from run to run.
+PROGRAM = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
+# The line of a traceback that marks a part of the one above: each Python has its own idea of which.
+MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
+ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
+
+
+class Program(NamedTuple):
+    page: Path
+    line: int
+    code: str
+    output: str
+
+
+def programs(page: Path) -> list[Program]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Program(page, text.count("\n", 0, match.start()) + 1, match["code"], match["output"] or "")
+        for match in PROGRAM.finditer(text)
+    ]
+
+
+def runnable(page: Path) -> list[Program]:
+    """The programs of a page: one, where it says that its blocks follow each other in one file; without PyTorch, what
+    comes before it."""
+    blocks = programs(page)
+    if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
+        return blocks
+    if importlib.util.find_spec("torch") is None:
+        blocks = blocks[: next((i for i, block in enumerate(blocks) if "import torch" in block.code), None)]
+    if not blocks:
+        return []
+    code = f"\nprint({BETWEEN!r})\n".join(block.code for block in blocks)
+    return [Program(page, blocks[0].line, code, f"{BETWEEN}\n".join(block.output for block in blocks))]
+
+
+ONE_PROGRAM = "<!-- One program: the blocks below follow each other in one file. -->"
+BETWEEN = "-- the next block --"
+
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("case_studies/*.md")])
+PROGRAMS = [program for page in PAGES for program in runnable(page)]
+
+
+def write_photos(folder: Path) -> None:
+    """Write the photos that readers are asked to have at hand."""
+    for number, name in enumerate(("cats", "dogs")):
+        (folder / "photos" / name).mkdir(parents=True)
+        for index in range(20):
+            data = make_jpeg(100 + 4 * index, 80, seed=100 * number + index)
+            (folder / "photos" / name / f"{index:04d}.jpg").write_bytes(data)
+
+
+# Some import PyTorch, on a machine that may be busy.
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page.name}:{program.line}")
+def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(program.code, encoding="utf-8")
+    if "photos" in program.code:
+        write_photos(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-u", "-W", "error", "example.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
+    printed = MARKED.sub("", done.stdout)
+    checker, options = doctest.OutputChecker(), doctest.ELLIPSIS
+    example = doctest.Example(program.code, program.output)
+    assert checker.check_output(program.output, printed, options), checker.output_difference(example, printed, options)
+
+
+@pytest.mark.parametrize(
+    "page", ["execution_model.md", "failures.md", "shutdown.md", "epochs.md", "frames.md", "arrays.md"]
+)
+def test_page_shows_programs(page: str) -> None:
+    assert sum(program.page.name == page for program in PROGRAMS) > 3
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_every_python_block_is_run(page: Path) -> None:
+    assert len(ANY_PYTHON.findall(page.read_text(encoding="utf-8"))) == len(programs(page))

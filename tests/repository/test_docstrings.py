@@ -1,0 +1,21 @@
+"""The examples in the docstrings run and print what they say; those of spdl.io need a photo and a test of their own."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+MODULES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for path in sorted(SOURCE.glob("spdl/**/*.py"))
+    if ">>>" in path.read_text(encoding="utf-8") and "io" not in path.relative_to(SOURCE).parts
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples(module: str) -> None:
+    results = doctest.testmod(importlib.import_module(module), verbose=False)
+    assert results.attempted > 0
+    assert results.failed == 0

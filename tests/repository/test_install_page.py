@@ -1,0 +1,36 @@
+"""The page about installing gives what was measured."""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_the_stable_abi_costs() -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "stable_abi.json").read_text(encoding="utf-8"))
+    ratios = [row["ratio"] for row in record["rows"].values()]
+    least, most = (100 * (ratio - 1) for ratio in (min(ratios), max(ratios)))
+    assert least < 0 < most < 100 * (record["mark"] - 1)
+    text = " ".join((ROOT / "docs" / "install.md").read_text(encoding="utf-8").split())
+    assert f"between {-least:.1f} % less and {most:.1f} % more than" in text
+
+
+def test_the_packages_that_a_build_from_source_takes() -> None:
+    setup = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
+    (array,) = re.findall(r"^readonly libraries=\((.*?)^\)", setup, re.MULTILINE | re.DOTALL)
+    # libturbojpeg is for the benchmarks alone.
+    wanted = set(re.findall(r"^  \"lib.*:(lib\S+)\"", array, re.MULTILINE)) - {"libturbojpeg0-dev"}
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"On Debian and Ubuntu it takes `(.*?)`", text, re.DOTALL)
+    assert wanted == {name for name in said.split() if name.startswith("lib")}
+
+
+def test_the_sizes_are_those_of_the_record() -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "wheel_size.json").read_text(encoding="utf-8"))
+    assert all(size["bytes"] < record["limit"] for size in record["wheels"].values())
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^\| (cp\d+-\w+) \| .* \| ([\d.]+) MB \|$", text, re.MULTILINE))
+    assert said == {tag: f"{size['bytes'] / 1e6:.1f}" for tag, size in record["wheels"].items()}
+    (of_ffmpeg,) = re.findall(r"shared, ([\d.]+) MB of the wheel", text)
+    assert {f"{size['ffmpeg_bytes'] / 1e6:.1f}" for size in record["wheels"].values()} == {of_ffmpeg}

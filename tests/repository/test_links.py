@@ -1,0 +1,65 @@
+"""The links of what GitHub shows lead somewhere; those of the site are Sphinx's to check, as `make docs` has it do."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "fuzz/README.md")]
+SITE = sorted((ROOT / "docs").rglob("*.md"))
+
+LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+URL = re.compile(r"https?://[^\s)>\]\"'`]+")
+
+# No test asks the network. Whoever adds a link looks at it, and adds it here.
+# `.venv/bin/sphinx-build -b linkcheck docs build/links` follows those of the site.
+LOOKED_AT = {
+    "https://keepachangelog.com/en/1.1.0/",
+    "https://semver.org/spec/v2.0.0.html",
+}
+
+
+def without_code(page: Path) -> str:
+    return CODE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead(page: Path) -> list[str]:
+    """The links of a page that lead to no file, or to no heading of it."""
+    found = []
+    for link in LINK.findall(without_code(page)):
+        if urlsplit(link).scheme:
+            continue
+        path, _, anchor = link.partition("#")
+        target = page if not path else page.parent / path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", [*PAGES, *SITE], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_within_the_project_lead_somewhere(page: Path) -> None:
+    assert dead(page) == []
+
+
+def test_links_elsewhere_were_looked_at() -> None:
+    urls = {url for page in [*PAGES, *SITE] for url in URL.findall(without_code(page))}
+    assert urls == LOOKED_AT
+    assert all(urlsplit(url).scheme == "https" and "." in urlsplit(url).netloc for url in urls)
+
+
+def test_dead_links_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A heading, `x`\n[a](#a-heading-x) [b](#none) [c](page.md) [d](no.md) `[e](code.md)` [f](page.md#g)\n"
+    )
+    assert dead(page) == ["#none", "no.md", "page.md#g"]

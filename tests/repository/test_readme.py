@@ -1,0 +1,51 @@
+"""What the README shows runs as it stands."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+README = Path(__file__).parents[2] / "README.md"
+
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def write_photos(folder: Path, count: int) -> None:
+    photos = folder / "photos" / "some"
+    photos.mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    for index in range(count):
+        pixels = generator.integers(256, size=(60, 80, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(photos / f"{index:02d}.jpg")
+
+
+def test_five_lines_load_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_photos(tmp_path, 3)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(PROGRAMS[0], README, "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out == "(3, 224, 224, 3) uint8\n"
+
+
+def test_example_loads_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    _, example = PROGRAMS
+    write_photos(tmp_path, 70)
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"no picture")
+    monkeypatch.chdir(tmp_path)
+
+    batches: list[tuple[int, ...]] = []
+    # The loop of the example is where a user's training step would stand.
+    namespace = {"collect": lambda images: batches.append(tuple(images.shape))}
+    exec(compile(example.replace("...", "collect(images)"), README, "exec"), namespace)  # noqa: S102
+
+    assert sum(shape[0] for shape in batches) == 70
+    assert {shape[1:] for shape in batches} == {(3, 224, 224)}
+    printed = capsys.readouterr().out
+    assert "broken.jpg" in printed
+    assert len(printed.strip().splitlines()) == 2

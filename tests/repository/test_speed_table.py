@@ -1,0 +1,96 @@
+"""The tables of the engine's speed are those of the recorded run, which is of the benchmark as it stands."""
+
+import copy
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+    return module
+
+
+speed_table = load("scripts/speed_table.py")
+engine_rows = load("benchmarks/_engine_rows.py")
+
+
+@pytest.fixture
+def results() -> Any:
+    return json.loads(speed_table.RESULTS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("path", "name"), [("README.md", "headline"), ("docs/case_studies/engine.md", "whole")])
+def test_texts_show_the_recorded_run(results: Any, path: str, name: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    content = getattr(speed_table, name)(results)
+    assert speed_table.with_table(text, content) == text, "run scripts/speed_table.py and commit what it writes"
+
+
+def test_recorded_run_is_of_the_benchmark_as_it_stands(results: Any) -> None:
+    expected = {key: row for key, row in engine_rows.ROWS.items() if row.cores <= results["provenance"]["cores"]}
+    assert list(results["rows"]) == list(expected), "run benchmarks/engine.py and record the results"
+    for key, row in expected.items():
+        recorded = results["rows"][key]
+        assert recorded["title"] == row.title
+        assert recorded["works"] == json.loads(json.dumps(row.works))
+        assert [(claim["figure"], claim["mark"], claim["beside"]) for claim in recorded["claims"]] == [
+            (claim.figure, claim.mark, claim.beside) for claim in row.claims
+        ]
+
+
+def test_recorded_verdicts_follow_from_the_figures(results: Any) -> None:
+    for row in results["rows"].values():
+        for claim in row["claims"]:
+            value = row["contenders"][speed_table.OURS][claim["figure"]]
+            if claim["beside"]:
+                value /= row["contenders"][claim["beside"]][claim["figure"]]
+            assert claim["value"] == pytest.approx(value)
+            if claim["mark"] is not None:
+                margin = value - claim["mark"] if claim["relation"] == "at least" else claim["mark"] - value
+                assert claim["met"] == (margin >= 0)
+
+
+def test_other_figures_make_other_tables(results: Any) -> None:
+    whole, headline = speed_table.whole(results), speed_table.headline(results)
+    assert set(speed_table.HEADLINES) < set(results["rows"])
+    for key, row in results["rows"].items():
+        for contender in row["contenders"]:
+            changed = copy.deepcopy(results)
+            for figure in row["shown"]:
+                changed["rows"][key]["contenders"][contender][figure] *= 1.5
+            assert speed_table.whole(changed) != whole, (key, contender)
+            assert key not in speed_table.HEADLINES or speed_table.headline(changed) != headline, (key, contender)
+
+
+def test_a_missed_mark_is_shown(results: Any) -> None:
+    marked = [claim for row in results["rows"].values() for claim in row["claims"] if claim["mark"] is not None]
+    for claim in marked:
+        claim["met"] = True
+    assert "**missed**" not in speed_table.whole(results) + speed_table.headline(results)
+    assert "rows none misses a mark." in speed_table.headline(results)
+    for claim in marked:
+        claim["met"] = False
+        assert "**missed**" in speed_table.whole(results), claim
+        assert "**missed**" in speed_table.headline(results), claim
+        assert "rows 1 misses a mark." in speed_table.headline(results)
+        claim["met"] = True
+
+
+def test_a_text_without_the_markers_is_refused(results: Any) -> None:
+    with pytest.raises(SystemExit, match="markers once; it holds them 0 times"):
+        speed_table.with_table("# SPDL\n", speed_table.headline(results))
