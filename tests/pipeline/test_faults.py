@@ -48,7 +48,7 @@ class TestMomentsOfAStop:
         gate.set()
         pipeline.stop()
 
-    @pytest.mark.parametrize("where", ["release", "room"])
+    @pytest.mark.parametrize("where", ["deliver", "room"])
     def test_while_the_consumer_is_in_a_critical_section(self, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
         # What a signal handler does that runs in the consumer's thread at that moment.
         pipeline = source(range(100)).aggregate(2).add_sink(1).build(num_threads=1)
@@ -63,10 +63,10 @@ class TestMomentsOfAStop:
                 took.append(time.monotonic() - begin)
             original(*arguments)
 
-        patched: Any = type(engine.lineage) if where == "release" else type(engine)
-        name = "release" if where == "release" else "room_in_sink"
-        original = getattr(engine.lineage if where == "release" else engine, name)
-        if where == "release":
+        patched: Any = type(engine.lineage) if where == "deliver" else type(engine)
+        name = "deliver" if where == "deliver" else "room_in_sink"
+        original = getattr(engine.lineage if where == "deliver" else engine, name)
+        if where == "deliver":
             monkeypatch.setattr(patched, name, lambda _, root: interrupted(root))
         else:
             monkeypatch.setattr(patched, name, lambda _: interrupted())

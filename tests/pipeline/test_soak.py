@@ -23,4 +23,4 @@ def test_nothing_grows_nothing_is_lost(tmp_path: Path) -> None:
     assert seen["failed"] == 6
     assert seen["retried"] >= 6 + 12
     assert seen["dropped"] >= 60
-    assert {"Lineage.open", "Quarantine._items", "Lane._tasks"} <= set(seen["largest_containers"])
+    assert {"Lineage._out", "Quarantine._items", "EventLoopThread._tasks"} <= set(seen["largest_containers"])

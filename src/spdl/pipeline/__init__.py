@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._declare.failed_item import FailedItem
 from ._declare.stage_info import StageInfo
 from ._engine.sentinel import is_eof, is_epoch_end
 from ._failures.failure import PipelineFailure
-from ._failures.quarantine import FailedItem
 from ._pipeline.build import build_pipeline
 from ._pipeline.builder import PipelineBuilder
 from ._pipeline.cache_iterator import cache_iterator
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ._background.resource_usage import ProcessGroupResourceUsage
     from ._background.task import BackgroundTask, BackgroundTaskFactory
     from ._hooks.task_hook import TaskHook
-    from ._hooks.task_perf_stats import TaskPerfStats
     from ._hooks.task_stats_hook import TaskStatsHook
+    from ._metrics.queue_perf_stats import QueuePerfStats
     from ._metrics.statistics import PipelineStatistics, StageStatistics
+    from ._metrics.task_perf_stats import TaskPerfStats
     from ._profiling.profile_hook import ProfileHook
     from ._profiling.profile_pipeline import profile_pipeline
     from ._profiling.profile_result import ProfileResult, ProfileStats
     from ._queues.async_queue import AsyncQueue
-    from ._queues.queue_perf_stats import QueuePerfStats
     from ._queues.stats_queue import StatsQueue
     from ._shared_executors.entrypoint import PriorityExecutorEntrypoint
     from ._shared_executors.interpreter_pool import PriorityInterpreterPoolExecutor
@@ -88,12 +88,12 @@ _LATER = {
     "ProfileHook": "_profiling.profile_hook",
     "ProfileResult": "_profiling.profile_result",
     "ProfileStats": "_profiling.profile_result",
-    "QueuePerfStats": "_queues.queue_perf_stats",
+    "QueuePerfStats": "_metrics.queue_perf_stats",
     "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
     "StageStatistics": "_metrics.statistics",
     "StatsQueue": "_queues.stats_queue",
     "TaskHook": "_hooks.task_hook",
-    "TaskPerfStats": "_hooks.task_perf_stats",
+    "TaskPerfStats": "_metrics.task_perf_stats",
     "TaskStatsHook": "_hooks.task_stats_hook",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -67,6 +68,37 @@ class TestLimits:
         assert str(error).endswith(message)
         assert len(got) == 140
         assert len(run(source(range(1000)).pipe(again, max_failures=Fraction(1, 10)))) == 989
+
+    @pytest.mark.parametrize("where", ["stage", "pipeline"])
+    def test_a_share_is_looked_at_when_the_input_ends(self, where: str) -> None:
+        stage: dict[str, Any] = {}
+        build: dict[str, Any] = {}
+        (stage if where == "stage" else build)["max_failures"] = Fraction(3, 20)
+        # When the 20th fails, 99 were tried; the 100th succeeds, and nothing fails any more.
+        graph = source(range(100)).pipe(fails_at(*range(79, 99)), name="op", **stage)
+        got, error = failure_of(graph, **build)
+        assert len(got) == 80
+        assert str(error).endswith(
+            "failed 20 times out of 100 invocations (20.0%), which exceeds the threshold (15.0%)."
+        )
+        assert ":op)" in str(error)
+        assert len(run(source(range(100)).pipe(fails_at(*range(84, 99)), **stage), **build)) == 85
+
+    def test_a_share_is_looked_at_when_an_epoch_ends(self) -> None:
+        op = fails_at(*range(20))
+        graph = source(range(60), continuous=True).pipe(op, max_failures=Fraction(1, 4), name="op")
+        with graph.add_sink(200).build(num_threads=1).auto_stop() as pipeline:
+            # 20 of 60 are too few to judge by, 40 of 120 are not.
+            assert len(list(pipeline.get_iterator(timeout=20))) == 40
+            with pytest.raises(PipelineFailure) as caught:
+                list(pipeline.get_iterator(timeout=20))
+        # The stage may have begun the third epoch by then.
+        assert re.search(r":op\) failed \d\d times out of 1\d\d invocations", str(caught.value.exceptions[0]))
+
+    def test_the_stage_with_most_failures_is_named(self) -> None:
+        graph = source(range(100)).pipe(fails_at(98), name="some").pipe(fails_at(*range(80, 97)), name="most")
+        _, error = failure_of(graph, max_failures=Fraction(1, 20))
+        assert ":most)" in str(error)
 
     def test_a_stage_with_its_own_limit_does_not_count_for_the_pipelines(self) -> None:
         graph = source(range(100)).pipe(fails_at(*range(20)), max_failures=50).pipe(fails_at(30, 40))

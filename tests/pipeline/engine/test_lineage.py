@@ -9,57 +9,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.support import source, wait_until
 
-from spdl.pipeline._engine.lineage import Group, Lineage, describe
+from spdl.pipeline._engine.lineage import Group, Lineage, Progress, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def admit(lineage: Lineage, source: int, position: int) -> int:
-    root = position * lineage.sources + source
-    lineage.open.add(root)
-    return root
+def out(lineage: Lineage) -> list[tuple[int, ...]]:
+    return [progress.out for progress in lineage.snapshot()]
 
 
-def test_positions_are_open_until_released() -> None:
+def test_positions_are_out_until_they_are_delivered() -> None:
     lineage = Lineage()
-    first = admit(lineage, 0, 0)
-    admit(lineage, 0, 1)
-    lineage.release(first)
-    assert lineage.open == {1}
+    first = lineage.admit(0)
+    lineage.admit(0)
+    lineage.deliver(first)
+    assert lineage.snapshot() == [Progress(2, (1,))]
+    assert lineage.num_out() == 1
+
+
+def test_the_positions_of_each_source_are_its_own() -> None:
+    lineage = Lineage(sources=2)
+    roots = [lineage.admit(source) for source in (0, 1, 1, 0, 1)]
+    lineage.drop(roots[2])
+    lineage.deliver_position(roots[0])
+    assert lineage.snapshot() == [Progress(2, (1,)), Progress(3, (0, 2))]
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(1, 5))
 def test_batches_of_fanned_out_items(fan_out: list[int], children: int) -> None:
     lineage = Lineage()
     leaves: list[Group] = []
-    for position, count in enumerate(fan_out):
-        group = Group([admit(lineage, 0, position)], count)
+    for count in fan_out:
+        group = lineage.split(lineage.admit(0), count)
         leaves += [group] * count
-    batch = Group(list(leaves), children)
+    batch = lineage.gather(list(leaves))
     for _ in range(children - 1):
-        lineage.release(batch)
-    assert lineage.open == set(range(len(fan_out)))
-    lineage.release(batch)
-    assert lineage.open == set()
+        lineage.branch(batch)
+    for _ in range(children - 1):
+        lineage.drop(batch)
+    assert out(lineage) == [tuple(range(len(fan_out)))]
+    lineage.deliver(batch)
+    assert out(lineage) == [()]
 
 
 def test_a_release_of_deep_groups_needs_no_stack() -> None:
     lineage = Lineage()
-    root: int | Group = admit(lineage, 0, 0)
+    root: int | Group = lineage.admit(0)
     for _ in range(100_000):
-        root = Group([root], 1)
-    lineage.release(root)
-    assert not lineage.open
+        root = lineage.split(root)
+    lineage.deliver(root)
+    assert not lineage.num_out()
 
 
 def test_where_a_batch_came_from() -> None:
     lineage = Lineage(sources=3)
-    roots = [admit(lineage, 2, 0), admit(lineage, 0, 1), admit(lineage, 1, 5)]
-    batch = Group([Group(list(roots), 1), roots[0]], 1)
-    assert lineage.locate(batch) == [(2, 0), (0, 1), (1, 5)]
-    lineage.release(batch)
-    assert not lineage.open
+    roots = [lineage.admit(source) for source in (2, 0, 0, 1)]
+    batch = lineage.gather([lineage.gather([roots[0], *roots[2:]]), roots[0]])
+    assert lineage.locate(batch) == [(2, 0), (0, 1), (1, 0)]
+    lineage.deliver(batch)
+    assert out(lineage) == [(0,), (), ()]
 
 
 def test_descriptions() -> None:

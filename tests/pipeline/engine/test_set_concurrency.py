@@ -196,8 +196,8 @@ class TestSetConcurrency:
     @pytest.mark.parametrize(
         ("stage", "concurrency", "error", "message"),
         [
-            ("missing", 2, ValueError, "got 'missing' .*0 stages are called so"),
-            ("len", 2, ValueError, "got 'len' .*2 stages are called so"),
+            ("missing", 2, ValueError, "got 'missing' .*0 stages have that name"),
+            ("len", 2, ValueError, "got 'len' .*2 stages have that name"),
             ("one", 0, ValueError, "`concurrency` must be an int of at least 1"),
             ("one", "2", TypeError, "`concurrency` must be an int of at least 1"),
             ("disaggregate", 2, ValueError, "one item at a time by its nature"),

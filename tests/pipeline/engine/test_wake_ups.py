@@ -15,6 +15,7 @@ import pytest
 from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import Pipeline, build_pipeline
+from spdl.pipeline._engine.event_loop_thread import EventLoopThread
 from spdl.pipeline._engine.sink import Sink
 from spdl.pipeline._nodes.asynchronous import AsyncNode
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
@@ -34,9 +35,10 @@ def comes_to_rest(pipeline: Pipeline[Any], *, ops: int) -> bool:
     node = engine.nodes[0]
     assert isinstance(node, AsyncNode)
     with engine.lock:
-        lane = engine.lane
-        seen = lane is not None and not lane._woken and not node.servers and node.wants_room
-        idle = len(engine.idle) + ops == len(engine.gates)
+        event_loop = engine.event_loop
+        looked = isinstance(event_loop, EventLoopThread) and not event_loop._woken
+        seen = looked and not node.servers and node.wants_room
+        idle = len(engine.workers.idle) + ops == len(engine.workers._gates)
         return engine.sources[0].ended and seen and len(node.queue) == 1 and idle
 
 
@@ -58,7 +60,7 @@ class TestWorkers:
         with source(items()).pipe(op, concurrency=3).add_sink(3).build(num_threads=3).auto_stop() as pipeline:
             assert pipeline.get_item(timeout=10) == 0
             # One waits in the source, the others have nothing to do.
-            assert wait_until(lambda: len(pipeline._engine.idle) == 3)
+            assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
             pause.set()
             assert sorted(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
 
@@ -87,7 +89,7 @@ class TestWorkers:
             for number in range(before):
                 assert next(results) == number
             # All places are taken. Then the reader makes one, and an op that does not end has the only thread.
-            assert wait_until(lambda: len(pipeline._engine.idle) == 2 and len(begun) > before + 2)
+            assert wait_until(lambda: len(pipeline._engine.workers.idle) == 2 and len(begun) > before + 2)
             go_on.clear()
             pulls, ops = len(pulled), len(begun)
             assert next(results) == before
@@ -151,7 +153,7 @@ class TestWorkers:
         with pipeline.auto_stop():
             for _ in range(20):
                 go_on.set()
-                assert wait_until(lambda: len(pipeline._engine.idle) == 3)
+                assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
                 go_on.clear()
                 # More than lies anywhere.
                 results = [pipeline.get_item(timeout=5) for _ in range(30)]
@@ -174,7 +176,7 @@ class TestWorkers:
 
         pipeline = source(items()).pipe(lambda x: x).add_sink(3).build(num_threads=1)
         engine = pipeline._engine
-        engine.idle = Idle()
+        engine.workers.idle = Idle()
         pipeline.start()
         assert wait_until(lambda: engine.stopping)
         pause.set()
@@ -191,7 +193,7 @@ class TestWorkers:
 
         pipeline = source([1]).pipe(op).add_sink(3).build(num_threads=1)
         pipeline.start()
-        assert wait_until(lambda: pipeline._engine.lane is not None or has_ended(pipeline))
+        assert wait_until(lambda: pipeline._engine.event_loop is not None or has_ended(pipeline))
         assert wait_until(lambda: has_ended(pipeline))
         pipeline.stop()
 
@@ -213,7 +215,9 @@ class TestWorkers:
         assert begun.wait(10)
         with pytest.raises(TimeoutError):
             pipeline.stop(timeout=0)
-        assert wait_until(lambda: pipeline._engine.lane is not None and not pipeline._engine.lane.thread.is_alive())
+        assert wait_until(
+            lambda: pipeline._engine.event_loop is not None and not pipeline._engine.event_loop.thread.is_alive()
+        )
         go.set()
         pipeline.stop()
         # It did not run, and does not complain of it.
@@ -265,8 +269,9 @@ class TestRoom:
         pipeline = builder.add_sink(1).build(num_threads=1)
         engine = pipeline._engine
         sink = ReadBetween(1)
-        sink.entries, sink.edge = engine.sink.entries, engine.sink.edge
         engine.sink = sink
+        node = engine.nodes[-1] if engine.nodes else engine.sources[0]
+        node.write_to(sink, None)
         with pipeline.auto_stop():
             # It goes on while the consumer is busy with what it took.
             assert wait_until(lambda: sink.taken and sink.entries)

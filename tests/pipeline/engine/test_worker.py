@@ -82,10 +82,10 @@ def test_a_pulled_item_goes_behind_those_that_wait() -> None:
     with source(items()).pipe(first).pipe(second).add_sink(3).build(num_threads=2).auto_stop() as pipeline:
         engine = pipeline._engine
         assert pulling.wait(10)
-        assert wait_until(lambda: order and len(engine.idle) == 1 and not engine.waking)
+        assert wait_until(lambda: order and len(engine.workers.idle) == 1 and not engine.workers.waking)
         # The third worker is on its way, and the scheduler takes its time.
         with engine.lock:
-            engine.waking = True
+            engine.workers.waking = True
         go.set()
         assert passed.wait(10)
         # The first stage is free, and item 1 waits in front of it.

@@ -165,7 +165,7 @@ class TestTheEnd:
         builder = source(range(12)).pipe(op, concurrency=2).add_sink(20)
         with builder.build(num_threads=2, task_hook_factory=lambda _: [Late()]).auto_stop() as pipeline:
             got = list(pipeline.get_iterator(timeout=20))
-            assert pipeline._engine.written_off == 0
+            assert pipeline._engine.workers.abandoned == 0
         assert set(got) >= set(range(1, 12, 2))
 
     def test_retries_are_tasks_of_their_own(self) -> None:

@@ -461,7 +461,7 @@ class TestPipelineAsSource:
                 with pytest.raises(TimeoutError):
                     outer.get_item(timeout=0.05)
             # Every thread of the outer one has ended, and what the inner one makes can still be read.
-            assert not [thread for thread in threading.enumerate() if thread in outer._engine.threads]
+            assert not [thread for thread in threading.enumerate() if thread in outer._engine.workers.threads]
             gate.set()
             assert feeding.get_item(timeout=10) is True
 

@@ -135,7 +135,9 @@ def test_a_queue_may_wait_for_more_before_it_gives_any(kind: str) -> None:
         engine = pipeline._engine
         # The first item is on its way into the queue, and two wait behind it. Only what takes them can move the source.
         assert wait_until(lambda: len(engine.nodes[0].queue) == 2)
-        assert wait_until(lambda: engine.sources[0].wants_room or len(engine.idle) == len(engine.gates) > 0)
+        assert wait_until(
+            lambda: engine.sources[0].wants_room or len(engine.workers.idle) == len(engine.workers._gates) > 0
+        )
         go.set()
         assert list(pipeline.get_iterator(timeout=10)) == list(range(20))
 

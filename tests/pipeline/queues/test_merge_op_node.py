@@ -10,6 +10,7 @@ import pytest
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import AsyncQueue, PipelineFailure, build_pipeline, is_eof, is_epoch_end
+from spdl.pipeline._engine.event_loop_thread import EventLoopThread
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 if TYPE_CHECKING:
@@ -137,11 +138,11 @@ def _end_of_a_branch() -> None:
     with build_pipeline(config, num_threads=1).auto_stop() as pipeline:
         assert pipeline.get_item(timeout=20) == 1
         engine = pipeline._engine
-        lane = engine.lane
-        assert lane is not None
+        event_loop = engine.event_loop
+        assert isinstance(event_loop, EventLoopThread)
         # The loop has seen the end of the source, and the last item will leave the stage without a result. Both threads
         # may be busy before they come to that end: then it is told later.
-        wait_until(lambda: any(each.ended for each in engine.sources) and not lane._woken, 1)
+        wait_until(lambda: any(each.ended for each in engine.sources) and not event_loop._woken, 1)
         go.set()
         assert told.wait(10)
         assert list(pipeline.get_iterator(timeout=20)) == [3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
 from spdl._check import check_int, check_seconds, refuse
 
@@ -12,22 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
 
-    from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._failures.quarantine import FailedItem
-    from spdl.pipeline._failures.timeouts import OnTimeout
+    from spdl.pipeline._declare.failed_item import FailedItem
 
-__all__ = ["BEAR_ALL", "FailurePolicy", "MaxFailures", "OnFailure", "Tally", "check_max_failures", "check_policy"]
+__all__ = [
+    "BEAR_ALL",
+    "FailurePolicy",
+    "MaxFailures",
+    "OnFailure",
+    "OnTimeout",
+    "check_max_failures",
+    "check_policy",
+    "is_fraction",
+]
 
 MaxFailures: TypeAlias = "int | Fraction"
 OnFailure: TypeAlias = "Callable[[FailedItem], object]"
-
-# A share of failures says nothing before this many items were tried.
-_ENOUGH = 100
+OnTimeout: TypeAlias = Literal["report", "drop"]
 
 _ON_TIMEOUT = ("report", "drop")
 
 
-def _is_fraction(value: object) -> TypeGuard[Fraction]:
+def is_fraction(value: object) -> TypeGuard[Fraction]:
+    """Return whether a value is a `fractions.Fraction`, without importing the module."""
     # Whoever has a fraction has imported its module, which takes 3 ms that others need not pay.
     module = sys.modules.get("fractions")
     return module is not None and isinstance(value, module.Fraction)
@@ -43,7 +49,7 @@ class FailurePolicy:
         retry_delay: Seconds before the first retry; each further one waits twice as long.
         on_failure: Called with each item that is given up.
         timeout: Seconds that one run of the op may take, or None.
-        on_timeout: Whether an op that takes longer is only reported, or written off and its item dropped.
+        on_timeout: Whether an op that takes longer is only reported, or abandoned and its item dropped.
     """
 
     max_failures: MaxFailures | None = None
@@ -58,36 +64,6 @@ class FailurePolicy:
 BEAR_ALL = FailurePolicy()
 
 
-class Tally:
-    """The failures that one limit applies to: a stage's, or those of all stages without one of their own.
-
-    Guarded by the engine's lock.
-    """
-
-    __slots__ = ("limit", "nodes")
-
-    def __init__(self, limit: MaxFailures) -> None:
-        self.limit = limit
-        self.nodes: list[Node] = []
-
-    def verdict(self) -> str | None:
-        """What says that there are more failures than the limit bears, or None if there are not."""
-        limit = self.limit
-        failures = sum(node.failed for node in self.nodes)
-        if _is_fraction(limit):
-            tried = failures + sum(node.completed for node in self.nodes)
-            if tried < _ENOUGH or failures * limit.denominator <= limit.numerator * tried:
-                return None
-            share, threshold = 100 * failures / tried, float(100 * limit)
-            return (
-                f"failed {failures} times out of {tried} invocations ({share:.1f}%), which exceeds the threshold "
-                f"({threshold:.1f}%)"
-            )
-        if 0 <= limit < failures:
-            return f"failed {failures} times, which exceeds the threshold ({limit})"
-        return None
-
-
 def check_max_failures(value: object) -> MaxFailures:
     """Return the value if it can be a limit.
 
@@ -96,7 +72,7 @@ def check_max_failures(value: object) -> MaxFailures:
         ValueError: If it is a Fraction outside (0, 1].
     """
     accepted = "an int (negative: no limit) or a fractions.Fraction above 0 and at most 1"
-    if _is_fraction(value):
+    if is_fraction(value):
         if not 0 < value <= 1:
             refuse(ValueError, "max_failures", accepted, value)
         return value

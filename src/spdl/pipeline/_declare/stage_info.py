@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["StageInfo"]
+__all__ = ["SINK", "SOURCE", "StageInfo"]
+
+# The names of the ends of a pipeline, which are no stages.
+SOURCE = "src"
+SINK = "sink"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from spdl.pipeline._failures.timeouts import OnTimeout
+    from spdl.pipeline._declare.policy import OnTimeout
 
     from .policy import MaxFailures, OnFailure
     from .records import MergeOp, Op, OutputOrder, PipelineConfig, StageConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -43,32 +43,24 @@ class DedicatedThread:
             self._engine.lock.release()
 
     def _pull_all(self) -> None:
-        from .worker import pull  # noqa: PLC0415 - the worker's loop knows the engine, which knows this.
-
         engine, source = self._engine, self._source
         engine.lock.acquire()
-        while not (engine.stopping or engine.done or source.ended):
-            source.wants_room = True
+        while not (engine.is_over() or source.ended):
+            source.want_room()
             if source.has_place():
-                source.wants_room = False
-                pull(engine, source)
+                source.stop_wanting_room()
+                hand: list[Any] = []
+                root = source.pull(hand)
+                if root is not None:
+                    source.put(root, hand.pop())
                 engine.concluded()
-                if engine.rubbish:
-                    engine.drop_rubbish()
+                if engine.drops:
+                    engine.drop_deferred()
             else:
                 engine.lock.release()
                 self._gate.acquire()
                 engine.lock.acquire()
-        engine.lock.release()
         if not source.exhausted:
-            self._close()
-
-    def _close(self) -> None:
-        engine, source = self._engine, self._source
-        try:
             source.close()
-        except BaseException as error:  # noqa: BLE001 - as for next().
-            with engine.lock:
-                source.exhausted = True
-                engine.fail(source, None, error)
-        source.exhausted = True
+            engine.concluded()
+        engine.lock.release()

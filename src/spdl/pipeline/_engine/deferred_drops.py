@@ -1,4 +1,4 @@
-"""What becomes of objects that nobody wants any more."""
+"""Objects whose last reference is dropped later, without the engine's lock, since their finalizers are the user's."""
 
 from __future__ import annotations
 
@@ -6,15 +6,27 @@ import contextlib
 from types import CoroutineType
 from typing import Any
 
-__all__ = ["throw_away"]
+__all__ = ["DeferredDrops", "drop_all"]
 
 
-def throw_away(rubbish: list[Any]) -> None:
-    """Empty a list of such objects, whose finalizers may run now: nobody calls it with the engine's lock held."""
-    for value in rubbish:
+class DeferredDrops(list[Any]):
+    """Objects that were taken out of the engine under its lock. Whoever releases the lock next drops them."""
+
+    __slots__ = ()
+
+    def take(self) -> list[Any]:
+        """Return the objects and forget them. Called with the lock held; the caller drops them without it."""
+        taken = self.copy()
+        self.clear()
+        return taken
+
+
+def drop_all(objects: list[Any]) -> None:
+    """Empty a list of unwanted objects. Called without the engine's lock, since finalizers may run now."""
+    for value in objects:
         # What an op returned to a stage that had ended meanwhile: Python would complain that it was never awaited.
         if type(value) is CoroutineType and not value.cr_running and not value.cr_suspended:
             # Whoever else has it may begin to run it at this very moment.
             with contextlib.suppress(Exception):
                 value.close()
-    rubbish.clear()
+    objects.clear()

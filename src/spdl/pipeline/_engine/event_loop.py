@@ -1,291 +1,64 @@
-"""The event loop's thread: it serves async ops, async sources and whatever coroutine an op returns."""
+"""What the engine and its stages ask of the event loop."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from threading import Thread
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from spdl.pipeline._failures.cancellation import end_others
-
-from .deferred_drops import throw_away
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Coroutine
+    from threading import Thread
     from types import AsyncGeneratorType, CoroutineType
 
-    from spdl.pipeline._background.running_tasks import RunningTasks
-    from spdl.pipeline._nodes.function import Attempt, FunctionNode
-
-    from .engine import Engine
-    from .source import Source
-
-__all__ = ["Deferred", "Lane"]
+__all__ = ["Awaited", "EventLoop"]
 
 # What an op may return for the loop to run.
-Deferred: TypeAlias = "CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any]"
+Awaited: TypeAlias = "CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any]"
 
 
-class Lane:
-    """One event loop in a thread of its own, started only when the graph needs it.
+class EventLoop(Protocol):
+    """The thread that serves async ops and sources, and whatever coroutine an op returns; `EventLoopThread` is one.
 
-    It takes items for its stages itself, under the engine's lock, and is woken only when there may be something new
-    for it: an item in an empty queue, room where it found none, or the end.
+    Attributes:
+        thread: The thread.
+        closing: The tasks that close a generator, which is not to be interrupted.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._loop = asyncio.new_event_loop()
-        self._end = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        # Those of them that close a generator, which is not to be interrupted.
-        self.closing: set[asyncio.Task[Any]] = set()
-        # Those of them that serve a source.
-        self._pulls: dict[asyncio.Task[None], Source] = {}
-        self._background: RunningTasks | None = None
-        # Those who wait for room; each looks for itself when woken.
-        self._waiters: list[asyncio.Future[None]] = []
-        self._woken = False
-        # What ops returned and the loop has not seen yet, and whether it will look again.
-        self._arrivals: list[tuple[FunctionNode, Attempt, Deferred]] = []
-        self._ended = False
-        # The stages' tasks have ended, and others are waited for.
-        self._ending_others = False
-        # What leaves the context managers around stages' lives. It is waited for, and not cancelled.
-        self._leaving: list[asyncio.Task[None]] = []
-        self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
+    thread: Thread
+    closing: set[asyncio.Task[Any]]
 
     def start(self) -> None:
         """Start the thread."""
-        self.thread.start()
+
+    def starts_workers(self) -> bool:
+        """Return whether the loop has something to do before the workers may start, and starts them then."""
+
+    def has_left(self) -> bool:
+        """Return whether nothing is left that the pipeline must wait for. Called with the engine's lock held."""
 
     def wake(self) -> None:
         """Have the loop look at its queues. Called with the engine's lock held."""
-        if not self._woken:
-            # In this order, which a Ctrl-C may come between. The loop looks under the lock, so not before both.
-            self.post(self._look)
-            self._woken = True
 
     def stop_or_wake(self) -> None:
         """Have the loop see that the engine is done or stopping. Needs no lock."""
-        self.post(self._end.set)
 
-    def adopt(self, node: FunctionNode, attempt: Attempt, deferred: Deferred) -> None:
-        """Run what an op returned. Called with the engine's lock held."""
-        if self._ended:
-            self._engine.rubbish.append(deferred)
-            return
-        self._arrivals.append((node, attempt, deferred))
-        self.wake()
+    def adopt(self, awaited: Awaited, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what an op returned, in a coroutine that ``run`` makes. Called with the engine's lock held."""
 
     def wait_for_room(self) -> asyncio.Future[None]:
-        """A future that ends when room may have appeared. Called on the loop's thread with the lock held."""
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._waiters.append(future)
-        return future
+        """Return a future that ends when room may have appeared. Called on the loop's thread with the lock held."""
 
     def post(self, function: Callable[[], object]) -> None:
         """Have the loop call a function. Needs no lock."""
-        # A closed loop has nothing to learn.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(function)
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""
-        if task not in self.closing:
-            task.cancel()
 
     def awaits_others(self) -> bool:
-        """Whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
-        return self._ending_others and asyncio.current_task(self._loop) is None
+        """Return whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
 
     def suspended(self) -> list[asyncio.Task[None]]:
-        """The tasks that do not end, though the thread is free to run them. Needs no lock."""
-        return list(self._tasks) if asyncio.current_task(self._loop) is None else []
+        """Return the tasks that do not end, though the thread is free to run them. Needs no lock."""
 
     def waits_for_source(self) -> bool:
-        """Whether nothing but a source keeps the thread from ending. Needs no lock."""
-        current = asyncio.current_task(self._loop)
-        # One that blocks keeps all others from being cancelled.
-        remaining = list(self._tasks) if current is None else [current]
-        pulled = [self._pulls.get(task) for task in remaining]
-        return bool(pulled) and all(source is not None and source.pulling for source in pulled)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_ended)
-        return task
-
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
-
-    def _crash(self, error: BaseException) -> None:
-        # Once the pipeline ends, it is no news what an op makes of its cancellation.
-        if not (self._engine.stopping or self._engine.done):
-            self._engine.crash(error)
-        # Between two tasks the thread holds it only if one died with it.
-        while self._engine.holds_lock():
-            self._engine.lock.release()
-
-    def _look(self) -> None:
-        from spdl.pipeline._nodes.asynchronous import run_deferred  # noqa: PLC0415 - it knows the lane.
-
-        engine = self._engine
-        with engine.lock:
-            self._woken = False
-            if engine.stopping or self._ended:
-                return
-            arrivals, self._arrivals = self._arrivals, []
-            for source in engine.sources:
-                # A thread of its own is not among those that look again now.
-                if source.on_loop:
-                    source.wants_room = False
-            self._serve()
-        for arrival in arrivals:
-            # Nothing cancels the task before its first step, which would leave the coroutine neither run nor closed:
-            # tasks are cancelled when the loop has seen the end, and then it does not come here any more.
-            self._spawn(run_deferred(*arrival))
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    def _serve(self) -> None:
-        """Start what serves the stages, and what ends them. Called with the lock held."""
-        for node in reversed(self._engine.nodes):
-            node.wants_room = False
-            if node.on_loop:
-                while node.wants_server():
-                    self._spawn(node.serve())
-        for life in self._engine.lives:
-            if life.is_over():
-                life.leaving = True
-                self._leaving.append(self._loop.create_task(life.leave()))
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        main = self._loop.create_task(self._main())
-        while not main.done():
-            # The interrupts among the exceptions leave the loop through here, whichever task raises them. Ops' own are
-            # caught, but ops may start tasks.
-            try:
-                self._loop.run_until_complete(main)
-            except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
-                self._crash(error)
-        self._loop.close()
-
-    async def _main(self) -> None:
-        engine = self._engine
-        if engine.lives and await self._enter_lives():
-            engine.start_workers()
-        for source in engine.sources:
-            if source.on_loop:
-                self._pulls[self._spawn(self._pull(source))] = source
-        if engine.background:
-            from spdl.pipeline._background.running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
-
-            self._background = RunningTasks(engine.background)
-            await self._background.begin()
-        with engine.lock:
-            self.wake()
-        await self._end.wait()
-        with engine.lock:
-            self._ended = True
-            arrivals, self._arrivals = self._arrivals, []
-        throw_away([deferred for _, _, deferred in arrivals])
-        if self._background is not None:
-            self._background.cancel()
-        for task in list(self._tasks):
-            self.cancel(task)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._leaving += [self._loop.create_task(life.leave()) for life in engine.lives if not life.leaving]
-        await asyncio.gather(*self._leaving)
-        self._ending_others = True
-        if self._background is not None:
-            await self._background.end()
-        await end_others()
-        self._ending_others = False
-        await self._loop.shutdown_asyncgens()
-
-    async def _enter_lives(self) -> bool:
-        """Enter the context managers around the stages' lives. Returns whether the pipeline is still wanted."""
-        entering: asyncio.Future[list[None]] = asyncio.gather(*(life.enter() for life in self._engine.lives))
-        ended = self._loop.create_task(self._end.wait())
-        either: list[asyncio.Future[Any]] = [entering, ended]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        ended.cancel()
-        if not entering.done():
-            entering.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await entering
-            return False
-        return not self._engine.stopping
-
-    async def _pull(self, source: Source) -> None:
-        """Serve an async source."""
-        engine = self._engine
-        failure: BaseException | None = None
-        try:
-            while await self._pull_epoch(source):
-                with engine.lock:
-                    source.end_epoch()
-                    engine.progressed()
-                    engine.drop_rubbish()
-        except BaseException as error:
-            if engine.stopping or engine.done:
-                raise
-            failure = error
-        finally:
-            with engine.lock:
-                source.exhausted = True
-                source.end()
-                if failure is not None:
-                    engine.fail(source, None, failure)
-                engine.concluded()
-
-    async def _pull_epoch(self, source: Source) -> bool:
-        """Iterate an async source once. Returns whether another epoch follows."""
-        engine = self._engine
-        source.iterator = iterator = aiter(source.iterable)  # type: ignore[arg-type]
-        ended = False
-        try:
-            while await self._place_in_front(source):
-                source.pulling = True
-                begin = perf_counter()
-                source.note_wait(begin)
-                source.pulling_since = begin
-                try:
-                    value = await anext(iterator)
-                except StopAsyncIteration:
-                    ended = True
-                    break
-                finally:
-                    source.pulling = False
-                    source.pulled_at = perf_counter()
-                    source.busy_seconds += source.pulled_at - begin
-                with engine.lock:
-                    source.put(value)
-                    engine.progressed()
-                del value
-        finally:
-            # An iterable that is its own iterator may have more to give in the next epoch.
-            if hasattr(iterator, "aclose") and not (ended and source.continuous and iterator is source.iterable):
-                await iterator.aclose()
-        return ended and source.continuous and not source.ended
-
-    async def _place_in_front(self, source: Source) -> bool:
-        engine = self._engine
-        while True:
-            with engine.lock:
-                if engine.stopping or source.ended:
-                    return False
-                if source.has_place():
-                    return True
-                source.wants_room = True
-                room = self.wait_for_room()
-            await room
+        """Return whether nothing but a source keeps the thread from ending. Needs no lock."""

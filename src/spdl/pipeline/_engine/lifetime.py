@@ -46,8 +46,8 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
         if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine):
             return []
         if elapsed >= seconds:
-            lane = engine.lane
-            return alive if lane is None or not lane.awaits_others() else [it for it in alive if it is not lane.thread]
+            loop = engine.event_loop
+            return alive if loop is None or not loop.awaits_others() else [it for it in alive if it is not loop.thread]
         # They end in any order, and new ones may have been started until just now.
         for thread in alive:
             # A start that is under way elsewhere, or was interrupted, leaves threads that never ran.
@@ -60,7 +60,7 @@ def _threads_in_sources(engine: Engine) -> int:
     """How many threads are kept from ending by a source only."""
     pulling = sum(source.pulling and not source.on_loop for source in engine.sources)
     # While an async source is awaited its thread is free for other work, which may be what does not end.
-    return pulling + (engine.lane is not None and engine.lane.waits_for_source())
+    return pulling + (engine.event_loop is not None and engine.event_loop.waits_for_source())
 
 
 def _stop_all() -> None:
@@ -69,14 +69,13 @@ def _stop_all() -> None:
         engine.request_stop()
     deadline = monotonic() + STOP_SECONDS
     for engine in engines:
-        engine.exited = not end_threads(engine, max(0.0, deadline - monotonic()))
+        if not end_threads(engine, max(0.0, deadline - monotonic())):
+            engine.mark_exited()
 
 
 def _mark_forked() -> None:
     for engine in list(_RUNNING):
-        engine.forked = True
-        # The parent delivers them.
-        engine.sink.entries.clear()
+        engine.mark_forked()
     _RUNNING.clear()
 
 

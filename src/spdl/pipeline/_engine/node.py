@@ -1,88 +1,60 @@
-"""A stage at run time: its queue, its limit, its counters, and the rule that says when it has work."""
+"""A stage at run time: what every kind of stage has, and the questions that the scheduler asks it."""
 
 from __future__ import annotations
 
-from collections import deque
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._metrics.histogram import Histogram
-from spdl.pipeline._metrics.sampling import AT_LEAST_ONE_OF, SHORT, Sampling
+from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
+from spdl.pipeline._metrics.task_record import NO_TASKS
 
-from .edge import Edge
+from .channel import ADMITTED, Channel
 from .sentinel import MARK
 
 if TYPE_CHECKING:
+    from collections.abc import MutableSequence
+
     from spdl.pipeline._declare.stage_info import StageInfo
+    from spdl.pipeline._failures.tally import Tally
     from spdl.pipeline._metrics.task_record import TaskRecord
 
+    from .attempt import Attempt
+    from .channel import Entry
     from .engine import Engine
     from .lineage import Root
     from .order import Order
     from .source import Source
 
-__all__ = ["BLOCKED", "EDGE_CAPACITY", "HELD", "STARVED", "Entry", "Node"]
-
-# What waits in a queue: where the item came from (a Root) and the item, or the MARK between two epochs.
-Entry: TypeAlias = tuple[Any, Any]
-
-# Items that may wait between two stages besides those that hold a slot of the upstream stage. The reference's queues
-# have the same size, so memory budgets made for it hold.
-EDGE_CAPACITY = 2
-
-# Why a stage with a free slot does not use it: indices into `Node.waits`.
-STARVED, BLOCKED, HELD = 0, 1, 2
+__all__ = ["Node"]
 
 
 class Node:
     """A stage of a running pipeline. Everything in it is guarded by the engine's lock.
 
-    An op starts only when its result has a place to go: ``running + len(out) < room``, where ``out`` is the queue of
-    the next stage (or the sink) and ``room`` its capacity plus this stage's limit, since a finished item that cannot
-    move on keeps its slot.
-
-    Subclasses say what a turn of their kind of stage does.
+    It takes items from its input channel and puts results into its output channel, which is the next stage's input or
+    the sink. Subclasses say what a turn of their kind of stage does.
     """
 
     __slots__ = (
-        "before",
-        "behind",
-        "busy_seconds",
         "cancelled",
-        "completed",
-        "cpu_seconds",
-        "dropped",
-        "emitted",
+        "concurrency",
+        "counters",
         "engine",
-        "failed",
         "feeders",
-        "fill",
         "finished",
-        "got_at",
         "info",
-        "limit",
+        "input",
         "name",
         "next",
         "op",
         "order",
-        "other_seconds",
         "out",
-        "overdue",
+        "output",
         "plain",
         "queue",
-        "retried",
         "room",
         "running",
-        "sample_at",
-        "sampling",
-        "slots",
-        "steps",
-        "times",
-        "waiting_for",
-        "waiting_since",
-        "waits",
+        "tally",
         "wants_room",
-        "weight",
     )
 
     # What messages call it; the plan says.
@@ -98,107 +70,94 @@ class Node:
     slots_are_places = False
     # Whether `offer` may take an item that would wait in the queue otherwise.
     offers = False
-    # Whether the number of items it works on at once may be changed.
+    # Whether its concurrency may be changed.
     adjustable = False
     # Whether it runs anything on its items.
     has_tasks = True
     # Whether its counters tell how many items it took, and how long it waited for them.
     counts_gets = True
 
-    def __init__(self, engine: Engine, name: str, op: Any, limit: int) -> None:
+    def __init__(self, engine: Engine, name: str, op: Any, concurrency: int) -> None:
         self.engine = engine
         self.name = name
         self.op = op
-        # How many items it may work on at once; 0 once it was cancelled, though it had so many slots.
-        self.limit = limit
-        self.slots = limit
+        # How many items it may work on at once, and on how many it does: each of them holds a slot.
+        self.concurrency = concurrency
         self.running = 0
-        self.queue: deque[Entry] = deque()
+        self.counters = StageCounters()
+        # Where its items wait. A stage that merges has several such channels; this is the first.
+        self.input = Channel()
+        # Where its results go, and which stage takes them from there; None is the consumer.
+        self.output = Channel()
         self.next: Node | None = None
-        # What puts items into the queue: the stage or the source before this one; several if it merges.
-        self.feeders: list[Node | Source] = []
-        self.out: deque[Entry] = deque()
+        # The entries of both channels, and how many may lie in the output and be under way to it: at hand for the
+        # worker's loop, to which each step on the way costs time.
+        self.queue = self.input.entries
+        self.out = self.output.entries
         self.room = 0
+        # What fills its input: the stage or the source before this one; several if it merges.
+        self.feeders: list[Node | Source] = []
         # What keeps its results in the order of its input, if anything does.
         self.order: Order | None = None
+        # The failures that count together with its own, if its items can fail.
+        self.tally: Tally | None = None
         # A plain node's op returns one result: workers run it without a detour.
         self.plain = False
+        # Nothing more will come out of it; it was given up.
         self.finished = False
         self.cancelled = False
-        self.completed = self.emitted = self.failed = self.dropped = self.retried = self.overdue = self.fill = 0
-        # Tasks besides one for each item that was completed: a generator's results, an aggregator's flushes.
-        self.steps = 0
-        self.busy_seconds = self.cpu_seconds = 0.0
-        # What of the first is no time of tasks that succeeded, and the histogram of those.
-        self.other_seconds = 0.0
-        self.times = Histogram()
-        # The next task is measured once so many are completed, and stands for so many; 0 and 1 if all of them are.
-        self.sample_at = 0
-        self.weight = 1
-        self.sampling = Sampling()
-        # When the last item was taken.
-        self.got_at = 0.0
-        # What lies in front of it, and behind it.
-        self.before = self.behind = Edge()
         # Served by the event loop, and it found no room: whoever makes room tells the loop.
         self.wants_room = False
-        self.waits = [0.0, 0.0, 0.0]
-        self.waiting_for = STARVED
-        self.waiting_since = 0.0
 
-    def connect(self, following: Node | None, out: deque[Entry], capacity: int) -> None:
-        """Say where the results go: to a queue of the next stage's, or to the sink."""
+    def identify(self, info: StageInfo) -> None:
+        """Note what messages call it."""
+        self.info = info
+
+    # ---- connecting it, and changing its limits ----
+
+    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
+        """Take items from a channel that ``feeder`` fills. A stage that merges is told several times."""
+        self.feeders.append(feeder)
+        self.input = channel
+        self.queue = channel.entries
+        self.counters.read_from(channel.counters)
+
+    def write_to(self, channel: Channel, following: Node | None) -> None:
+        """Put results into a channel that ``following`` takes them from, or, if it is None, the consumer."""
+        self.output = channel
+        self.out = channel.entries
         self.next = following
-        self.out = out
-        self.room = capacity + self.limit
-        self.behind.capacity = capacity
+        self.limits_changed()
 
-    def room_made(self) -> None:
-        """Learn that there may be room again where there was none. Called with the lock held."""
-        if self.engine.lane is not None:
-            self.engine.lane.wake()
+    def inputs(self) -> list[Channel]:
+        """Return the channels that it takes from."""
+        return [self.input]
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Change how many items it may work on at once."""
+        self.concurrency = concurrency
+        self.limits_changed()
+
+    def limits_changed(self) -> None:
+        """Called when its concurrency, or the capacity of its output, has changed."""
+        self.room = self.output.capacity + self.concurrency
+
+    def begin(self, now: float) -> None:
+        """Start the clocks when the pipeline starts."""
+        self.counters.begin(now)
+        self.output.counters.begin(now)
 
     def for_workers(self) -> Node | None:
-        """What workers serve of it, if anything."""
+        """Return what workers serve of it, if anything."""
         return None if self.on_loop else self
 
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""
 
-    def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.
-        """Withdraw what waits in an executor; return how many calls still run there after so many seconds."""
-        return 0
-
-    def wants_server(self) -> bool:
-        """Whether the event loop is to start a `serve` now. Called with the lock held."""
-        return False
-
-    async def serve(self) -> None:
-        """Do work on the event loop, as long as there is some."""
-        raise NotImplementedError
-
-    def inlet(self, index: int) -> deque[Entry]:  # noqa: ARG002 - stages that merge have several.
-        """The queue that the feeder with this index puts its results into."""
-        return self.queue
-
-    def at_mark(self) -> bool:
-        """Whether what waits first is the end of an epoch."""
-        return bool(self.queue) and self.queue[0] is MARK
-
-    def pass_mark(self) -> None:
-        """Pass the end of an epoch on, once all before it has left. Called with the lock held."""
-        self.engine.dequeue(self)
-        now = perf_counter()
-        self.before.took(len(self.queue), now, self.got_at)
-        self.got_at = now
-        self.engine.emit_mark(self)
-
-    def queued(self) -> int:
-        """How many items wait in front of it."""
-        return len(self.queue)
+    # ---- the scheduler's questions ----
 
     def ready(self) -> bool:
-        """Whether a worker could take a turn now."""
+        """Return whether a worker could take a turn now."""
         raise NotImplementedError
 
     def offer(self, root: Root, value: Any) -> bool:
@@ -209,123 +168,162 @@ class Node:
         """Take one turn. Called and returns with the lock held; releases it around the user's code."""
         raise NotImplementedError
 
-    def has_place(self) -> bool:
-        """Whether the source may put one more item into the queue."""
-        places = EDGE_CAPACITY
-        if self.slots_are_places:
-            # Not those whose results would have no place: nothing can start in them.
-            places += max(0, min(self.limit, self.room - len(self.out)) - self.running)
-        return len(self.queue) < places
+    def finish(self, attempt: Attempt, value: Any) -> None:
+        """Deal with what the op of a plain node returned. Called with the lock held."""
+        raise NotImplementedError
 
-    def drained(self) -> bool:
-        """Whether nothing is left in here."""
-        return not self.queue and not self.running
+    def fail(self, attempt: Attempt, error: BaseException) -> None:
+        """Deal with what the op of a plain node raised. Called with the lock held."""
+        raise NotImplementedError
 
-    def end_input(self) -> bool:
-        """Learn that no input will follow. True if nothing remains to be done, False if a turn is now due."""
-        return True
-
-    def discard(self) -> list[Any]:
-        """Give up all that waits here; the caller drops what is returned once it has released the lock."""
-        rubbish: list[Any] = list(self.queue)
-        if not self.on_loop:
-            self.engine.waiting -= len(rubbish)
-        self.queue.clear()
-        return rubbish
-
-    def has_room(self, reserved: int) -> bool:
-        """Whether a result has a place to go besides ``reserved`` ones; notes the wait if not."""
-        if reserved + len(self.out) < self.room:
-            return True
-        if self.next is None:
-            # The consumer takes from the sink without the lock and looks at this flag afterwards, so it is set
-            # before the second look: one of the two sees the other.
-            self.engine.sink.full = True
-            if reserved + len(self.out) < self.room:
-                return True
-        self.wait(BLOCKED)
+    def wants_server(self) -> bool:
+        """Return whether the event loop is to start a `serve` now. Called with the lock held."""
         return False
 
-    def wait(self, reason: int) -> None:
-        """Note that a free slot stays free from now on."""
-        if self.waiting_since and self.waiting_for == reason:
-            return
-        now = perf_counter()
-        if self.waiting_since:
-            self.waits[self.waiting_for] += now - self.waiting_since
-        self.waiting_for = reason
-        self.waiting_since = now
+    async def serve(self) -> None:
+        """Do work on the event loop, as long as there is some."""
+        raise NotImplementedError
+
+    def admits(self) -> bool:
+        """Return whether it may take an item now: a slot is free, and a result would have a place to go."""
+        return not self.cancelled and self.verdict() == ADMITTED
+
+    def verdict(self) -> int:
+        """Return ADMITTED, or why no item can be taken now; see `Channel.verdict`."""
+        return self.output.verdict(self.running, self.under_way(), self.concurrency, self.order)
+
+    def under_way(self) -> int:
+        """Return how many of the slots in use hold an item whose result needs a place."""
+        return self.running
+
+    def has_room(self, reserved: int) -> bool:
+        """Return whether a result has a place to go besides ``reserved`` ones, and note the wait if not."""
+        # The second half is the first for the usual channel; asking it costs a call.
+        if reserved + len(self.out) < self.room or self.output.has_place(reserved, self.room - self.output.capacity):
+            return True
+        self.counters.wait(BLOCKED)
+        return False
+
+    def has_place(self) -> bool:
+        """Return whether the source may put one more item into the queue."""
+        places = 0
+        if self.slots_are_places and not self.cancelled:
+            # Not those whose results would have no place: nothing can start in them.
+            places = max(0, min(self.concurrency, self.room - len(self.out)) - self.running)
+        return len(self.queue) < self.input.capacity + places
+
+    # ---- taking items ----
+
+    def dequeue(self) -> Entry:
+        """Take the head of the queue."""
+        feeder = self.feeders[0]
+        if feeder.wants_room:
+            feeder.room_made()
+        if not self.on_loop:
+            self.engine.remove_turns()
+        queue = self.queue
+        self.counters.queue.fill += len(queue)
+        return queue.popleft()
+
+    def at_mark(self) -> bool:
+        """Return whether the end of an epoch waits first."""
+        return bool(self.queue) and self.queue[0] is MARK
+
+    def pass_mark(self) -> None:
+        """Pass the end of an epoch on, once all before it has left. Called with the lock held."""
+        self.dequeue()
+        self.counters.mark_taken(self.input.excess())
+        self.engine.emit_mark(self)
+
+    def queued(self) -> int:
+        """Return how many items wait in front of it."""
+        return len(self.queue)
 
     def slot_taken(self) -> None:
         """Count an item that was taken from the queue and is worked on now."""
         self.running += 1
-        now = perf_counter()
-        edge = self.before
-        edge.taken += 1
-        if edge.taken >= edge.sample_at:
-            self._note_wait(now, edge.weight)
-            edge.choose_next(now)
-        # As `Edge.took` does. A call of `max` would cost as much as all of this.
-        since = self.got_at
-        if since < edge.filled_at:  # noqa: PLR1730
-            since = edge.filled_at
-        edge.occupied_seconds += now - since
-        if edge.late:
-            edge.catch_up(len(self.queue), now)
-        self.got_at = now
-        if self.waiting_since and (self.waiting_for or self.queue or self.running >= self.limit):
-            self.waits[self.waiting_for] += now - self.waiting_since
-            self.waiting_since = 0.0
+        self.counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
 
     def slot_freed(self) -> None:
         """Count an item less that is worked on."""
         self.running -= 1
-        if not self.waiting_since and not self.queue:
-            self.waiting_for = STARVED
-            self.waiting_since = perf_counter()
+        self.counters.slot_freed(len(self.queue))
 
-    # ---- measuring tasks, and waits for items ----
+    # ---- room, for stages that the event loop serves ----
 
-    def note_get(self, now: float, weight: int) -> None:
-        """Note how long a free slot has waited for the item that is taken now, and claim the measurement."""
-        if weight > 1:
-            # The next one is chosen when this one has ended.
-            self.sample_at += AT_LEAST_ONE_OF
-        self._note_wait(now, weight)
+    def want_room(self) -> None:
+        """Note that the event loop waits for room."""
+        self.wants_room = True
 
-    def _note_wait(self, now: float, weight: int) -> None:
-        waited = 0.0
-        if self.waiting_since and self.waiting_for == STARVED:
-            # A slot that was free all the time has waited only since the item before this one.
-            waited = now - max(self.waiting_since, self.got_at)
-        self.before.get_times.add(waited, weight)
+    def stop_wanting_room(self) -> None:
+        """Note that the event loop looks for itself."""
+        self.wants_room = False
 
-    def note_long(self, seconds: float) -> None:
-        """Note a task that took long, though it was not to be measured; the next ones are."""
-        self.times.add(seconds)
-        self.weight = 1
-        self.sample_at = 0
+    def room_made(self) -> None:
+        """Called with the lock held when there may be room again where there was none."""
+        if self.engine.event_loop is not None:
+            self.engine.event_loop.wake()
 
-    def note_task(self, seconds: float, weight: int, now: float) -> None:
-        """Note a measured task, standing for so many, and choose the next one."""
-        if seconds >= SHORT:
-            # All of these are noted.
-            self.note_long(seconds)
-        else:
-            self.times.add(seconds, weight)
-            self.choose_next(now)
+    # ---- its end ----
 
-    def choose_next(self, now: float) -> None:
-        """Choose which task is measured next: the quicker they follow each other, the fewer are."""
-        done = self.completed + self.steps
-        self.weight = self.sampling.weight(now, done)
-        self.sample_at = done + self.sampling.stride(self.weight) if self.weight > 1 else 0
+    def is_finished(self) -> bool:
+        """Return whether nothing more will come out of it."""
+        return self.finished
+
+    def drained(self) -> bool:
+        """Return whether nothing is left in here."""
+        return not self.queue and not self.running
+
+    def end_input(self) -> bool:
+        """Called when no input will follow. Return True if nothing remains to be done, False if a turn is now due."""
+        return True
+
+    def finish_stage(self, now: float) -> None:
+        """Note that nothing more will come out of it."""
+        self.finished = True
+        self.counters.end_wait(now)
+
+    def give_up_work(self) -> bool:
+        """Give up the stage; return False if it was given up before. Called with the lock held."""
+        if self.cancelled:
+            return False
+        self.cancelled = True
+        # Nothing starts in it any more, by whichever way items come.
+        self.plain = False
+        self.engine.drops.extend(self.discard())
+        return True
+
+    def discard(self) -> list[Any]:
+        """Give up all that waits here; the caller drops what is returned once it has released the lock."""
+        dropped: list[Any] = list(self.queue)
+        if not self.on_loop:
+            self.engine.remove_turns(len(dropped))
+        self.queue.clear()
+        return dropped
+
+    def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.
+        """Withdraw what waits in an executor; return how many calls still run there after so many seconds."""
+        return 0
+
+    def excess_of_failures(self, verdict: str) -> RuntimeError:
+        """Return what fails the pipeline because too many items have failed."""
+        return RuntimeError(f"The pipeline stage ({self.info}) {verdict}.")
+
+    # ---- what it has counted ----
 
     def task_record(self) -> TaskRecord:
-        """What was counted of its tasks until now."""
-        from spdl.pipeline._metrics.task_record import NO_TASKS, TaskRecord  # noqa: PLC0415 - declaring pipelines needs none.
+        """Return what was counted of its tasks until now."""
+        return self.counters.task_record() if self.has_tasks else NO_TASKS
 
-        if not self.has_tasks:
-            return NO_TASKS
-        seconds = self.busy_seconds - self.other_seconds
-        return TaskRecord(self.completed + self.steps, self.failed + self.retried, seconds, self.times.counts.copy())
+    def snapshot(self, block: MutableSequence[int], offset: int = 0) -> int:
+        """Write its record, and that of each channel it takes from, into a flat block of 64-bit integers.
+
+        Returns:
+            The index behind the last one that was written; see `StageCounters.snapshot`.
+        """
+        offset = self.counters.snapshot(
+            block, offset, concurrency=self.concurrency, running=self.running, queued=self.queued()
+        )
+        for channel in self.inputs():
+            offset = channel.counters.snapshot(block, offset)
+        return offset

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .node import Entry
+    from .channel import Entry
 
 __all__ = ["AHEAD", "Order", "Ticket"]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from .channel import Channel
 
 if TYPE_CHECKING:
     from threading import Lock
 
-    from .edge import Edge
-    from .node import Entry
+    from .channel import Entry
 
 __all__ = ["Sink"]
 
@@ -19,60 +19,64 @@ __all__ = ["Sink"]
 _SLOW = 1e-3
 
 
-class Sink:
-    """What is finished and not yet read.
+class Sink(Channel):
+    """The channel of finished items that the consumer reads.
 
     Workers append under the engine's lock. The consumer pops without it: a deque's operations are atomic, and only
     when it finds nothing, or the engine is held up by a full sink, does it need the lock.
     """
 
-    __slots__ = ("edge", "entries", "fill", "full", "readers", "size", "told_at")
+    __slots__ = ("full", "readers", "told_at")
 
-    # What is measured of it; the plan says.
-    edge: Edge
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.entries: deque[Entry] = deque()
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity)
         # Set by whoever found no room; whoever pops an entry and sees it tells the engine.
         self.full = False
         # When the consumer told that it took something.
         self.told_at = 0.0
-        # How many entries lay here at each put, added up.
-        self.fill = 0
         # The gates of consumers that found nothing.
         self.readers: list[Lock] = []
+
+    def has_place(self, under_way: int = 0, concurrency: int = 0) -> bool:
+        """Return whether one more entry has a place, and leave word for the consumer if it has none."""
+        if under_way + len(self.entries) < self.capacity + concurrency:
+            return True
+        # The consumer takes without the lock and looks at this flag afterwards, so it is set before the second look:
+        # one of the two sees the other.
+        self.full = True
+        return under_way + len(self.entries) < self.capacity + concurrency
+
+    def set_full(self, *, full: bool) -> None:
+        """Note whether somebody waits for room. Called with the lock held."""
+        self.full = full
 
     def put(self, entry: Entry, now: float = 0.0) -> None:
         """Append an entry; the time now is looked up if it is not given. Called with the engine's lock held."""
         waiting = len(self.entries)
-        self.fill += waiting
+        counters = self.counters
+        counters.fill += waiting
         self.entries.append(entry)
         if not waiting:
-            self.edge.refilled(now or perf_counter())
-        elif waiting >= self.size:
-            self._put_late(waiting + 1, now or perf_counter())
+            now = now or perf_counter()
+            if counters.late:
+                counters.catch_up(1 - self.capacity, now)
+            counters.refilled(now)
+        elif waiting >= self.capacity:
+            counters.late.append(now or perf_counter())
+            # The consumer may have made room meanwhile.
+            if len(counters.late) > waiting + 1 - self.capacity:
+                counters.catch_up(waiting + 1 - self.capacity, counters.late[-1])
         if self.readers:
             self.wake_reader()
 
-    def _put_late(self, waiting: int, now: float) -> None:
-        self.edge.late.append(now)
-        if len(self.edge.late) > waiting - self.size:
-            self.edge.catch_up(waiting, now)
-
     def caught_up(self) -> None:
-        """Learn that the consumer took entries. Called with the lock held."""
-        if self.edge.late:
+        """Note that the consumer took entries. Called with the lock held."""
+        if self.counters.late:
             now = perf_counter()
-            self.edge.catch_up(len(self.entries), now)
-            if self.edge.late and now - self.told_at >= _SLOW:
+            self.counters.catch_up(self.excess(), now)
+            if self.counters.late and now - self.told_at >= _SLOW:
                 self.full = True
             self.told_at = now
-
-    def awaited(self, seconds: float) -> None:
-        """Learn that a consumer has waited so long for an item. Needs no lock: it is a sum that readers share."""
-        self.edge.get_seconds += seconds
-        self.edge.get_times.add(seconds)
 
     def wake_reader(self) -> None:
         """Let one waiting consumer look again. Needs no lock."""

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from spdl.pipeline._metrics.sampling import Sampling
+from spdl.pipeline._metrics.counters import StageCounters
 
-from .edge import Edge
+from .channel import Channel
 from .interruptible import Interruptible
-from .node import EDGE_CAPACITY
 from .sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
+    from threading import Thread
 
     from spdl.pipeline._declare.stage_info import StageInfo
 
-    from .dedicated import DedicatedThread
+    from .channel import Entry
     from .engine import Engine
-    from .node import Entry, Node
+    from .node import Node
 
-__all__ = ["SOURCE", "Source"]
-
-SOURCE = "src"
+__all__ = ["Puller", "Source"]
 
 # Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
 # GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
 _SHORT = 20e-6
+
+
+class Puller(Protocol):
+    """A thread that pulls one source and nothing else; `DedicatedThread` is one."""
+
+    thread: Thread
+
+    def wake(self) -> None:
+        """Have the thread look again. Needs no lock."""
 
 
 class Source:
@@ -38,37 +45,35 @@ class Source:
     """
 
     __slots__ = (
-        "behind",
-        "busy_seconds",
         "continuous",
+        "counters",
         "dedicated",
         "ended",
         "ended_at",
         "engine",
         "exhausted",
-        "first",
-        "following_root",
         "index",
         "info",
         "iterable",
         "iterator",
         "name",
-        "on_loop",
+        "next_stage",
         "out",
+        "output",
         "pass_began_at",
-        "position",
         "pulled_at",
         "pulling",
         "pulling_since",
-        "sample_at",
-        "sampling",
         "unwanted",
         "wants_room",
-        "weight",
     )
 
     # What messages call it; the plan says.
     info: StageInfo
+    # Whether the event loop's thread pulls it.
+    on_loop = False
+    # Nothing feeds it.
+    feeders: tuple[Node | Source, ...] = ()
 
     def __init__(
         self,
@@ -86,104 +91,153 @@ class Source:
         # Whether it is iterated over and over, with the end of an epoch between.
         self.continuous = continuous
         self.iterator: Any = None
-        # Where items go: the first stage's queue, or the sink if there is no stage.
-        self.first: Node | None = None
-        self.out = engine.sink.entries
-        # How many items were handed out, and what stands for the next one in the lineage.
-        self.position = 0
-        self.following_root = index
+        # Where its items go: the channel in front of the first stage, or the sink if there is no stage.
+        self.output = Channel()
+        self.out = self.output.entries
+        self.next_stage: Node | None = None
+        # It counts the items that were handed out, and the time that pulling them took.
+        self.counters = StageCounters()
         # The position where the latest pass over a continuous source began, once there was one before it.
         self.pass_began_at = -1
-        self.on_loop = hasattr(iterable, "__aiter__")
         self.pulling = False
+        # When the pull that goes on began, and when the last one ended.
         self.pulling_since = 0.0
-        # When the last pull ended, the position from which it is next noted how long the pull was put off, and for how
-        # many that stands.
         self.pulled_at = 0.0
-        self.sample_at = 0
-        self.weight = 1
-        self.sampling = Sampling()
-        # What lies behind it. No item is pulled before it has a place, so none is late.
-        self.behind = Edge()
-        # Pulls it in a thread of its own, if it was asked for.
-        self.dedicated: DedicatedThread | None = None
+        # Pulls it in a thread of its own, if that was asked for.
+        self.dedicated: Puller | None = None
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
         self.ended = False
-        # What it feeds was given up.
+        # The stage that it feeds was given up.
         self.unwanted = False
         self.ended_at = 0.0
         # It ran out by itself or was closed, so there is nothing to close.
         self.exhausted = False
-        self.busy_seconds = 0.0
         # Served by the event loop or a thread of its own, which found no room: whoever makes room tells it.
         self.wants_room = False
 
+    def identify(self, info: StageInfo) -> None:
+        """Note what messages call it."""
+        self.info = info
+
+    def write_to(self, channel: Channel, following: Node | None) -> None:
+        """Put items into the channel that ``following`` takes them from."""
+        self.output = channel
+        self.out = channel.entries
+        self.next_stage = following
+
+    def dedicate(self, puller: Puller) -> None:
+        """Leave pulling to a thread of its own."""
+        self.dedicated = puller
+
+    def begin(self, now: float) -> None:
+        """Start the clocks when the pipeline starts."""
+        self.output.counters.begin(now)
+
+    # ---- whether to pull ----
+
     def pullable(self) -> bool:
-        """Whether a worker may take the token now."""
+        """Return whether a worker may take the token now."""
         if self.pulling or self.ended or self.on_loop or self.dedicated:
             return False
-        first = self.first
-        if first is None or first.slots_are_places:
+        following = self.next_stage
+        if following is None or following.slots_are_places:
             return self.has_place()
-        return len(self.out) < EDGE_CAPACITY
+        # As `Channel.has_place` says, without two calls.
+        return len(self.out) < self.output.capacity
 
     def has_place(self) -> bool:
-        """Whether there is a place for one more item."""
-        if self.first is not None:
-            return self.first.has_place() if self.first.slots_are_places else len(self.out) < EDGE_CAPACITY
-        sink = self.engine.sink
-        if len(sink.entries) < sink.size:
-            return True
-        sink.full = True
-        return len(sink.entries) < sink.size
+        """Return whether there is a place for one more item."""
+        following = self.next_stage
+        if following is not None and following.slots_are_places:
+            return following.has_place()
+        return self.output.has_place()
 
     def wants_worker(self) -> bool:
-        """Whether an idle worker is to be woken to pull it."""
+        """Return whether an idle worker is to be woken to pull it."""
         if not self.pullable():
             return False
-        first = self.first
-        if self.engine.permits or first is None or first.on_loop or not first.on_workers:
+        first = self.next_stage
+        if self.engine.workers.permits > 0 or first is None or first.on_loop or not first.on_workers:
             return True
         # No op can begin before one ends, and whoever ran that comes here itself. That is soon enough for short pulls.
-        return self.busy_seconds > _SHORT * self.position
+        return self.counters.busy_seconds > _SHORT * self.counters.emitted
 
-    def next(self) -> Any:
-        """Pull one item. Called by the token's holder without the lock.
+    # ---- pulling ----
 
-        Raises:
-            StopIteration: At the end.
+    def pull(self, hand: list[Any]) -> int | None:
+        """Pull one item. Called and returns with the lock held, which it releases meanwhile.
+
+        Args:
+            hand: Where to leave the item: nobody else may keep it alive.
+
+        Returns:
+            The item's root; None if there is no item, or nobody wants it any more.
         """
-        if self.iterator is None:
-            try:
-                self.iterator = iter(self.iterable)  # type: ignore[arg-type]
-            except StopIteration as error:
-                # It would look like the end of an empty source.
-                raise RuntimeError("The source's `__iter__` raised StopIteration.") from error
-        return next(self.iterator)
+        engine, counters = self.engine, self.counters
+        self.pulling = True
+        begin = perf_counter()
+        if counters.emitted >= counters.sample_at:
+            self.note_wait(begin)
+        self.pulling_since = begin
+        if len(engine.sources) > 1 and engine.workers.idle:
+            # This pull may block, and another source have something.
+            engine.progressed()
+        engine.lock.release()
+        ended = False
+        failure: BaseException | None = None
+        try:
+            if self.iterator is None:
+                self.iterator = _iterate(self.iterable)
+            hand.append(next(self.iterator))
+        except StopIteration:
+            ended = True
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            failure = error
+        self.pulled_at = end = perf_counter()
+        engine.lock.acquire()
+        counters.busy_seconds += end - begin
+        self.pulling = False
+        if hand and not self.ended and not engine.stopping:
+            counters.emitted += 1
+            return engine.lineage.admit(self.index)
+        if failure is not None:
+            # It is closed like one that is not wanted any more: it may hold files.
+            engine.fail(self, None, failure)
+        elif ended and self.continuous:
+            self.end_epoch()
+        elif ended:
+            self.run_out()
+        else:
+            engine.drops.extend(hand)
+        return None
 
     def note_wait(self, now: float) -> None:
         """Note how long this pull was put off, since the item before had no place behind it."""
-        if not self.pulled_at:
-            return
-        self.behind.put_times.add(now - self.pulled_at, self.weight)
-        self.weight = self.sampling.weight(now, self.position)
-        self.sample_at = self.position + self.sampling.stride(self.weight) if self.weight > 1 else 0
+        counters = self.counters
+        if self.pulled_at:
+            self.output.counters.put_timely(now - self.pulled_at, counters.weight)
+            counters.choose_next_of(counters.emitted, now)
 
     def admit(self) -> int:
-        """Give the item just pulled its place in the lineage. Called with the lock held."""
-        root = self.following_root
-        self.following_root = root + len(self.engine.sources)
-        self.position += 1
-        self.engine.lineage.open.add(root)
-        return root
+        """Return the root of the item just pulled. Called with the lock held."""
+        self.counters.emitted += 1
+        return self.engine.lineage.admit(self.index)
 
-    def put(self, value: Any) -> None:
+    def put(self, root: int, value: Any) -> None:
         """Put the item just pulled in front of the first stage. Called with the lock held."""
-        self._pass_on((self.admit(), value))
+        self._pass_on((root, value))
+
+    def _pass_on(self, entry: Entry) -> None:
+        self.output.put(entry, self.pulled_at)
+        if self.next_stage is not None:
+            self.engine.arrived(self.next_stage)
+
+    # ---- its end ----
 
     def end_epoch(self) -> None:
         """Pass on that a pass over a continuous source has ended. Called with the lock held."""
-        if self.iterator is self.iterable and self.position == self.pass_began_at:
+        position = self.counters.emitted
+        if self.iterator is self.iterable and position == self.pass_began_at:
             error = RuntimeError(
                 f"The continuous source {type(self.iterable).__name__!r} is its own iterator and gave nothing when it "
                 "was iterated again: it does not start anew, as a generator does not. Give an iterable that does, such "
@@ -192,27 +246,61 @@ class Source:
             self.exhausted = True
             self.engine.fail(self, None, error)
             return
-        self.pass_began_at = self.position
+        self.pass_began_at = position
         # Its finalizer is the user's, so it is dropped without the lock.
-        self.engine.rubbish.append(self.iterator)
+        self.engine.drops.append(self.iterator)
         self.iterator = None
         self._pass_on(MARK)
 
-    def _pass_on(self, entry: Entry) -> None:
-        if self.first is None:
-            self.engine.sink.put(entry, self.pulled_at)
-        else:
-            self.out.append(entry)
-            if len(self.out) == 1:
-                self.behind.filled_at = self.pulled_at
-            self.engine.arrived(self.first)
+    def run_out(self) -> None:
+        """Note that there is nothing left to pull or to close. Called with the lock held."""
+        self.exhausted = True
+        self.end()
 
-    def room_made(self) -> None:
-        """Learn that there may be a place again where there was none. Called with the lock held."""
-        if self.dedicated is not None:
-            self.dedicated.wake()
-        elif self.engine.lane is not None:
-            self.engine.lane.wake()
+    def end(self) -> None:
+        """Pull no more. Called with the lock held."""
+        if not self.ended:
+            self.ended = True
+            self.engine.input_ends()
+            self.ended_at = perf_counter()
+
+    def must_be_closed(self) -> bool:
+        """Return whether a worker has to close it, since it ended early. Called with the lock held."""
+        wanted = not (self.ended or self.engine.stopping)
+        elsewhere = self.on_loop or self.dedicated is not None
+        return not (wanted or elsewhere or self.pulling or self.exhausted)
+
+    def close(self) -> None:
+        """Close the iterator after an early end. Called and returns with the lock held, which it releases meanwhile."""
+        engine = self.engine
+        self.pulling = True
+        engine.lock.release()
+        failure: BaseException | None = None
+        iterator, self.iterator = self.iterator, None
+        try:
+            if not self.exhausted and iterator is not None and hasattr(iterator, "close"):
+                iterator.close()
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            failure = error
+        del iterator
+        engine.lock.acquire()
+        self.pulling = False
+        self.exhausted = True
+        if failure is not None:
+            engine.fail(self, None, failure)
+
+    def give_up_work(self) -> bool:
+        """Pull no more, since the stage that it feeds was given up. Called with the lock held."""
+        self.unwanted = True
+        self.end()
+        self.interrupt()
+        return True
+
+    def is_finished(self) -> bool:
+        """Return whether nothing more will come."""
+        # After a failure, or where it was given up, nobody waits for a source, which may block for ever: what it
+        # yields is discarded.
+        return self.ended and (not self.pulling or self.unwanted or bool(self.engine.failures))
 
     def interrupt(self) -> None:
         """Wake whoever waits in or for the source, as far as that is possible. Needs no lock."""
@@ -223,22 +311,37 @@ class Source:
         if issubclass(type(iterator), Interruptible):
             iterator.interrupt()
 
-    def finished(self) -> bool:
-        """Whether nothing more will come."""
-        # After a failure, or where it was given up, nobody waits for a source, which may block for ever: what it
-        # yields is discarded.
-        return self.ended and (not self.pulling or self.unwanted or bool(self.engine.failures))
+    # ---- room ----
 
-    def end(self) -> None:
-        """Pull no more. Called with the lock held."""
-        if not self.ended:
-            self.ended = self.engine.ending = True
-            if self.engine.lane is not None:
-                self.engine.lane.wake()
-            self.ended_at = perf_counter()
+    def want_room(self) -> None:
+        """Note that whoever pulls the source waits for room."""
+        self.wants_room = True
 
-    def close(self) -> None:
-        """Close the iterator after an early end. Called by the token's holder without the lock."""
-        iterator, self.iterator = self.iterator, None
-        if not self.exhausted and iterator is not None and hasattr(iterator, "close"):
-            iterator.close()
+    def stop_wanting_room(self) -> None:
+        """Note that whoever pulls the source looks for room again."""
+        self.wants_room = False
+
+    def room_made(self) -> None:
+        """Called with the lock held when there may be a place again where there was none."""
+        if self.dedicated is not None:
+            self.dedicated.wake()
+        elif self.engine.event_loop is not None:
+            self.engine.event_loop.wake()
+
+    # ---- what it has counted ----
+
+    def busy_seconds(self, now: float) -> float:
+        """Return the time that pulls have taken, the one that goes on included."""
+        return self.counters.busy_seconds + (max(0.0, now - self.pulling_since) if self.pulling else 0.0)
+
+    def blocked_seconds(self, now: float) -> float:
+        """Return for how long it was held back: it is pulled whenever there is a place for its item."""
+        return max(0.0, min(now, self.ended_at or now) - self.engine.started_at - self.busy_seconds(now))
+
+
+def _iterate(iterable: Any) -> Any:
+    try:
+        return iter(iterable)
+    except StopIteration as error:
+        # It would look like the end of an empty source.
+        raise RuntimeError("The source's `__iter__` raised StopIteration.") from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from threading import TIMEOUT_MAX, Condition, Thread
+from threading import TIMEOUT_MAX, Condition, RLock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .engine import Engine
+    Action: TypeAlias = Callable[[], None]
 
 __all__ = ["Timer"]
 
@@ -20,16 +20,37 @@ class Timer:
     """One thread that runs actions at their time, started when the first is set.
 
     So an item that waits for its retry occupies no worker.
+
+    Args:
+        lock: The engine's lock, which is held when actions are called.
+        name: The thread's name.
+        drops: Where to leave actions that were called: they may be the last to hold an item.
+        is_over: Returns whether the thread is no longer wanted.
+        acted: Called with the lock held after each action.
+        crashed: Called with what an action raised; returns with the lock held.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+    def __init__(
+        self,
+        lock: RLock,
+        name: str,
+        *,
+        drops: list[Any],
+        is_over: Callable[[], bool],
+        acted: Callable[[], None],
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        self._lock = lock
+        self._drops = drops
+        self._is_over = is_over
+        self._acted = acted
+        self._crashed = crashed
+        self._heap: list[tuple[float, int, Action]] = []
         self._numbers = itertools.count()
-        self._changed = Condition(engine.lock)
-        self.thread = Thread(target=self._run, name=f"spdl_timer_thread_{engine.pipeline_id}", daemon=True)
+        self._changed = Condition(lock)
+        self.thread = Thread(target=self._run, name=name, daemon=True)
 
-    def after(self, seconds: float, action: Callable[[], None]) -> None:
+    def after(self, seconds: float, action: Action) -> None:
         """Have ``action`` called with the engine's lock held. Called with the lock held."""
         heapq.heappush(self._heap, (monotonic() + seconds, next(self._numbers), action))
         if self.thread.ident is None:
@@ -41,20 +62,18 @@ class Timer:
         self._changed.notify()
 
     def _run(self) -> None:
-        engine = self._engine
         try:
-            with engine.lock:
-                while not (engine.stopping or engine.done):
+            with self._lock:
+                while not self._is_over():
                     self._take_turn()
                 # What it holds is dropped without the lock.
                 actions, self._heap = self._heap, []
             del actions
         except BaseException as error:  # noqa: BLE001 - such as of a log handler, or where no thread can be started.
-            engine.crash(error)
-            engine.lock.release()
+            self._crashed(error)
+            self._lock.release()
 
     def _take_turn(self) -> None:
-        engine = self._engine
         now = monotonic()
         if not self._heap:
             self._changed.wait()
@@ -63,8 +82,6 @@ class Timer:
         else:
             action = heapq.heappop(self._heap)[2]
             action()
-            # It may be the last to hold an item, which is dropped without the lock.
-            engine.rubbish.append(action)
+            self._drops.append(action)
             del action
-            engine.concluded()
-            engine.drop_rubbish()
+            self._acted()

@@ -13,18 +13,14 @@ from spdl.pipeline._declare.defaults import is_compact_log_enabled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.pipeline._declare.policy import OnFailure
-
-    from .quarantine import FailedItem
-
 __all__ = [
     "MESSAGE_CHARACTERS",
     "TRACEBACK_CHARACTERS",
     "PipelineFailure",
     "annotate",
     "log_error",
+    "note_once",
     "on_one_line",
-    "report_failed_item",
     "shorten",
     "show_logging_error",
     "traceback_of",
@@ -32,10 +28,6 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("spdl.pipeline")
-
-# A stage that fails on every item of a large dataset must not drown the log: each stage's first failures are
-# written in full, then one line for every power of two.
-_LOGGED_IN_FULL = 10
 
 # A message may hold the item, and that may be as long as a file.
 MESSAGE_CHARACTERS = 2_000
@@ -152,39 +144,12 @@ def annotate(error: BaseException, stage: str, origin: str | None) -> None:
         BaseException.add_note(error, note)
 
 
-def report_failed_item(item: FailedItem, error: Exception, count: int, callback: OnFailure | None) -> None:
-    """Log an item that is dropped, and tell the user's callback. Must be called without the engine's lock.
-
-    The item is lost already and the rest must go on, so what a log handler or the callback raises is not let through.
-
-    Args:
-        item: What failed.
-        error: What the op raised.
-        count: How many items of this stage have failed so far, this one included.
-        callback: The stage's ``on_failure``.
-    """
-    try:
-        if count <= _LOGGED_IN_FULL:
-            log_error(error, "Stage %r failed on %s, which is dropped", item.stage, item.origin)
-        elif count & (count - 1) == 0:
-            _LOG.error(
-                "Stage %r has now failed on %d items; the last was %s: %s",
-                item.stage,
-                count,
-                item.origin,
-                on_one_line(error) if is_compact_log_enabled() else item.error,
-            )
-    except Exception:  # noqa: BLE001 - see above.
-        show_logging_error()
-    if callback is None:
-        return
-    try:
-        callback(item)
-    except Exception as raised:  # noqa: BLE001 - see above.
-        try:
-            log_error(raised, "The on_failure callback of stage %r raised", item.stage)
-        except Exception:  # noqa: BLE001 - see above.
-            show_logging_error()
+def note_once(error: BaseException, note: str) -> None:
+    """Add a note to an exception, which may be one object that is raised over and over."""
+    # A class of the user's may have its own idea of notes.
+    with contextlib.suppress(Exception):
+        if note not in getattr(error, "__notes__", ()):
+            BaseException.add_note(error, note)
 
 
 def log_error(error: BaseException, message: str, *values: object) -> None:

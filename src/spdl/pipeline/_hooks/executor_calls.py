@@ -72,7 +72,7 @@ class ProcessCalls(ExecutorCalls):
         from spdl.pipeline._nodes.executors.process_work import Done, work, wrap  # noqa: PLC0415 - as above.
 
         (outcome,), _, cpu = await self.submit(work, function, [wrap(argument)])
-        self.stage.cpu_seconds += cpu
+        self.stage.counters.add_foreign_cpu(cpu)
         if not isinstance(outcome, Done):
             raise outcome.unpack()
         value = outcome.unpack()

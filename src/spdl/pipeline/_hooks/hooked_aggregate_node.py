@@ -7,11 +7,11 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._failures.failure import report_failed_item
+from spdl.pipeline._engine.attempt import Attempt
 from spdl.pipeline._nodes.aggregate import AggregateNode
 
-from .hook_calls import Errands
-from .hook_round import cancelled_by, run_inside
+from .hook_calls import cancelled_by, run_inside
+from .worker_calls import WorkerCalls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._nodes.aggregate import Call
 
-    from .hook_round import Outcome
+    from .hook_calls import Outcome
     from .task_hook import TaskHook
 
 __all__ = ["HookedAggregateNode"]
@@ -29,7 +29,7 @@ __all__ = ["HookedAggregateNode"]
 class HookedAggregateNode(AggregateNode):
     """An aggregator whose calls are tasks of the event loop, one at a time."""
 
-    __slots__ = ("bench", "hooks", "serving")
+    __slots__ = ("hooks", "serving", "worker_calls")
 
     on_loop = True
 
@@ -38,22 +38,23 @@ class HookedAggregateNode(AggregateNode):
     ) -> None:
         super().__init__(engine, name, op, drop_last=drop_last)
         self.hooks = hooks
-        self.bench = Errands(engine, self)
+        self.worker_calls = WorkerCalls(engine, self)
         # A server runs, or is about to.
         self.serving = False
 
     def end_input(self) -> bool:
         finished = super().end_input()
-        if not finished and self.engine.lane is not None:
-            self.engine.lane.wake()
+        if not finished and self.engine.event_loop is not None:
+            self.engine.event_loop.wake()
         return finished
 
-    def for_workers(self) -> Errands:
-        return self.bench
+    def for_workers(self) -> WorkerCalls:
+        return self.worker_calls
 
     def wants_server(self) -> bool:
         if self.serving or not self.ready():
-            self.wants_room = self.wants_room or bool(self.queue or self.flush_due)
+            if self.queue or self.flush_due:
+                self.want_room()
             return False
         self.serving = True
         return True
@@ -72,7 +73,7 @@ class HookedAggregateNode(AggregateNode):
             begin = perf_counter()
             made: list[Any] = []
             # Not two calls at once, though a hook of one may give up waiting.
-            task = partial(self.bench.call_to_the_end, call.function, call.hand[0], made)
+            task = partial(self.worker_calls.call_to_the_end, call.function, call.hand[0], made)
             try:
                 outcome = await run_inside(self.hooks, call.hand[0], task)
             finally:
@@ -80,12 +81,12 @@ class HookedAggregateNode(AggregateNode):
             if engine.is_over() and outcome.error is not None:
                 lock.release()
                 raise outcome.error
-            self.busy_seconds += perf_counter() - begin
+            self.counters.busy_seconds += perf_counter() - begin
             self._conclude(call, outcome._replace(value=made[0], done=True) if made else outcome)
             del outcome, made
             engine.concluded()
-            if engine.rubbish:
-                engine.drop_rubbish()
+            if engine.drops:
+                engine.drop_deferred()
         self.serving = False
         lock.release()
 
@@ -100,17 +101,17 @@ class HookedAggregateNode(AggregateNode):
         # A hook failed and not the aggregator: what that made is no worse for it. An item that never reached it is
         # given up; what is to be flushed is not, since that is many items.
         engine = self.engine
-        self.failed += 1
+        self.counters.failed += 1
         root = self.roots[-1] if self.roots else None
         engine.release_to_user()
-        origins = [] if root is None else engine.lineage.locate(root)
-        report_failed_item(engine.quarantine.add(self.name, origins, call.hand[0], error, 1), error, self.failed, None)
+        attempt = Attempt(engine.lineage.gather([]) if root is None else root, call.hand[0], None, 1)
+        engine.report(self, attempt, error, self.counters.failed)
         engine.lock.acquire()
-        engine.rubbish.append(outcome)
+        engine.drops.append(outcome)
         if outcome.done:
             self.conclude(call, outcome.value, None)
         elif call.accumulates:
             self.slot_freed()
-            engine.lineage.release(self.roots.pop())
+            engine.lineage.drop(self.roots.pop())
         else:
             self._make(call)

@@ -9,8 +9,8 @@ from spdl.pipeline._declare.op import called_function, is_async
 from spdl.pipeline._nodes.asynchronous import AsyncNode
 
 from .executor_calls import ExecutorCalls, ProcessCalls
-from .hook_calls import Errands
 from .hooked_op import hooked_async_generator, hooked_coroutine, hooked_function, hooked_generator
+from .worker_calls import WorkerCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,14 +30,14 @@ __all__ = ["HookedNode"]
 class HookedNode(AsyncNode):
     """An async stage whose op is the user's op inside its hooks."""
 
-    __slots__ = ("bench", "disaggregates", "elsewhere")
+    __slots__ = ("disaggregates", "elsewhere", "worker_calls")
 
     def __init__(
         self,
         engine: Engine,
         name: str,
         op: Callable[[Any], Any],
-        limit: int,
+        concurrency: int,
         *,
         order: Order | None,
         policy: FailurePolicy,
@@ -46,11 +46,11 @@ class HookedNode(AsyncNode):
         processes: bool = False,
         expand: bool = False,
     ) -> None:
-        super().__init__(engine, name, op, limit, order=order, policy=policy)
+        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
         # The op returns an iterable, of which each step is a task.
         self.disaggregates = expand
         # Who runs synchronous ops: workers, or an executor of the user's.
-        self.bench: Errands | None = None
+        self.worker_calls: WorkerCalls | None = None
         self.elsewhere: ExecutorCalls | None = None
         if executor is not None:
             self.elsewhere = (ProcessCalls if processes else ExecutorCalls)(self, op, executor)
@@ -65,14 +65,19 @@ class HookedNode(AsyncNode):
         if self.elsewhere is not None:
             call: Caller = self.elsewhere.call
         else:
-            self.bench = Errands(self.engine, self)
-            call = self.bench.call
+            self.worker_calls = WorkerCalls(self.engine, self)
+            call = self.worker_calls.call
         if self.disaggregates or (isgeneratorfunction(function) and not isinstance(self.elsewhere, ProcessCalls)):
             return hooked_generator(op, hooks, call)
         return hooked_function(op, hooks, call)
 
+    def set_concurrency(self, concurrency: int) -> None:
+        super().set_concurrency(concurrency)
+        if self.worker_calls is not None:
+            self.worker_calls.set_concurrency(concurrency)
+
     def for_workers(self) -> Node | None:
-        return self.bench
+        return self.worker_calls
 
     def warm(self) -> None:
         if self.elsewhere is not None:

@@ -7,7 +7,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .executor_calls import Whole
-from .hook_round import run_inside
+from .hook_calls import run_inside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence

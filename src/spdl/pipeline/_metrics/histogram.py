@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Histogram", "bin_of", "percentile"]
+__all__ = ["BINS", "Histogram", "bin_of", "percentile"]
 
 # A bin is an eighth of an octave: its ends are at most 12.5 % apart.
 _BINS_PER_OCTAVE = 8
 # From a nanosecond to 36 hours. What is shorter counts as 0, what is longer as that long.
 _FIRST_OCTAVE, _LAST_OCTAVE = -30, 17
-_BINS = (_LAST_OCTAVE - _FIRST_OCTAVE) * _BINS_PER_OCTAVE + 1
+BINS = (_LAST_OCTAVE - _FIRST_OCTAVE) * _BINS_PER_OCTAVE + 1
 _OFFSET = (-_FIRST_OCTAVE - 1) * _BINS_PER_OCTAVE - 7
 _LEAST, _MOST = 2.0**_FIRST_OCTAVE, 2.0**_LAST_OCTAVE * 0.999
 
@@ -43,7 +43,7 @@ class Histogram:
     __slots__ = ("counts",)
 
     def __init__(self) -> None:
-        self.counts = [0] * _BINS
+        self.counts = [0] * BINS
 
     def add(self, seconds: float, weight: int = 1) -> None:
         """Count a duration, standing for ``weight`` of them."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.pipeline._queues.queue_perf_stats import QueuePerfStats
-
 from .histogram import percentile
+from .queue_perf_stats import QueuePerfStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spdl.pipeline._hooks.task_perf_stats import TaskPerfStats
-    from spdl.pipeline._queues.queue_perf_stats import QueuePerfStats
+    from .queue_perf_stats import QueuePerfStats
+    from .task_perf_stats import TaskPerfStats
 
 __all__ = ["queue_line", "task_line"]
 

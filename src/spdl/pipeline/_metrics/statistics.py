@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine.node import BLOCKED, EDGE_CAPACITY, HELD, STARVED
-
 from .bottleneck import bottleneck
+from .counters import BLOCKED, HELD, STARVED
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.node import Node
-    from spdl.pipeline._engine.source import Source
+    from collections.abc import Sequence
 
-__all__ = ["SINK", "PipelineStatistics", "StageStatistics", "collect"]
+    from .counters import StageCounters
 
-SINK = "sink"
+__all__ = ["PipelineStatistics", "StageStatistics", "pipeline_statistics", "stage_statistics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,65 +117,77 @@ class PipelineStatistics:
     bottleneck: str
 
 
-def collect(engine: Engine) -> PipelineStatistics:
-    """Read an engine's counters, without its lock."""
-    if not engine.started_at:
-        elapsed = now = 0.0
-    else:
-        now = engine.stopped_at or perf_counter()
-        elapsed = now - engine.started_at
-    inner = [_stage(node, elapsed, now) for node in engine.nodes if node.is_stage]
-    sources = [_source(source, elapsed, now) for source in sorted(engine.sources, key=lambda source: source.index)]
-    sink = _sink(engine, elapsed)
-    verdict = bottleneck(sources, inner, sink, elapsed=elapsed, num_threads=engine.num_threads)
-    return PipelineStatistics(elapsed, (*sources, *inner, sink), len(engine.lineage.open), verdict)
+def pipeline_statistics(
+    sources: Sequence[StageStatistics],
+    stages: Sequence[StageStatistics],
+    sink: StageStatistics,
+    *,
+    elapsed: float,
+    in_flight: int,
+    num_threads: int,
+) -> PipelineStatistics:
+    """Return the statistics of a pipeline, made of those of its parts.
+
+    Args:
+        sources: The sources in the order of declaration.
+        stages: The stages from the sources to the sink.
+        sink: The sink.
+        elapsed: Seconds from the start until now, or until the end.
+        in_flight: Source items handed out of which something is still under way or unread.
+        num_threads: How many synchronous ops may run at once.
+    """
+    verdict = bottleneck(sources, stages, sink, elapsed=elapsed, num_threads=num_threads)
+    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict)
 
 
-def _source(source: Source, elapsed: float, now: float) -> StageStatistics:
-    pulled = source.position
-    pulling = source.pulling
-    busy = source.busy_seconds + (max(0.0, now - source.pulling_since) if pulling else 0.0)
-    # It is pulled whenever there is a place for its item, so the rest of the time it was held back.
-    idle = max(0.0, min(now, source.ended_at or now) - source.engine.started_at - busy)
+def stage_statistics(
+    name: str,
+    counters: StageCounters,
+    waits: Sequence[float],
+    *,
+    concurrency: int,
+    running: int,
+    busy_seconds: float,
+    queue_size: int,
+    queue_capacity: int,
+    queue_fill: float,
+    elapsed: float,
+    completed: int | None = None,
+    emitted: int | None = None,
+) -> StageStatistics:
+    """Return the statistics of a source, a stage or the sink: this is the one place that makes them.
+
+    Args:
+        name: Its name.
+        counters: Its record.
+        waits: Seconds in which a free slot was not used, by reason, as `StageCounters.waited` returns them.
+        concurrency: How many items it may work on at once now.
+        running: On how many it works now.
+        busy_seconds: Time in ops, or in the source's ``next()``.
+        queue_size: How many items wait in front of it now.
+        queue_capacity: How many may.
+        queue_fill: The sum of how many waited each time one was taken, divided by the capacity and how often one was.
+        elapsed: Seconds since the start.
+        completed: How many items it has completed, where its record does not count that.
+        emitted: How many it has passed on, likewise.
+    """
     return StageStatistics(
-        source.name, 1, pulled, pulled, 0, 0, 0, 0, int(pulling), busy, 0.0, 0.0, idle, 0.0, 0, 0, 0.0, elapsed
-    )
-
-
-def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
-    waits = list(node.waits)
-    since = node.waiting_since
-    if since and now > since:
-        waits[node.waiting_for] += now - since
-    taken = node.completed + node.failed + node.running
-    capacity = EDGE_CAPACITY
-    return StageStatistics(
-        name=node.name,
-        concurrency=node.slots,
-        num_completed=node.completed,
-        num_emitted=node.emitted,
-        num_failed=node.failed,
-        num_dropped=node.dropped,
-        num_retried=node.retried,
-        num_overdue=node.overdue,
-        running=node.running,
-        busy_seconds=node.busy_seconds,
-        cpu_seconds=node.cpu_seconds,
+        name=name,
+        concurrency=concurrency,
+        num_completed=counters.completed if completed is None else completed,
+        num_emitted=counters.emitted if emitted is None else emitted,
+        num_failed=counters.failed,
+        num_dropped=counters.dropped,
+        num_retried=counters.retried,
+        num_overdue=counters.overdue,
+        running=running,
+        busy_seconds=busy_seconds,
+        cpu_seconds=counters.cpu_seconds,
         starved_seconds=waits[STARVED],
         blocked_seconds=waits[BLOCKED],
         held_seconds=waits[HELD],
-        queue_size=node.queued(),
-        queue_capacity=capacity,
-        queue_fill=min(1.0, node.fill / (taken * capacity)) if taken else 0.0,
+        queue_size=queue_size,
+        queue_capacity=queue_capacity,
+        queue_fill=min(1.0, queue_fill),
         elapsed=elapsed,
-    )
-
-
-def _sink(engine: Engine, elapsed: float) -> StageStatistics:
-    waiting = len(engine.sink.entries)
-    last = engine.nodes[-1].emitted if engine.nodes else sum(source.position for source in engine.sources)
-    read = last - waiting
-    fill = min(1.0, engine.sink.fill / (last * engine.sink.size)) if last else 0.0
-    return StageStatistics(
-        SINK, 1, read, read, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, waiting, engine.sink.size, fill, elapsed
     )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spdl.pipeline._hooks.task_perf_stats import TaskPerfStats
-
 from .histogram import Histogram, bin_of, percentile
 from .sampling import SHORT
+from .task_perf_stats import TaskPerfStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

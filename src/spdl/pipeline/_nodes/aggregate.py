@@ -5,9 +5,9 @@ from __future__ import annotations
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._engine.lineage import Group
-from spdl.pipeline._engine.node import STARVED, Node
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
+from spdl.pipeline._metrics.counters import STARVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ class GatheringNode(Node):
     __slots__ = ("drop_last", "flush_due", "flushed", "roots")
 
     def __init__(self, engine: Engine, name: str, op: Any, *, drop_last: bool) -> None:
-        super().__init__(engine, name, op, limit=1)
+        super().__init__(engine, name, op, concurrency=1)
         self.drop_last = drop_last
         self.flush_due = False
         # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
@@ -42,23 +42,23 @@ class GatheringNode(Node):
             self._release_roots()
             return True
         self.flush_due = True
-        self.engine.waiting += 1
+        self.engine.add_turns()
         return False
 
     def _begin_flush(self) -> None:
         self.flush_due = False
         self.flushed = True
-        self.engine.waiting -= 1
+        self.engine.remove_turns()
 
     def _release_roots(self) -> None:
         for root in self.roots:
-            self.engine.lineage.release(root)
+            self.engine.lineage.drop(root)
         self.roots = []
 
     def _emit(self, value: Any) -> None:
         roots, self.roots = self.roots, []
-        self.emitted += 1
-        self.engine.emit(self, (Group(roots, 1), value))
+        self.counters.emitted += 1
+        self.engine.emit(self, (self.engine.lineage.gather(roots), value))
 
 
 class CollateNode(GatheringNode):
@@ -74,16 +74,6 @@ class CollateNode(GatheringNode):
         self.n = n
         self.batch: list[Any] = []
 
-    def _note_arrival(self) -> None:
-        """Note how long an item was waited for. Two that follow each other are measured, and then some are not."""
-        now = perf_counter()
-        if not self.got_at and self.weight > 1:
-            self.got_at = now
-            return
-        self.note_get(now, self.weight)
-        self.choose_next(now)
-        self.got_at = now if self.weight == 1 else 0.0
-
     def ready(self) -> bool:
         if self.cancelled or not (self.queue or self.flush_due):
             return False
@@ -98,15 +88,17 @@ class CollateNode(GatheringNode):
             return False
         self.roots.append(root)
         self.batch.append(value)
-        if self.completed >= self.sample_at:
-            self._note_arrival()
-        self.completed += 1
+        counters = self.counters
+        if counters.completed >= counters.sample_at:
+            counters.note_arrival()
+        counters.completed += 1
         return True
 
     def turn(self) -> None:
         # Its work takes no time, so it is short of items whenever it is not short of room.
-        if self.waiting_for != STARVED:
-            self.wait(STARVED)
+        counters = self.counters
+        if counters.waiting_for != STARVED:
+            counters.wait(STARVED)
         if self.flush_due:
             self._begin_flush()
             self._end_batch()
@@ -122,21 +114,21 @@ class CollateNode(GatheringNode):
                 continue
             if len(batch) + 1 == self.n and not self.has_room(0):
                 break
-            root, value = self.engine.dequeue(self)
+            root, value = self.dequeue()
             self.roots.append(root)
             batch.append(value)
-            if self.completed >= self.sample_at:
-                self._note_arrival()
-            self.completed += 1
+            if counters.completed >= counters.sample_at:
+                counters.note_arrival()
+            counters.completed += 1
             if len(batch) == self.n:
                 self._pass_on()
                 batch = self.batch
         # All of them were taken at once.
-        self.before.took_one(len(queue), counts=False)
+        self.input.counters.took_uncounted(perf_counter(), self.input.excess(), item=False)
 
     def _end_batch(self) -> None:
         if self.drop_last:
-            self.engine.rubbish += self.batch
+            self.engine.drops.extend(self.batch)
             self.batch = []
             self._release_roots()
         elif self.batch:
@@ -175,7 +167,8 @@ class AggregateNode(GatheringNode):
 
     def ready(self) -> bool:
         passes_on = not (self.flush_due and self.drop_last)
-        return bool(self.flush_due or self.queue) and self.running < self.limit and (not passes_on or self.has_room(0))
+        waits = bool(self.flush_due or self.queue) and not (self.cancelled or self.running)
+        return waits and (not passes_on or self.has_room(0))
 
     def turn(self) -> None:
         call = self.next_call()
@@ -183,12 +176,12 @@ class AggregateNode(GatheringNode):
             self._make(call)
 
     def next_call(self) -> Call | None:
-        """What the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
+        """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
         if self.flush_due:
             self._begin_flush()
             call = Call(self._flush, [EOF], keeps=not self.drop_last)
         elif not self.at_mark():
-            root, value = self.engine.dequeue(self)
+            root, value = self.dequeue()
             self.roots.append(root)
             call = Call(self.op.accumulate, [value], accumulates=True)
         elif not self.flushed_at_mark:
@@ -218,25 +211,26 @@ class AggregateNode(GatheringNode):
             failure = error
         end, cpu = perf_counter(), thread_time() - cpu
         engine.lock.acquire()
-        self.busy_seconds += end - start
-        self.cpu_seconds += cpu
+        counters = self.counters
+        counters.busy_seconds += end - start
+        counters.cpu_seconds += cpu
         if failure is None:
-            self.times.add(end - start)
-            self.steps += not call.accumulates
+            counters.times.add(end - start)
+            counters.steps += not call.accumulates
         else:
-            self.other_seconds += end - start
-            self.steps -= call.accumulates
+            counters.other_seconds += end - start
+            counters.steps -= call.accumulates
         self.conclude(call, result, failure)
 
     def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
         """Deal with what a call returned or raised. Called with the lock held."""
         engine = self.engine
         self.slot_freed()
-        self.completed += call.accumulates
+        self.counters.completed += call.accumulates
         if failure is not None:
-            self.failed += 1
+            self.counters.failed += 1
             engine.fail(self, self.roots[-1] if self.roots else None, failure)
         elif result is not None and call.keeps and not self.cancelled:
             self._emit(result)
         else:
-            engine.rubbish.append(result)
+            engine.drops.append(result)

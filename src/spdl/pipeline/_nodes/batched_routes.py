@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
+from spdl.pipeline._engine.channel import CAPACITY
 from spdl.pipeline._engine.lineage import Group
-from spdl.pipeline._engine.node import BLOCKED, EDGE_CAPACITY, Node
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD
 
 from .aggregate import GatheringNode
@@ -19,13 +19,12 @@ from .merge import MergeNode
 from .router import AsyncRouterNode, RouterNode, Routing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
+    from spdl.pipeline._engine.attempt import Attempt
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.lineage import Root
     from spdl.pipeline._engine.source import Source
-
-    from .function import Attempt
 
 __all__ = ["BatchMergeNode", "make_batch_router"]
 
@@ -45,6 +44,10 @@ class _Share(Group):
         # What has arrived.
         self.values: list[Any] = []
 
+    def add(self, values: Iterable[Any]) -> None:
+        """Note elements that have arrived."""
+        self.values += values
+
     def consumed(self) -> None:
         self.merge.look_again()
 
@@ -56,37 +59,32 @@ class _BatchRouting(Routing):
 
     merge: BatchMergeNode
 
-    def has_room(self, reserved: int) -> bool:  # noqa: ARG002 - it splits one batch at a time.
+    def paths_have_room(self) -> bool:
         # Looking ahead of a full path would help nobody: a batch is complete when all paths are done with it.
-        if all(len(path.queue) < EDGE_CAPACITY for path in self.paths) and self.merge.has_place_for_batch():
-            return True
-        self.wait(BLOCKED)
-        return False
+        return all(path.input.has_place() for path in self.paths) and self.merge.has_place_for_batch()
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Send each path its share, be it empty. Called with the lock held."""
         if type(value) is CoroutineType and not self.cancelled:
-            self.defer(attempt, value)
+            self.await_results(attempt, value)
             return
         if self.cancelled:
             self.slot_freed()
             return
-        self.completed += 1
-        self.emitted += 1
+        self.counters.completed += 1
+        self.counters.emitted += 1
         # Besides its shares, the merged batch will descend from it.
-        batch = Group([attempt.root], len(self.paths) + 1)
-        shares = [_Share(batch, self.merge) for _ in self.paths]
-        self.merge.batches.append((batch, shares))
+        batch = self.engine.lineage.split(attempt.root, len(self.paths) + 1)
+        shares = self.merge.begin_batch(batch)
         for path, share, items in zip(self.paths, shares, value, strict=True):
-            path.queue.append((share, items))
-            path.before.filled(len(path.queue), perf_counter())
+            path.input.put((share, items))
             self.engine.arrived(path)
         self.slot_freed()
 
     def pass_mark(self) -> None:
-        """Tell every path, and the merge, of the epoch's end. Called with the lock held."""
+        """Tell every path, and the merge, that an epoch ends. Called with the lock held."""
         super().pass_mark()
-        self.merge.batches.append(None)
+        self.merge.end_epoch()
 
 
 class BatchRouterNode(_BatchRouting, RouterNode):
@@ -94,7 +92,9 @@ class BatchRouterNode(_BatchRouting, RouterNode):
 
     __slots__ = ("merge",)
 
-    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any], paths: int) -> None:
+    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any], merge: BatchMergeNode) -> None:
+        paths = merge.branches
+
         async def split_later(batch: Any, indices: Awaitable[Any]) -> list[list[Any]]:
             return _split(name, batch, await indices, paths)
 
@@ -105,6 +105,7 @@ class BatchRouterNode(_BatchRouting, RouterNode):
             return _split(name, batch, indices, paths)
 
         super().__init__(engine, name, split)
+        self.merge = merge
 
 
 class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
@@ -112,11 +113,16 @@ class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
 
     __slots__ = ("merge",)
 
-    def __init__(self, engine: Engine, name: str, router: Callable[[Any], Awaitable[Any]], paths: int) -> None:
+    def __init__(
+        self, engine: Engine, name: str, router: Callable[[Any], Awaitable[Any]], merge: BatchMergeNode
+    ) -> None:
+        paths = merge.branches
+
         async def split(batch: Any) -> list[list[Any]]:
             return _split(name, batch, await router(batch), paths)
 
         super().__init__(engine, name, split)
+        self.merge = merge
 
 
 def _split(name: str, batch: Any, indices: Any, paths: int) -> list[list[Any]]:
@@ -160,14 +166,28 @@ class BatchMergeNode(MergeNode):
         # It counts as waiting, though nothing lies in its queues.
         self.noted = False
 
+    def splits(self, router: Routing) -> None:
+        """Note the stage that splits the batches."""
+        self.router = router
+
+    def begin_batch(self, batch: Group) -> list[_Share]:
+        """Return the origins of the shares of a batch that is split now, one for each path."""
+        shares = [_Share(batch, self) for _ in range(self.branches)]
+        self.batches.append((batch, shares))
+        return shares
+
+    def end_epoch(self) -> None:
+        """Note that an epoch ends after the batches that are under way."""
+        self.batches.append(None)
+
     def look_again(self) -> None:
-        """Learn that a share was consumed, which may complete a batch. Called with the lock held."""
+        """Called with the lock held when a share was consumed, which may complete a batch."""
         if not self.noted and not self.cancelled:
             self.noted = True
-            self.engine.waiting += 1
+            self.engine.add_turns()
 
     def has_place_for_batch(self) -> bool:
-        """Whether one more batch may be under way: not if it could only wait for an earlier one.
+        """Return whether one more batch may be under way: not if it could only wait for an earlier one.
 
         An op that takes long would otherwise have all later batches wait here that overtake its share.
         """
@@ -192,21 +212,21 @@ class BatchMergeNode(MergeNode):
                 self._put_together(*head)
                 self.engine.made_room(self.router)
             elif (index := self._next_branch()) is not None:
-                self.following = (index + 1) % len(self.inlets)
+                self.following = (index + 1) % self.branches
                 root, values = self._pop(index)
                 # These run no code of the user's.
                 if type(values) is not list and type(values) is not tuple:
                     values = self._list(index, root, values)
-                self._share_of(root).values += values
-                self.engine.lineage.release(root)
+                self._share_of(root).add(values)
+                self.engine.lineage.drop(root)
             else:
                 break
         if self.noted and self._complete_head() is None:
             self.noted = False
-            self.engine.waiting -= 1
+            self.engine.remove_turns()
         if self._may_pass_mark() and self.has_room(0):
             self.batches.popleft()
-            for each in range(len(self.inlets)):
+            for each in range(self.branches):
                 self._pop(each)
             self.engine.emit_mark(self)
             self.engine.made_room(self.router)
@@ -232,9 +252,9 @@ class BatchMergeNode(MergeNode):
             failure = error
         engine.lock.acquire()
         self.running -= 1
-        engine.rubbish.append(values)
+        engine.drops.append(values)
         if failure is not None:
-            self.failed += 1
+            self.counters.failed += 1
             engine.fail(self, root, failure)
         return listed
 
@@ -253,13 +273,13 @@ class BatchMergeNode(MergeNode):
         return bool(self.batches) and self.batches[0] is None and self._at_barrier()
 
     def _put_together(self, batch: Group, shares: list[_Share]) -> None:
-        self.completed += 1
+        self.counters.completed += 1
         values = [value for share in shares for value in share.values]
         if values:
-            self.emitted += 1
+            self.counters.emitted += 1
             self.engine.emit(self, (batch, values))
         else:
-            self.engine.lineage.release(batch)
+            self.engine.lineage.drop(batch)
 
     def drained(self) -> bool:
         if self.running or not super().drained() or self._complete_head() is not None:
@@ -269,14 +289,14 @@ class BatchMergeNode(MergeNode):
 
     def end_input(self) -> bool:
         # Those that miss a share: its path was cancelled.
-        self.engine.rubbish += self.batches
+        self.engine.drops.extend(self.batches)
         self.batches.clear()
         return True
 
     def discard(self) -> list[Any]:
-        rubbish = [*super().discard(), *self.batches]
+        dropped = [*super().discard(), *self.batches]
         self.batches.clear()
-        return rubbish
+        return dropped
 
 
 def _stages_between(router: Node, end: Node | Source) -> list[Node]:
@@ -291,13 +311,13 @@ def _stages_between(router: Node, end: Node | Source) -> list[Node]:
 
 
 def _capacity(path: list[Node]) -> float:
-    """How many batches a path can be at work on."""
-    places = EDGE_CAPACITY
+    """Return how many batches a path can be at work on."""
+    places = CAPACITY
     for node in path:
         if isinstance(node, GatheringNode):
             # It may need any number of batches before it passes the first one on.
             return inf
-        places += EDGE_CAPACITY + node.limit
+        places += node.input.capacity + node.concurrency
         if isinstance(node, FunctionNode) and node.order is not None:
             places += AHEAD
     return places
@@ -308,7 +328,6 @@ def make_batch_router(
 ) -> Routing:
     """Make the router that belongs to a merge."""
     make: type[AsyncBatchRouterNode | BatchRouterNode] = AsyncBatchRouterNode if on_loop else BatchRouterNode
-    node = make(engine, name, router, len(merge.inlets))
-    node.merge = merge
-    merge.router = node
+    node = make(engine, name, router, merge)
+    merge.splits(node)
     return node

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from threading import get_ident
 from time import perf_counter, thread_time
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._declare.policy import BEAR_ALL, Tally
-from spdl.pipeline._engine.lineage import Group
-from spdl.pipeline._engine.node import HELD, Node
-from spdl.pipeline._engine.order import AHEAD, Order, Ticket
+from spdl.pipeline._declare.policy import BEAR_ALL
+from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
+from spdl.pipeline._engine.channel import ADMITTED
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.order import AHEAD
 from spdl.pipeline._engine.sentinel import MARK
-from spdl.pipeline._failures.failure import report_failed_item
-from spdl.pipeline._failures.timeouts import Overtime, WrittenOff
-from spdl.pipeline._metrics.sampling import AT_LEAST_ONE_OF, SHORT
+from spdl.pipeline._failures.abandoned import Abandoned
+from spdl.pipeline._failures.tally import Tally
+from spdl.pipeline._metrics.sampling import SHORT
+
+from .awaited import run_awaited
+from .timeouts import Timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from spdl.pipeline._declare.policy import FailurePolicy
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
-    from spdl.pipeline._failures.timeouts import Watch
+    from spdl.pipeline._engine.lineage import Group, Root
+    from spdl.pipeline._engine.order import Order, Ticket
 
-__all__ = ["DEFERRED", "Attempt", "DisaggregateNode", "FunctionNode", "Parked"]
+    from .timeouts import Watch
 
-# Types of result that stand for results to come.
-DEFERRED = frozenset([GeneratorType, CoroutineType, AsyncGeneratorType])
+__all__ = ["DisaggregateNode", "FunctionNode", "Parked"]
 
 
 class Parked(NamedTuple):
@@ -37,15 +41,6 @@ class Parked(NamedTuple):
     root: Group
     iterator: Iterator[Any]
     ticket: Ticket | None
-
-
-class Attempt(NamedTuple):
-    """One run of an op on an item. It holds a slot."""
-
-    root: Root
-    item: Any
-    ticket: Ticket | None
-    number: int
 
 
 class FunctionNode(Node):
@@ -62,30 +57,30 @@ class FunctionNode(Node):
     # Whether each result of a generator counts as a task.
     steps_are_tasks = True
 
-    __slots__ = ("direct", "due", "expand", "overtime", "parked", "policy", "tally")
+    __slots__ = ("direct", "due", "expand", "parked", "policy", "timeout")
 
     def __init__(
         self,
         engine: Engine,
         name: str,
         op: Callable[[Any], Any],
-        limit: int,
+        concurrency: int,
         *,
         order: Order | None = None,
         expand: bool = False,
         policy: FailurePolicy = BEAR_ALL,
     ) -> None:
-        super().__init__(engine, name, op, limit)
+        super().__init__(engine, name, op, concurrency)
         self.policy = policy
-        self.tally = engine.tally if policy.max_failures is None else Tally(policy.max_failures)
-        self.tally.nodes.append(self)
+        self.tally = engine.failures.tally if policy.max_failures is None else Tally(policy.max_failures)
+        self.tally.add(self.counters)
         self.order = order
         # The result is an iterator whatever its type.
         self.expand = expand
-        self.overtime = None if policy.timeout is None else Overtime(self, policy.timeout, policy.on_timeout)
-        self.plain = not expand and not policy.retries and self.overtime is None
+        self.timeout = None if policy.timeout is None else Timeout(self, policy.timeout, policy.on_timeout)
+        self.plain = not expand and not policy.retries and self.timeout is None
         # Nothing has to be known of an op beyond its item until it has ended.
-        self.direct = self.calls_op and self.overtime is None
+        self.direct = self.calls_op and self.timeout is None
         self.parked: deque[Parked] = deque()
         # Items whose next attempt is due. They kept their slots and so their places in the output.
         self.due: deque[Attempt] = deque()
@@ -96,18 +91,25 @@ class FunctionNode(Node):
         return self.can_start()
 
     def can_start(self) -> bool:
-        """Whether an op could start on what waits first, or an epoch's end could be passed on."""
-        if not self.queue or self.running >= self.limit:
+        """Return whether an op could start on the first item, or the end of an epoch could be passed on."""
+        if not self.queue or self.cancelled:
             return False
         if self.queue[0] is MARK:
             return not self.running and self.has_room(0)
-        order = self.order
-        if order is not None and not order.has_place(self.limit):
-            self.wait(HELD)
+        running = self.running
+        if running >= self.concurrency:
             return False
-        under_way = self.running - len(self.parked)
-        # The first half is what `has_room` would find; asking it costs a call.
-        return under_way + len(self.out) < self.room or self.has_room(under_way)
+        # What `verdict` says in the usual case, without its calls.
+        if self.order is None and running - len(self.parked) + len(self.out) < self.room:
+            return True
+        verdict = self.verdict()
+        if verdict != ADMITTED:
+            self.counters.wait(verdict)
+        return verdict == ADMITTED
+
+    def under_way(self) -> int:
+        # A generator between two results asks for a place when it goes on.
+        return self.running - len(self.parked)
 
     def _can_advance(self) -> bool:
         if self.order is None:
@@ -115,33 +117,33 @@ class FunctionNode(Node):
         return any(self.may_emit(parked.ticket) for parked in self.parked)
 
     def may_emit(self, ticket: Ticket | None) -> bool:
-        """Whether one more result of the item with this ticket has a place to go."""
+        """Return whether one more result of the item with this ticket has a place to go."""
         under_way = self.running - len(self.parked)
         if ticket is None:
-            # What was under way when the limit was lowered may be more than there is room for, and waits here itself.
-            return self.has_room(min(under_way, self.limit))
+            # When the concurrency is lowered, more may be under way than there is room for; it waits here itself.
+            return self.has_room(min(under_way, self.concurrency))
         assert self.order is not None
         # The head's results go on; those of the others wait in their tickets.
         if self.order.is_head(ticket):
             return self.has_room(0)
-        return self.order.buffered + under_way < self.limit + AHEAD
+        return self.order.buffered + under_way < self.concurrency + AHEAD
 
     def drained(self) -> bool:
         return not self.queue and not self.running and not self.parked
 
     def discard(self) -> list[Any]:
-        rubbish = super().discard()
+        dropped = super().discard()
         for resting in (self.parked, self.due):
-            rubbish += resting
+            dropped += resting
             if not self.on_loop:
-                self.engine.waiting -= len(resting)
+                self.engine.remove_turns(len(resting))
             self.running -= len(resting)
             resting.clear()
-        return rubbish
+        return dropped
 
     def turn(self) -> None:
         if self.due:
-            self.engine.waiting -= 1
+            self.engine.remove_turns()
             self.attempt(self.due.popleft())
             return
         parked = self._take_parked()
@@ -157,7 +159,7 @@ class FunctionNode(Node):
     def _take_parked(self) -> Parked | None:
         if not self.parked or not self._can_advance():
             return None
-        self.engine.waiting -= 1
+        self.engine.remove_turns()
         for index, parked in enumerate(self.parked):
             if self.may_emit(parked.ticket):
                 del self.parked[index]
@@ -166,19 +168,21 @@ class FunctionNode(Node):
 
     def take(self) -> Attempt:
         """Take the head of the queue and a slot for it."""
-        root, item = self.engine.dequeue(self)
+        root, item = self.dequeue()
         self.slot_taken()
         return Attempt(root, item, None if self.order is None else self.order.admit(), 1)
 
     def _start(self) -> None:
         """Take an item and run the op on it: the usual case of `attempt`, at half its cost."""
         engine = self.engine
-        root, item = engine.dequeue(self)
-        self.slot_taken()
+        counters, workers = self.counters, engine.workers
+        root, item = self.dequeue()
+        self.running += 1
+        counters.item_taken(len(self.queue), self.input.capacity, self.running >= self.concurrency)
         ticket = None if self.order is None else self.order.admit()
-        if engine.idle and not engine.waking:
+        if workers.idle and not workers.waking:
             engine.progressed()
-        weight = self.claim_weight() if self.completed + self.steps >= self.sample_at else 0
+        weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
         engine.lock.release()
         cpu = thread_time() if weight else 0.0
         start = perf_counter()
@@ -189,24 +193,25 @@ class FunctionNode(Node):
             self.fail(Attempt(root, item, ticket, 1), error)
             return
         del item
-        deferred = self.expand or type(value) in DEFERRED
-        if weight or deferred:
-            self._account(start, cpu, weight, None, succeeded=not deferred)
+        lazy = self.expand or type(value) in LAZY_TYPES
+        if weight or lazy:
+            self._account(start, cpu, weight, None, succeeded=not lazy)
         else:
             seconds = perf_counter() - start
             engine.lock.acquire()
-            self.busy_seconds += seconds
+            counters.busy_seconds += seconds
             if seconds >= SHORT:
-                self.note_long(seconds)
-        if value is None or deferred or self.cancelled:
+                counters.note_long(seconds)
+        if value is None or lazy or self.cancelled:
             self.finish(Attempt(root, value, ticket, 1), value)
         else:
             self.deliver(root, ticket, value)
 
     def deliver(self, root: Root, ticket: Ticket | None, value: Any) -> None:
         """Pass on the only result of an item. Called with the lock held."""
-        self.completed += 1
-        self.emitted += 1
+        counters = self.counters
+        counters.completed += 1
+        counters.emitted += 1
         if ticket is None:
             # The result takes over its item's place in the lineage.
             self.engine.emit(self, (root, value))
@@ -214,13 +219,15 @@ class FunctionNode(Node):
             assert self.order is not None
             for entry in self.order.finish(ticket, (root, value)):
                 self.engine.emit(self, entry)
-        self.slot_freed()
+        self.running -= 1
+        if not counters.waiting_since and not self.queue:
+            counters.slot_freed(0)
 
     def attempt(self, attempt: Attempt) -> None:
         """Run the op on an item. Called and returns with the lock held."""
         engine = self.engine
-        watch = None if self.overtime is None else self.overtime.begin(attempt, thread=get_ident())
-        weight = self.claim_weight()
+        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
+        weight = self.counters.claim_weight()
         engine.release_to_user()
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
@@ -229,16 +236,16 @@ class FunctionNode(Node):
             self._account(start, cpu, weight, watch, succeeded=False)
             self.fail(attempt, error)
             return
-        self._account(start, cpu, weight, watch, succeeded=not self.is_deferred(value))
-        engine.rubbish.append(attempt)
+        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value))
+        engine.drops.append(attempt)
         self.finish(attempt, value)
 
     def advance(self, parked: Parked) -> None:
         """Ask a generator for one more result."""
         # Its item is gone; what failed is shown by the generator's name.
         attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
-        watch = None if self.overtime is None else self.overtime.begin(attempt, thread=get_ident())
-        weight = self.claim_weight()
+        watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
+        weight = self.counters.claim_weight()
         self.engine.release_to_user()
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
@@ -256,23 +263,19 @@ class FunctionNode(Node):
         self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks)
         self.park(parked, value)
 
+    def note_overdue(self) -> None:
+        """Count an op that takes longer than the stage allows. Called with the lock held."""
+        self.counters.overdue += 1
+
     def generator_ended(self) -> None:
         """Count an item whose generator has no more results. Called with the lock held."""
-        self.completed += 1
+        self.counters.completed += 1
         # Its results were its tasks.
-        self.steps -= self.steps_are_tasks
+        self.counters.steps -= self.steps_are_tasks
 
-    def claim_weight(self) -> int:
-        """How many ops the one that begins now stands for; 0 if it is not measured. Called with the lock held."""
-        if self.completed + self.steps < self.sample_at:
-            return 0
-        if self.weight > 1:
-            self.sample_at += AT_LEAST_ONE_OF
-        return self.weight
-
-    def is_deferred(self, value: Any) -> bool:
-        """Whether a value stands for results to come."""
-        return self.expand or type(value) in DEFERRED
+    def is_lazy(self, value: Any) -> bool:
+        """Return whether a value stands for results to come."""
+        return self.expand or type(value) in LAZY_TYPES
 
     def _account(self, start: float, cpu: float, weight: int, watch: Watch | None, *, succeeded: bool) -> None:
         """Take the lock again after an op, and add up its time.
@@ -285,91 +288,85 @@ class FunctionNode(Node):
             succeeded: Whether it was a task that did not raise.
 
         Raises:
-            WrittenOff: If the item was given up meanwhile, and the thread replaced.
+            Abandoned: If the item was given up meanwhile, and the thread replaced.
         """
         now = perf_counter()
         seconds = now - start
         if weight:
             cpu = thread_time() - cpu
         self.engine.lock.acquire()
-        self.busy_seconds += seconds
+        self.counters.busy_seconds += seconds
         if weight:
-            self.add_cpu(seconds, cpu, weight)
+            self.counters.add_cpu(seconds, cpu, weight)
         if not succeeded:
-            self.other_seconds += seconds
+            self.counters.other_seconds += seconds
         elif weight:
-            self.note_task(seconds, weight, now)
+            self.counters.note_task(seconds, weight, now)
         elif seconds >= SHORT:
-            self.note_long(seconds)
+            self.counters.note_long(seconds)
         if watch is not None:
-            assert self.overtime is not None
-            if not self.overtime.end(watch):
-                raise WrittenOff
-
-    def add_cpu(self, seconds: float, cpu: float, weight: int) -> None:
-        """Add a measured op's CPU time, standing for so many. Called with the lock held."""
-        # The clock's own cost shows on the shortest ops; a thread cannot use more time than passes.
-        self.cpu_seconds += min(cpu, seconds) * weight
-
-    def succeeded(self, seconds: float) -> None:
-        """Add up the time of a task whose CPU time nobody measured. Called with the lock held."""
-        self.busy_seconds += seconds
-        self.note_success(seconds)
-
-    def note_success(self, seconds: float) -> None:
-        """Note how long a task took whose time is added up elsewhere. Called with the lock held."""
-        if seconds >= SHORT:
-            self.times.add(seconds)
-        elif self.completed + self.steps >= self.sample_at:
-            self.note_task(seconds, self.weight, perf_counter())
-
-    def did_not_succeed(self, seconds: float) -> None:
-        """Add up the time of what was no task, or of one that raised. Called with the lock held."""
-        self.busy_seconds += seconds
-        self.other_seconds += seconds
+            assert self.timeout is not None
+            if not self.timeout.end(watch):
+                raise Abandoned
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Deal with what an op returned. Called with the lock held."""
         if self.cancelled:
-            self.engine.rubbish.append(value)
+            self.engine.drops.append(value)
             self.slot_freed()
-        elif self.expand or type(value) in DEFERRED:
-            self.defer(attempt, value)
+        elif self.expand or type(value) in LAZY_TYPES:
+            self.await_results(attempt, value)
         elif value is None:
-            self.completed += 1
-            self.dropped += 1
+            self.counters.completed += 1
+            self.counters.dropped += 1
             self.end(attempt.root, attempt.ticket)
         else:
             self.deliver(attempt.root, attempt.ticket, value)
 
-    def defer(self, attempt: Attempt, value: Any) -> None:
+    def await_results(self, attempt: Attempt, value: Any) -> None:
         """Arrange for the results that ``value`` stands for."""
         # From now on its ops take the way that knows generators.
         self.plain = False
         if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
-            self.engine.start_lane().adopt(self, attempt, value)
+            self.engine.start_event_loop().adopt(value, partial(run_awaited, self, attempt, value))
         else:
-            self.parked.append(Parked(Group([attempt.root], 1), value, attempt.ticket))
-            self.engine.waiting += 1
+            self.parked.append(Parked(self.engine.lineage.split(attempt.root), value, attempt.ticket))
+            self.engine.add_turns()
 
     def park(self, parked: Parked, value: Any) -> None:
         """Pass on one result of a generator, and put the generator back. Called with the lock held."""
         if self.cancelled:
-            self.engine.rubbish += (parked, value)
+            self.engine.drops.extend((parked, value))
             self.slot_freed()
             return
-        self.steps += self.steps_are_tasks
+        self.counters.steps += self.steps_are_tasks
         if value is None:
-            self.dropped += 1
+            self.counters.dropped += 1
         else:
-            parked.root.pending += 1
+            self.engine.lineage.branch(parked.root)
             self.emit(parked.ticket, parked.root, value)
         self.parked.append(parked)
-        self.engine.waiting += 1
+        self.engine.add_turns()
+
+    def step_succeeded(self, seconds: float) -> None:
+        """Count a result of an async generator. Called with the lock held."""
+        counters = self.counters
+        counters.note_success(seconds)
+        counters.steps += 1
+        # The time of the whole generator is added up at its end, to both.
+        counters.other_seconds -= seconds
+
+    def pass_on(self, ticket: Ticket | None, root: Group, value: Any) -> None:
+        """Pass on one of several results of an item, unless it is None. Called with the lock held."""
+        if value is None:
+            self.counters.dropped += 1
+        else:
+            self.engine.lineage.branch(root)
+            self.emit(ticket, root, value)
 
     def emit(self, ticket: Ticket | None, root: Root, value: Any) -> None:
         """Pass a result on, now or when its ticket's turn comes. Called with the lock held."""
-        self.emitted += 1
+        self.counters.emitted += 1
         if ticket is None:
             self.engine.emit(self, (root, value))
         else:
@@ -379,7 +376,7 @@ class FunctionNode(Node):
 
     def end(self, root: Root, ticket: Ticket | None) -> None:
         """End an item of which nothing is left here. Called with the lock held."""
-        self.engine.lineage.release(root)
+        self.engine.lineage.drop(root)
         self._complete(ticket)
 
     def _complete(self, ticket: Ticket | None) -> None:
@@ -388,16 +385,16 @@ class FunctionNode(Node):
             for entry in self.order.complete(ticket):
                 self.engine.emit(self, entry)
             # An async generator behind a later ticket may have waited for its turn.
-            if self.wants_room and self.engine.lane is not None:
-                self.engine.lane.wake()
+            if self.wants_room and self.engine.event_loop is not None:
+                self.engine.event_loop.wake()
         self.slot_freed()
 
     def fail(self, attempt: Attempt, error: BaseException) -> None:
         """Try an item whose op raised again, later, or give it up. Called with the lock held."""
         policy = self.policy
         if isinstance(error, Exception) and attempt.number <= policy.retries and not self.cancelled:
-            self.retried += 1
-            self.engine.rubbish.append(error)
+            self.counters.retried += 1
+            self.engine.drops.append(error)
             following = attempt._replace(number=attempt.number + 1)
             # A delay of 0 may have any number of retries; no float holds 2 to the power of 1024.
             delay = policy.retry_delay * 2.0 ** min(attempt.number - 1, 1023)
@@ -407,7 +404,7 @@ class FunctionNode(Node):
 
     def _resume(self, attempt: Attempt) -> None:
         if self.cancelled:
-            self.engine.rubbish.append(attempt)
+            self.engine.drops.append(attempt)
             self.slot_freed()
         else:
             self.due.append(attempt)
@@ -415,29 +412,28 @@ class FunctionNode(Node):
 
     def give_up(self, attempt: Attempt, error: BaseException) -> None:
         """Drop an item for good. Called with the lock held, which it releases to report the failure."""
-        self.failed += 1
+        self.counters.failed += 1
         engine = self.engine
         if not isinstance(error, Exception):
             self.slot_freed()
             engine.fail(self, attempt.root, error)
             return
-        count = self.failed
+        count = self.counters.failed
+        assert self.tally is not None
         verdict = self.tally.verdict()
         if verdict is not None:
-            failure = RuntimeError(f"The pipeline stage ({self.info}) {verdict}.")
+            failure = self.excess_of_failures(verdict)
             failure.__cause__ = error
             engine.fail(self, attempt.root, failure)
         engine.release_to_user()
         interrupt: BaseException | None = None
         try:
-            origins = engine.lineage.locate(attempt.root)
-            item = engine.quarantine.add(self.name, origins, attempt.item, error, attempt.number)
-            report_failed_item(item, error, count, self.policy.on_failure)
+            self.engine.report(self, attempt, error, count, self.policy.on_failure)
         except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
             interrupt = raised
         engine.lock.acquire()
         # The exception holds the op's frames, and these what the user made: that is dropped without the lock.
-        engine.rubbish += (attempt, error)
+        engine.drops.extend((attempt, error))
         if interrupt is not None:
             engine.fail(self, attempt.root, interrupt)
         self.end(attempt.root, attempt.ticket)

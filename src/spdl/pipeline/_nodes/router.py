@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
 from spdl.pipeline._declare.policy import BEAR_ALL
-from spdl.pipeline._engine.node import BLOCKED, EDGE_CAPACITY
+from spdl.pipeline._engine.channel import ADMITTED, SLOTS_TAKEN
 from spdl.pipeline._engine.sentinel import MARK
+from spdl.pipeline._metrics.counters import BLOCKED
 
 from .asynchronous import AsyncNode
 from .function import FunctionNode
@@ -18,10 +18,9 @@ from .function import FunctionNode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spdl.pipeline._engine.attempt import Attempt
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
-
-    from .function import Attempt
 
 __all__ = ["AsyncRouterNode", "RouterNode", "Routing"]
 
@@ -44,25 +43,37 @@ class Routing(FunctionNode):
     # The first stage of each path.
     paths: list[Node]
 
+    def limits_changed(self) -> None:
+        # It has a room for each path, which `paths_have_room` knows.
+        self.room = 0
+
+    def verdict(self) -> int:
+        if self.running >= self.concurrency:
+            return SLOTS_TAKEN
+        return ADMITTED if self.paths_have_room() else BLOCKED
+
     def has_room(self, reserved: int) -> bool:  # noqa: ARG002 - it routes one item at a time.
-        if sum(max(0, len(path.queue) - EDGE_CAPACITY) for path in self.paths) < _LOOK_AHEAD:
+        if self.paths_have_room():
             return True
-        self.wait(BLOCKED)
+        self.counters.wait(BLOCKED)
         return False
 
+    def paths_have_room(self) -> bool:
+        """Return whether an item has a place to go, whichever path it takes."""
+        return sum(max(0, path.input.excess()) for path in self.paths) < _LOOK_AHEAD
+
     def pass_mark(self) -> None:
-        """Tell every path of the epoch's end. Called with the lock held."""
-        self.engine.dequeue(self)
+        """Tell every path that an epoch ends. Called with the lock held."""
+        self.dequeue()
         for path in self.paths:
-            path.queue.append(MARK)
-            path.before.filled(len(path.queue), perf_counter())
+            path.input.put(MARK)
             self.engine.arrived(path)
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Route the item. Called with the lock held."""
         # A generator gives results of which none is the index.
         if type(value) is CoroutineType and not self.cancelled:
-            self.defer(attempt, value)
+            self.await_results(attempt, value)
             return
         path: int | Exception = value
         if type(value) is not int:
@@ -78,11 +89,10 @@ class Routing(FunctionNode):
             last = len(self.paths) - 1
             self.fail(attempt, IndexError(f"The router of {self.name!r} must return 0 to {last}, got {path}."))
         else:
-            self.completed += 1
-            self.emitted += 1
+            self.counters.completed += 1
+            self.counters.emitted += 1
             following = self.paths[path]
-            following.queue.append((attempt.root, attempt.item))
-            following.before.filled(len(following.queue), perf_counter())
+            following.input.put((attempt.root, attempt.item))
             self.engine.arrived(following)
             self.slot_freed()
 
@@ -94,7 +104,7 @@ class Routing(FunctionNode):
 
     def fail(self, attempt: Attempt, error: BaseException) -> None:
         """Fail the pipeline. Called with the lock held."""
-        self.failed += 1
+        self.counters.failed += 1
         self.slot_freed()
         self.engine.fail(self, attempt.root, error)
 

@@ -82,7 +82,7 @@ def build_pipeline(
     # Declaring pipelines needs none of the modules that run them, which are half of the package.
     from spdl.pipeline._declare.policy import check_max_failures  # noqa: PLC0415
     from spdl.pipeline._plan.graph import plan  # noqa: PLC0415
-    from spdl.pipeline._plan.instrumentation import Surroundings  # noqa: PLC0415
+    from spdl.pipeline._plan.instrumentation import Instrumentation  # noqa: PLC0415
 
     if not isinstance(pipeline_cfg, PipelineConfig):
         remedy = "A builder's `get_config()` makes one." if hasattr(pipeline_cfg, "get_config") else ""
@@ -106,7 +106,8 @@ def build_pipeline(
             num_threads=threads,
             max_failures=limit,
             stage_id=first_id,
-            surroundings=Surroundings(task_hook_factory, queue_class, interval),
+            instrumentation=Instrumentation(task_hook_factory, queue_class, interval),
+            background=tasks,
         )
     except Exception as error:
         error.add_note(description)
@@ -115,7 +116,6 @@ def build_pipeline(
         from spdl.pipeline._profiling.diagnosis import Diagnosis  # noqa: PLC0415 - hardly anybody asks for it.
 
         return Diagnosis(engine, pipeline_cfg)
-    engine.background = tasks
     return Pipeline(engine, description)
 
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from spdl.pipeline._declare.aggregator import Aggregator
-    from spdl.pipeline._declare.policy import MaxFailures, OnFailure
+    from spdl.pipeline._declare.policy import MaxFailures, OnFailure, OnTimeout
     from spdl.pipeline._declare.records import Op, OutputOrder, StageConfig
-    from spdl.pipeline._failures.timeouts import OnTimeout
     from spdl.pipeline._plan.instrumentation import QueueClass, TaskHookFactory
 
     from .pipeline import Pipeline
@@ -118,9 +117,9 @@ class PipelineBuilder(Generic[T, U]):
             output_order: ``"completion"`` passes results on as they come. ``"input"`` keeps the order of the input:
                 a slow item then holds back up to ``concurrency + 2`` finished ones.
             max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction`, above 0
-                and at most 1, of those tried, looked at whenever one fails, from the 100th item on. A negative int sets
-                no limit. None leaves it to `build`, whose limit does not count the failures of stages that have one of
-                their own.
+                and at most 1, of those tried. From the 100th item on, the share is checked whenever one fails, and at
+                the end of the input and of each epoch. A negative int sets no limit. None leaves it to `build`, whose
+                limit does not count the failures of stages that have one of their own.
             retries: How many times an item is tried again after its op raised. Meanwhile it keeps its slot but no
                 thread. A generator is not tried again once it has begun.
             retry_delay: Seconds until the first retry; each further one waits twice as long.

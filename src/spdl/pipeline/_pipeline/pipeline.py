@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
 from spdl._locate import callers_line
+from spdl.pipeline._declare.stage_info import SINK
 from spdl.pipeline._engine import lifetime
 from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.lineage import Group
@@ -20,8 +21,8 @@ from spdl.pipeline._engine.sentinel import EPOCH_END
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from spdl.pipeline._declare.failed_item import FailedItem
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._failures.quarantine import FailedItem
     from spdl.pipeline._metrics.statistics import PipelineStatistics
 
 __all__ = ["Pipeline", "PipelineIterator"]
@@ -51,7 +52,7 @@ class Pipeline(Generic[T]):
         self._engine = engine
         self._description = description
         # Declaring pipelines needs no statistics, and a signal handler that asks for them must import nothing.
-        from spdl.pipeline._metrics.statistics import collect  # noqa: PLC0415
+        from spdl.pipeline._engine.statistics import collect  # noqa: PLC0415
 
         self._collect = collect
         self._started = False
@@ -128,7 +129,7 @@ class Pipeline(Generic[T]):
             from .stragglers import describe_stragglers  # noqa: PLC0415
 
             raise TimeoutError(describe_stragglers(engine, alive))
-        failure = engine.failure()
+        failure = engine.failures.as_exception()
         if failure is not None and not self._observed:
             self._observed = True
             raise failure
@@ -198,12 +199,12 @@ class Pipeline(Generic[T]):
         engine = self._engine
         if isinstance(root, Group):
             with engine.lock:
-                engine.lineage.release(root)
+                engine.lineage.deliver(root)
                 engine.progressed()
         else:
-            engine.lineage.open.discard(root)
+            engine.lineage.deliver_position(root)
         if not engine.sink.entries:
-            engine.sink.edge.emptied_at = perf_counter()
+            engine.sink.counters.emptied(perf_counter())
         if engine.sink.full:
             self._tell_room()
 
@@ -255,7 +256,7 @@ class Pipeline(Generic[T]):
         found = [node for node in engine.nodes if node.name == stage]
         if len(found) != 1:
             names = sorted({node.name for node in engine.nodes if node.adjustable})
-            remedy = f"{len(found)} stages are called so."
+            remedy = f"{len(found)} stages have that name."
             refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
         (node,) = found
         if not node.adjustable:
@@ -263,14 +264,62 @@ class Pipeline(Generic[T]):
             refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
         self._check_usable("changed")
         with engine.lock:
-            engine.set_limit(node, concurrency)
+            engine.set_concurrency(node, concurrency)
+
+    def set_num_threads(self, num_threads: int) -> None:
+        """Change how many synchronous ops may run at once, while the pipeline runs or before.
+
+        If more ops run than are allowed now, none starts until enough of them have ended. This has no effect once the
+        pipeline has ended or was stopped.
+
+        Args:
+            num_threads: At least 1.
+
+        Raises:
+            ValueError: If ``num_threads`` is less than 1.
+            TypeError: If it is no int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
+        """
+        num_threads = positive("num_threads", num_threads)
+        self._check_usable("changed")
+        engine = self._engine
+        with engine.lock:
+            engine.set_num_threads(num_threads)
+
+    def set_queue_capacity(self, stage: str, capacity: int) -> None:
+        """Change how many items may wait in front of a stage, while the pipeline runs or before.
+
+        Items that wait already stay if there are more. Finished items that find no place keep their slots in the stage
+        before, as always. Once the pipeline has ended or was stopped, this has no effect.
+
+        Args:
+            stage: The name of one stage, or ``"sink"`` for the items that wait to be read. Of a stage that merges, it
+                is the capacity of each branch.
+            capacity: At least 1.
+
+        Raises:
+            ValueError: If there is no such stage or more than one, or if ``capacity`` is less than 1.
+            TypeError: If ``stage`` is no str or ``capacity`` no int.
+            RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
+        """
+        check_str("stage", stage)
+        capacity = positive("capacity", capacity)
+        engine = self._engine
+        found = [node for node in engine.nodes if node.name == stage and node.is_stage]
+        if stage != SINK and len(found) != 1:
+            names = [*sorted({node.name for node in engine.nodes if node.is_stage}), SINK]
+            remedy = f"{len(found)} stages have that name."
+            refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
+        self._check_usable("changed")
+        with engine.lock:
+            engine.set_queue_capacity(found[0] if found else None, capacity)
 
     def failures(self) -> list[FailedItem]:
         """The items that were given up, oldest first; of more than 100 the most recent ones.
 
         The records hold text, no items and no exceptions.
         """
-        return self._engine.quarantine.items()
+        return self._engine.failures.quarantine.items()
 
     def _tell_room(self) -> None:
         engine = self._engine
@@ -315,7 +364,7 @@ class Pipeline(Generic[T]):
                     # It was opened this very moment: what it announced is for somebody else, or for the next read.
                     engine.sink.wake_reader()
         if not opened or engine.sink.entries:
-            engine.sink.awaited(perf_counter() - begin)
+            engine.sink.counters.awaited(perf_counter() - begin)
         if not opened and not engine.sink.entries:
             raise TimeoutError(
                 f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
@@ -339,7 +388,7 @@ class Pipeline(Generic[T]):
 
     def _raise_end(self) -> None:
         self._engine.reporter.consumer_ended()
-        failure = self._engine.failure()
+        failure = self._engine.failures.as_exception()
         if failure is not None:
             self._observed = True
             raise failure
@@ -370,7 +419,7 @@ class PipelineIterator(Interruptible, Generic[T]):
         a b the end
     """
 
-    __slots__ = ("_discard", "_edge", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
+    __slots__ = ("_counters", "_deliver", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
 
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
@@ -378,10 +427,10 @@ class PipelineIterator(Interruptible, Generic[T]):
         self._ended = False
         self._gate = Lock()
         self._engine = pipeline._engine  # noqa: SLF001 - the two are one thing in two classes.
-        self._edge = self._engine.sink.edge
+        self._counters = self._engine.sink.counters
         self._entries = self._engine.sink.entries
         self._pop = self._entries.popleft
-        self._discard = self._engine.lineage.open.discard
+        self._deliver = self._engine.lineage.deliver_position
 
     def __iter__(self) -> Self:
         return self
@@ -401,9 +450,9 @@ class PipelineIterator(Interruptible, Generic[T]):
                 if root is EPOCH_END:
                     break
             else:
-                self._discard(root)
+                self._deliver(root)
                 if not self._entries:
-                    self._edge.emptied_at = perf_counter()
+                    self._counters.emptied_at = perf_counter()
             item: T = value
             return item
         self._ended = True

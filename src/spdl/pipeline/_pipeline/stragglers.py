@@ -7,7 +7,6 @@ import traceback
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine.lineage import describe
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._nodes.executors.base import ExecutorNode
@@ -56,7 +55,7 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
 def _suspended(engine: Engine) -> list[str]:
     """What is awaited on the event loop, and does not heed its cancellation."""
     lines = []
-    for task in [] if engine.lane is None else engine.lane.suspended():
+    for task in [] if engine.event_loop is None else engine.event_loop.suspended():
         frames = list(_frames_of(task.get_coro()))
         works = [work for frame in frames if (work := _work_of(engine, frame)) is not None]
         if works:
@@ -96,5 +95,5 @@ def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None]
 
 
 def _item(engine: Engine, *roots: Root | None) -> str:
-    origins = [origin for root in roots if root is not None for origin in engine.lineage.locate(root)]
-    return f", {describe(origins, sources=len(engine.sources))}" if origins else ""
+    known = [root for root in roots if root is not None]
+    return f", {engine.lineage.describe(engine.lineage.gather(known))}" if known else ""

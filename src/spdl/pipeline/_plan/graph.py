@@ -4,50 +4,42 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._locate import callers_line
-from spdl.pipeline._declare.aggregator import Collate
-from spdl.pipeline._declare.executor_kind import kind_of
-from spdl.pipeline._declare.op import is_async, makes_coroutine
-from spdl.pipeline._declare.policy import BEAR_ALL
-from spdl.pipeline._declare.records import (
-    AggregateConfig,
-    DisaggregateConfig,
-    MergeConfig,
-    PathVariantsConfig,
-    PipeConfig,
-)
-from spdl.pipeline._declare.stage_info import StageInfo
+from spdl.pipeline._declare.op import makes_coroutine
+from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig
+from spdl.pipeline._declare.stage_info import SOURCE, StageInfo
+from spdl.pipeline._engine.async_source import AsyncSource
+from spdl.pipeline._engine.channel import CAPACITY, Channel
 from spdl.pipeline._engine.dedicated import DedicatedThread
-from spdl.pipeline._engine.edge import Edge
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._engine.node import EDGE_CAPACITY, Node
-from spdl.pipeline._engine.order import Order
-from spdl.pipeline._engine.source import SOURCE, Source
-from spdl.pipeline._nodes.aggregate import AggregateNode, CollateNode
-from spdl.pipeline._nodes.asynchronous import AsyncNode
+from spdl.pipeline._engine.queue_record import queue_record
+from spdl.pipeline._engine.source import Source
+from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._nodes.batched_routes import BatchMergeNode, make_batch_router
-from spdl.pipeline._nodes.function import DisaggregateNode, FunctionNode
 from spdl.pipeline._nodes.merge import MergeNode
 from spdl.pipeline._nodes.router import AsyncRouterNode, RouterNode, Routing
 
 from .instrumentation import enter_later
 from .pipeline_ids import next_pipeline_id
+from .stage_nodes import make_hooked_node, make_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Executor
     from contextlib import AbstractAsyncContextManager
 
+    from spdl.pipeline._background.task import BackgroundTaskFactory
     from spdl.pipeline._declare.policy import MaxFailures
     from spdl.pipeline._declare.records import PipelineConfig, StageConfig
-    from spdl.pipeline._hooks.task_hook import TaskHook
-    from spdl.pipeline._nodes.executors.base import ExecutorNode
+    from spdl.pipeline._engine.event_loop_thread import EventLoopThread
+    from spdl.pipeline._engine.lifespan import Lifespan
+    from spdl.pipeline._engine.node import Node
+    from spdl.pipeline._queues.async_queue import AsyncQueue
 
-    from .instrumentation import StageHooks, Surroundings
-
-    _SimpleConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any]
+    from .instrumentation import Instrumentation, StageHooks
+    from .stage_nodes import SimpleConfig
 
 __all__ = ["plan"]
 
@@ -58,7 +50,8 @@ def plan(
     num_threads: int,
     max_failures: MaxFailures,
     stage_id: int,
-    surroundings: Surroundings,
+    instrumentation: Instrumentation,
+    background: Sequence[BackgroundTaskFactory] = (),
 ) -> Engine:
     """Make the engine that runs ``config``. Nothing is started.
 
@@ -67,21 +60,36 @@ def plan(
         num_threads: How many synchronous ops may run at once.
         max_failures: How many failures the stages bear that have no limit of their own.
         stage_id: The number of the first stage.
-        surroundings: The hooks and queues.
+        instrumentation: The hooks and queues.
+        background: What runs on the event loop beside the stages.
     """
-    engine = Engine(next_pipeline_id(), num_threads, config.sink.buffer_size, max_failures)
-    graph = _Graph(engine, _count_sources(config), stage_id, surroundings)
-    end = graph.add_sink(graph.add(config), config.sink.buffer_size)
-    if isinstance(end, Node):
-        end.connect(None, engine.sink.entries, engine.sink.size)
-    engine.sink.edge = end.behind
-    end.behind.feeder = end
+    lifespans: list[Lifespan] = []
+
+    def make_event_loop(engine: Engine) -> EventLoopThread:
+        # It imports asyncio, which takes half of what importing the package does.
+        from spdl.pipeline._engine.event_loop_thread import EventLoopThread  # noqa: PLC0415
+
+        return EventLoopThread(engine, lifespans, background)
+
+    num_sources = _count_sources(config)
+    engine = Engine(
+        next_pipeline_id(),
+        num_threads,
+        config.sink.buffer_size,
+        max_failures,
+        num_sources,
+        serve=serve,
+        make_event_loop=make_event_loop,
+    )
+    graph = _Graph(engine, num_sources, stage_id, instrumentation, lifespans)
+    graph.add_sink(graph.add(config), config.sink.buffer_size)
+    graph.report_queues()
     if len({source.continuous for source in graph.sources}) > 1:
         raise ValueError(
             f"Merged pipelines must have either continuous sources only or none ({callers_line()}): where some end "
             "and others do not, no epoch could end."
         )
-    engine.connect(graph.sources, graph.nodes)
+    engine.connect(graph.sources, graph.nodes, needs_event_loop=bool(background or lifespans))
     return engine
 
 
@@ -91,60 +99,92 @@ def _count_sources(config: PipelineConfig[Any]) -> int:
     return 1
 
 
+class _Measured(NamedTuple):
+    """A channel of which the engine measures how long items wait: what fills it, and how it is reported."""
+
+    writer: Node | Source
+    info: StageInfo
+    interval: float
+
+
 class _Graph:
     """The sources and nodes made so far, each node behind all that feed it."""
 
-    def __init__(self, engine: Engine, num_sources: int, stage_id: int, surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        num_sources: int,
+        stage_id: int,
+        instrumentation: Instrumentation,
+        lifespans: list[Lifespan],
+    ) -> None:
         self.engine = engine
-        self.surroundings = surroundings
+        self.lifespans = lifespans
+        self.instrumentation = instrumentation
         self.num_sources = num_sources
         self.stage_ids = itertools.count(stage_id)
         self.sources: list[Source] = []
         self.nodes: list[Node] = []
+        self.measured: dict[Channel, _Measured] = {}
 
     def add(self, config: PipelineConfig[Any]) -> Node | Source:
         """Add a pipeline without its sink. Returns what its results come from."""
         return self._chain(self._begin(config), config.pipes)
 
-    def add_sink(self, end: Node | Source, size: int) -> Node | Source:
-        """Add what carries the results to the consumer, if that is a queue of the user's."""
-        before = len(self.nodes)
+    def add_sink(self, end: Node | Source, capacity: int) -> None:
+        """Connect what the results come from with the sink, through a queue of the user's if there is one."""
         info = self._info("sink")
-        end = self._carried(end, info, size)
-        if len(self.nodes) > before:
+        queue, interval = self.instrumentation.queue(info, capacity)
+        if queue is not None:
+            end = self._add_queue(end, info, queue)
             # The queue is the buffer.
-            self.engine.sink.size = 1
-        return end
+            self.engine.sink.set_capacity(1)
+        end.write_to(self.engine.sink, None)
+        if interval is not None:
+            self.measured[self.engine.sink] = _Measured(end, info, interval)
+
+    def report_queues(self) -> None:
+        """Have the queues reported of which the engine measures how long items wait. Called once all are connected."""
+        readers: dict[Channel, Node | None] = {channel: node for node in self.nodes for channel in node.inputs()}
+        readers[self.engine.sink] = None
+        for channel, (writer, info, interval) in self.measured.items():
+            # The last stage's own channel was replaced by the sink.
+            if channel in readers:
+                reader = readers[channel]
+                read = partial(queue_record, self.engine, writer, channel, reader)
+                key = None if reader is None else reader.counters
+                self.engine.reporter.add_queue(key, str(info), read, interval)
 
     def _info(self, name: str, concurrency: int = 1) -> StageInfo:
         number = str(next(self.stage_ids))
         return StageInfo(self.engine.pipeline_id, number, name, concurrency if concurrency > 1 else None)
 
-    def _live(self, stage: Node, hooks: StageHooks) -> None:
-        """Wrap the hooks around the stage's life, and have those report that only measure."""
-        if hooks.living:
-            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks.living])
+    def _instrument(self, stage: Node, hooks: StageHooks) -> None:
+        """Wrap the hooks around the stage's lifespan, and have those report that only measure."""
+        if hooks.lifespan:
+            self._wrap(stage, [enter_later(hook, "stage_hook") for hook in hooks.lifespan])
         for hook in hooks.measuring:
             hook.measure(stage.task_record)
         for interval in hooks.intervals:
-            self.engine.reporter.add_stage(stage, interval)
+            self.engine.reporter.add_stage(stage.counters, str(stage.info), stage.task_record, interval)
 
     def _wrap(self, stage: Node | Source, contexts: Sequence[AbstractAsyncContextManager[None]]) -> None:
-        from spdl.pipeline._hooks.lifespan import StageLife  # noqa: PLC0415 - most pipelines have none.
+        from spdl.pipeline._engine.lifespan import Lifespan  # noqa: PLC0415 - it imports asyncio.
 
-        self.engine.lives.append(StageLife(stage, contexts))
+        self.lifespans.append(Lifespan(stage, contexts))
 
-    def _carried(self, end: Node | Source, info: StageInfo, size: int = EDGE_CAPACITY) -> Node | Source:
-        """Have a queue of the user's carry what a source or stage gives out, if there is such a queue."""
-        queue, interval = self.surroundings.queue(info, size)
+    def _carried(self, end: Node | Source, info: StageInfo) -> Node | Source:
+        """Have a queue of the user's carry the results of a source or stage, if there is such a queue."""
+        queue, interval = self.instrumentation.queue(info, CAPACITY)
         if interval is not None:
-            self.engine.reporter.add_queue(end.behind, info, interval)
-        if queue is None:
-            return end
+            self.measured[end.output] = _Measured(end, info, interval)
+        return end if queue is None else self._add_queue(end, info, queue)
+
+    def _add_queue(self, end: Node | Source, info: StageInfo, queue: AsyncQueue[Any]) -> Node:
         from spdl.pipeline._queues.queue_node import QueueNode  # noqa: PLC0415 - it imports asyncio.
 
         node = QueueNode(self.engine, f"{info.stage_name}_queue", queue)
-        node.info = info
+        node.identify(info)
         self._wrap(node, [enter_later(queue, "stage_hook")])
         _join(end, node)
         self.nodes.append(node)
@@ -153,22 +193,24 @@ class _Graph:
     def _begin(self, config: PipelineConfig[Any]) -> Node | Source:
         if isinstance(config.src, MergeConfig):
             merge = _merge(self.engine, config.src)
-            merge.info = self._info(merge.name)
+            merge.identify(self._info(merge.name))
             return self._merge(merge, [self.add(branch) for branch in config.src.pipeline_configs])
         index = len(self.sources)
         name = SOURCE if self.num_sources == 1 else f"{SOURCE}[{index}]"
-        source = Source(self.engine, index, name, config.src.source, continuous=config.src.continuous)
+        iterable = config.src.source
+        make = AsyncSource if hasattr(iterable, "__aiter__") else Source
+        source = make(self.engine, index, name, iterable, continuous=config.src.continuous)
         if config.src.dedicated_thread and not source.on_loop:
-            source.dedicated = DedicatedThread(self.engine, source)
-        source.info = self._info(name)
+            source.dedicate(DedicatedThread(self.engine, source))
+        source.identify(self._info(name))
         self.sources.append(source)
         return self._carried(source, source.info)
 
     def _merge(self, merge: Node, ends: list[Node | Source]) -> Node | Source:
-        for index, end in enumerate(ends):
-            _join(end, merge, index)
+        for end in ends:
+            _join(end, merge)
         self.nodes.append(merge)
-        self._live(merge, self.surroundings.hooks(merge.info))
+        self._instrument(merge, self.instrumentation.hooks(merge.info))
         return self._carried(merge, merge.info)
 
     def _chain(self, end: Node | Source, stages: Sequence[StageConfig]) -> Node | Source:
@@ -180,14 +222,14 @@ class _Graph:
                 end = self._carried(node, node.info)
         return end
 
-    def _stage(self, end: Node | Source, stage: _SimpleConfig) -> Node:
+    def _stage(self, end: Node | Source, stage: SimpleConfig) -> Node:
         info = self._info(stage.name, stage.concurrency if isinstance(stage, PipeConfig) else 1)
-        hooks = self.surroundings.hooks(info)
-        node = _hooked_node(self.engine, stage, hooks.running) if hooks.running else _node(self.engine, stage)
-        node.info = info
+        hooks = self.instrumentation.hooks(info)
+        node = make_hooked_node(self.engine, stage, hooks.running) if hooks.running else make_node(self.engine, stage)
+        node.identify(info)
         _join(end, node)
         self.nodes.append(node)
-        self._live(node, hooks)
+        self._instrument(node, hooks)
         return node
 
     def _variants(self, end: Node | Source, stage: PathVariantsConfig[Any]) -> Node | Source:
@@ -199,36 +241,28 @@ class _Graph:
         else:
             merge = MergeNode(engine, name, len(stage.paths))
             router = (AsyncRouterNode if on_loop else RouterNode)(engine, stage.name, stage.router)
-        router.info = self._info(stage.name)
+        router.identify(self._info(stage.name))
         _join(end, router)
         self.nodes.append(router)
-        self._live(router, self.surroundings.hooks(router.info))
+        self._instrument(router, self.instrumentation.hooks(router.info))
         ends = [self._path(router, path, index) for index, path in enumerate(stage.paths)]
-        merge.info = self._info(name)
+        merge.identify(self._info(name))
         return self._merge(merge, ends)
 
     def _path(self, router: Routing, path: Sequence[StageConfig], index: int) -> Node | Source:
-        before = len(self.nodes)
+        first = len(self.nodes)
         info = replace(router.info, stage_name=f"{router.name}_path{index}")
-        # A router has one behind it for each path.
-        router.behind = Edge()
-        router.behind.capacity = EDGE_CAPACITY
+        # A router fills one channel for each path.
+        router.write_to(Channel(), None)
         end = self._chain(self._carried(router, info), path)
-        router.paths.append(self.nodes[before])
+        router.paths.append(self.nodes[first])
         return end
 
 
-def _join(end: Node | Source, node: Node, index: int = 0) -> None:
-    inlet = node.inlet(index)
-    if isinstance(end, Source):
-        end.first = node
-        end.out = inlet
-    elif not isinstance(end, Routing):
-        end.connect(node, inlet, EDGE_CAPACITY)
-    node.feeders.append(end)
-    node.before = end.behind
-    end.behind.feeder = end
-    end.behind.taker = node
+def _join(end: Node | Source, node: Node) -> None:
+    # Where an item goes that leaves a router, the router decides.
+    end.write_to(end.output, None if isinstance(end, Routing) else node)
+    node.read_from(end, end.output)
 
 
 def _merge(engine: Engine, config: MergeConfig) -> Node:
@@ -236,72 +270,4 @@ def _merge(engine: Engine, config: MergeConfig) -> Node:
         return MergeNode(engine, "merge", len(config.pipeline_configs))
     from spdl.pipeline._queues.merge_op_node import MergeOpNode  # noqa: PLC0415 - it imports asyncio.
 
-    return MergeOpNode(engine, "merge", len(config.pipeline_configs), config.op)
-
-
-def _hooked_node(engine: Engine, stage: _SimpleConfig, hooks: Sequence[TaskHook]) -> Node:
-    from spdl.pipeline._hooks.hooked_aggregate_node import HookedAggregateNode  # noqa: PLC0415 - it imports asyncio.
-    from spdl.pipeline._hooks.hooked_node import HookedNode  # noqa: PLC0415 - as above.
-
-    match stage:
-        case PipeConfig():
-            return HookedNode(
-                engine,
-                stage.name,
-                stage.op,
-                stage.concurrency,
-                order=Order() if stage.output_order == "input" else None,
-                policy=stage.policy,
-                hooks=hooks,
-                executor=stage.executor,
-                processes=stage.executor is not None and kind_of(stage.executor) == "processes",
-            )
-        case AggregateConfig():
-            return HookedAggregateNode(engine, stage.name, stage.op, drop_last=stage.drop_last, hooks=hooks)
-        case DisaggregateConfig():
-            return HookedNode(engine, stage.name, iter, 1, order=None, policy=BEAR_ALL, hooks=hooks, expand=True)
-
-
-def _node(engine: Engine, stage: _SimpleConfig) -> Node:
-    match stage:
-        case PipeConfig():
-            return _pipe(engine, stage)
-        case AggregateConfig(op=op):
-            if type(op) is Collate:
-                return CollateNode(engine, stage.name, op.n, drop_last=stage.drop_last)
-            return AggregateNode(engine, stage.name, op, drop_last=stage.drop_last)
-        case DisaggregateConfig():
-            return DisaggregateNode(engine, stage.name)
-
-
-def _executor_node_type(executor: Executor) -> type[ExecutorNode]:
-    match kind_of(executor):
-        case "threads":
-            from spdl.pipeline._nodes.executors.thread_pool import ThreadPoolNode  # noqa: PLC0415
-
-            return ThreadPoolNode
-        case "processes":
-            from spdl.pipeline._nodes.executors.process_pool import ProcessPoolNode  # noqa: PLC0415
-
-            return ProcessPoolNode
-        case _:
-            from spdl.pipeline._nodes.executors.any_executor import AnyExecutorNode  # noqa: PLC0415
-
-            return AnyExecutorNode
-
-
-def _pipe(engine: Engine, stage: PipeConfig[Any, Any]) -> Node:
-    order = Order() if stage.output_order == "input" else None
-    if is_async(stage.op):
-        return AsyncNode(engine, stage.name, stage.op, stage.concurrency, order=order, policy=stage.policy)
-    if stage.executor is not None:
-        return _executor_node_type(stage.executor)(
-            engine,
-            stage.name,
-            stage.op,
-            stage.concurrency,
-            executor=stage.executor,
-            order=order,
-            policy=stage.policy,
-        )
-    return FunctionNode(engine, stage.name, stage.op, stage.concurrency, order=order, policy=stage.policy)
+    return MergeOpNode(engine, "merge", config.op)

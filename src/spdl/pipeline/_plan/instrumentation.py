@@ -1,4 +1,4 @@
-"""What surrounds the stages of one pipeline: the user's hooks and queues, if there are any."""
+"""The hooks and queues of the user's around the stages of one pipeline, if there are any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     TaskHookFactory: TypeAlias = Callable[[StageInfo], Sequence[TaskHook]]
     QueueClass: TypeAlias = Callable[..., AsyncQueue[Any]]
 
-__all__ = ["QueueClass", "StageHooks", "Surroundings", "TaskHookFactory", "enter_later"]
+__all__ = ["Instrumentation", "QueueClass", "StageHooks", "TaskHookFactory", "enter_later"]
 
 
 class StageHooks(NamedTuple):
@@ -29,13 +29,13 @@ class StageHooks(NamedTuple):
 
     Attributes:
         running: Those that run around its tasks.
-        living: Those that run around its life.
+        lifespan: Those that run around its lifespan.
         measuring: Those that read what the engine counts.
         intervals: For each line that is to be logged at the stage's end, the seconds from one to the next meanwhile.
     """
 
     running: Sequence[TaskHook] = ()
-    living: Sequence[TaskHook] = ()
+    lifespan: Sequence[TaskHook] = ()
     measuring: Sequence[TaskStatsHook] = ()
     intervals: Sequence[float] = ()
 
@@ -52,7 +52,7 @@ class EdgeQueue(NamedTuple):
     interval: float | None = None
 
 
-class Surroundings:
+class Instrumentation:
     """Makes the hooks and queues that a pipeline was given, or that the process has as defaults.
 
     The library's own hook and queue only measure, which the engine does by itself: they do not lie on the items' way.
@@ -90,10 +90,10 @@ class Surroundings:
         stats = _own_class("_hooks.task_stats_hook", "TaskStatsHook")
         if any(stats is None or getattr(hook.task_hook, "__func__", None) is not stats.task_hook for hook in hooks):
             # Beside others that run, it measures what these cost as well, or do not, depending on which comes first.
-            return StageHooks(running=hooks, living=hooks)
-        living = [hook for hook in hooks if not _is_plain(hook, stats)]
+            return StageHooks(running=hooks, lifespan=hooks)
+        lifespan = [hook for hook in hooks if not _is_plain(hook, stats)]
         intervals = [hook.interval for hook in hooks if _is_plain(hook, stats)]
-        return StageHooks(living=living, measuring=hooks, intervals=intervals)
+        return StageHooks(lifespan=lifespan, measuring=hooks, intervals=intervals)
 
     def queue(self, info: StageInfo, size: int) -> EdgeQueue:
         """What lies behind a source, a stage or the sink.

@@ -51,6 +51,10 @@ class Feed:
         self.started_at = self.cpu_at_start = self.seconds = 0.0
         self.times: Times | None = None
 
+    def watch(self, engine: Engine) -> None:
+        """Note the engine whose first stage is given the items."""
+        self.engine = engine
+
     def __iter__(self) -> Iterator[Any]:
         self.started_at, self.cpu_at_start = perf_counter(), process_time()
         latency = None
@@ -73,14 +77,14 @@ class Feed:
     def num_ended(self) -> int:
         """On how many items the op has ended."""
         assert self.engine is not None
-        node = self.engine.nodes[0]
-        return node.completed + node.failed
+        counters = self.engine.nodes[0].counters
+        return counters.completed + counters.failed
 
     def _await_first(self) -> float:
         """Wait until an op has ended or given a result; return how long that took."""
         engine = self.engine
         assert engine is not None
-        while not (self.num_ended() or engine.nodes[0].emitted or engine.stopping or engine.failures):
+        while not (self.num_ended() or engine.nodes[0].counters.emitted or engine.stopping or engine.failures):
             sleep(max(_LEAST_PAUSE, _PAUSE * (perf_counter() - self.started_at)))
         return perf_counter() - self.started_at
 
@@ -90,5 +94,5 @@ class Feed:
         ahead = max(0, self.num_given - ended - self._concurrency) / self._concurrency
         if seconds + latency * (1 + ahead) > MOST_SECONDS:
             return True
-        done = max(ended, self.engine.nodes[0].emitted)
+        done = max(ended, self.engine.nodes[0].counters.emitted)
         return seconds > _LEAST_SECONDS and done > max(_ENOUGH_INPUTS, _ENOUGH_ROUNDS * self._concurrency)

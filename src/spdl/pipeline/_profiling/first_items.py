@@ -6,7 +6,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine.source import SOURCE
+from spdl.pipeline._declare.stage_info import SOURCE
 
 from .measure import bare_pipeline
 

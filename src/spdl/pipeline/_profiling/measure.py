@@ -12,7 +12,7 @@ from spdl.pipeline._declare.records import PipeConfig, PipelineConfig, SinkConfi
 from spdl.pipeline._failures.failure import PipelineFailure
 from spdl.pipeline._pipeline.pipeline import Pipeline
 from spdl.pipeline._plan.graph import plan
-from spdl.pipeline._plan.instrumentation import Surroundings
+from spdl.pipeline._plan.instrumentation import Instrumentation
 from spdl.pipeline._queues.async_queue import AsyncQueue
 
 from .feed import MOST_SECONDS, Feed
@@ -51,8 +51,8 @@ def bare_pipeline(
 ) -> Pipeline[Any]:
     """Build a pipeline with nothing of what the process has as defaults: no hooks, queues or background tasks."""
     config = PipelineConfig(src, stages, SinkConfig[Any](max(_SINK_SIZE, num_threads)))
-    bare = Surroundings(lambda _info: [], AsyncQueue, -1)
-    engine = plan(config, num_threads=num_threads, max_failures=-1, stage_id=0, surroundings=bare)
+    bare = Instrumentation(lambda _info: [], AsyncQueue, -1)
+    engine = plan(config, num_threads=num_threads, max_failures=-1, stage_id=0, instrumentation=bare)
     return Pipeline(engine, str(config))
 
 
@@ -74,18 +74,19 @@ def measure(
     feed = Feed(items, concurrency, TimesOfNewThreads(), repeat=repeat)
     pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency)], concurrency)
     # Its counters, while it runs: what is public of them is made for readers that are in no hurry.
-    feed.engine = engine = pipeline._engine  # noqa: SLF001
-    node = engine.nodes[0]
+    engine = pipeline._engine  # noqa: SLF001
+    feed.watch(engine)
+    counters = engine.nodes[0].counters
     taken, failure = _Taken(most_outputs), None
     try:
         with pipeline.auto_stop():
             taken.take(pipeline, feed)
     except PipelineFailure as error:
-        if node.completed or not pipeline.failures():
+        if counters.completed or not pipeline.failures():
             raise
         failure = error
     num_inputs, times = feed.num_ended(), feed.times
-    cpu_seconds = node.cpu_seconds
+    cpu_seconds = counters.cpu_seconds
     if isinstance(stage, PipeConfig) and is_async(stage.op):
         cpu_seconds = taken.cpu_seconds if times is None else times.on_core
     stats = ProfileStats(
@@ -94,9 +95,9 @@ def measure(
         occupancy_rate=max(0.0, 1 - taken.waited / taken.seconds),
         num_inputs=num_inputs,
         num_outputs=taken.num_outputs,
-        num_failures=node.failed,
+        num_failures=counters.failed,
         seconds=taken.seconds,
-        busy_seconds=node.busy_seconds,
+        busy_seconds=counters.busy_seconds,
         cpu_seconds=cpu_seconds,
         num_runnable=None if times is None else sum(times) / feed.seconds,
         num_waiting=None if times is None else times.waiting / feed.seconds,

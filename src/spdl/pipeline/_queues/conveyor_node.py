@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
-from spdl.pipeline._engine.source import Source
 from spdl.pipeline._failures.cancellation import not_cancelled
 
-from .ledger import Manifest
+from .ledger import Ledger
 
 if TYPE_CHECKING:
     import asyncio
 
+    from spdl.pipeline._engine.channel import Channel
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.lineage import Root
-    from spdl.pipeline._engine.node import Entry
+    from spdl.pipeline._engine.source import Source
 
 __all__ = ["ConveyorNode"]
 
@@ -29,15 +28,15 @@ class ConveyorNode(Node):
     One task of the event loop does it all, from the start of the pipeline to the end of its input.
     """
 
-    __slots__ = ("asking", "begun", "ending", "inlets", "manifest", "over")
+    __slots__ = ("asking", "begun", "ending", "inlets", "ledger", "over")
 
     on_loop = True
     has_tasks = counts_gets = False
 
-    def __init__(self, engine: Engine, name: str, branches: int = 1) -> None:
-        super().__init__(engine, name, None, limit=1)
-        self.inlets: list[deque[Entry]] = [self.queue, *(deque() for _ in range(branches - 1))]
-        self.manifest = Manifest()
+    def __init__(self, engine: Engine, name: str) -> None:
+        super().__init__(engine, name, None, concurrency=1)
+        self.inlets: list[Channel] = []
+        self.ledger = Ledger()
         # The task was started; it has ended.
         self.begun = self.over = False
         # The user's code is asked for the next object, and has been given the end of an inlet.
@@ -47,28 +46,31 @@ class ConveyorNode(Node):
     async def carry(self) -> None:
         """Move all items. Ends when the input has ended and all of it has come out."""
 
-    def connect(self, following: Node | None, out: deque[Entry], capacity: int) -> None:
-        super().connect(following, out, capacity)
-        # It has no slots that finished items could keep: they stay in its queue.
-        self.room = capacity
+    def read_from(self, feeder: Node | Source, channel: Channel) -> None:
+        super().read_from(feeder, channel)
+        self.inlets.append(channel)
 
-    def inlet(self, index: int) -> deque[Entry]:
-        return self.inlets[index]
+    def inputs(self) -> list[Channel]:
+        return self.inlets
+
+    def limits_changed(self) -> None:
+        # It has no slots that finished items could keep: they stay in its queue.
+        self.room = self.output.capacity
 
     def queued(self) -> int:
-        return sum(map(len, self.inlets))
+        return sum(len(inlet.entries) for inlet in self.inlets)
 
     def drained(self) -> bool:
-        return not any(self.inlets)
+        return not self.queued()
 
     def end_input(self) -> bool:
         return self.over
 
     def discard(self) -> list[Any]:
-        rubbish: list[Any] = [*self.manifest.clear(), *(entry for inlet in self.inlets for entry in inlet)]
+        dropped: list[Any] = [*self.ledger.clear(), *(entry for inlet in self.inlets for entry in inlet.entries)]
         for inlet in self.inlets:
-            inlet.clear()
-        return rubbish
+            inlet.entries.clear()
+        return dropped
 
     def wants_server(self) -> bool:
         wanted = not self.begun
@@ -96,19 +98,19 @@ class ConveyorNode(Node):
     async def feed(self, index: int, queue: asyncio.Queue[Any]) -> None:
         """Put what arrives at an inlet into a queue, and at last the end of the input."""
         engine = self.engine
-        lane = engine.lane
-        assert lane is not None
-        inlet = self.inlets[index]
+        event_loop = engine.event_loop
+        assert event_loop is not None
+        entries = self.inlets[index].entries
         while not (self.cancelled or engine.stopping):
             item = waiter = None
             with engine.lock:
-                if inlet:
+                if entries:
                     item = self._take(index)
-                elif self._has_ended(index):
+                elif self.feeders[index].is_finished():
                     item = EOF
                     self.ending = True
                 else:
-                    waiter = lane.wait_for_room()
+                    waiter = event_loop.wait_for_room()
             if waiter is not None:
                 await waiter
                 continue
@@ -116,21 +118,16 @@ class ConveyorNode(Node):
             if item is EOF:
                 return
 
-    def _has_ended(self, index: int) -> bool:
-        feeder = self.feeders[index]
-        return feeder.finished() if isinstance(feeder, Source) else feeder.finished
-
     def _take(self, index: int) -> Any:
         inlet = self.inlets[index]
-        entry = inlet.popleft()
-        self.feeders[index].behind.took_one(len(inlet), counts=entry is not MARK)
+        entry = inlet.take_uncounted(item=inlet.entries[0] is not MARK)
         self.engine.made_room(self.feeders[index])
         self.engine.concluded()
         if entry is MARK:
-            self.manifest.epochs += 1
+            self.ledger.end_epoch()
             return EPOCH_END
         root, item = entry
-        self.manifest.add(root, item)
+        self.ledger.add(root, item)
         return item
 
     async def drain(self, queue: asyncio.Queue[Any]) -> None:
@@ -145,15 +142,15 @@ class ConveyorNode(Node):
 
     @abstractmethod
     def root_of(self, item: Any) -> Root:
-        """Where something comes from that came out. Called with the lock held."""
+        """Return where something comes from that came out. Called with the lock held."""
 
     def mark_came_out(self) -> None:
-        """Learn that the end of an epoch came out. Called with the lock held."""
+        """Called with the lock held when the end of an epoch came out."""
 
     async def _pass_on(self, item: Any) -> None:
         engine = self.engine
-        lane = engine.lane
-        assert lane is not None
+        event_loop = engine.event_loop
+        assert event_loop is not None
         while True:
             with engine.lock:
                 if self.cancelled or engine.stopping:
@@ -162,8 +159,8 @@ class ConveyorNode(Node):
                     self._emit(item)
                     engine.concluded()
                     return
-                self.wants_room = True
-                waiter = lane.wait_for_room()
+                self.want_room()
+                waiter = event_loop.wait_for_room()
             await waiter
 
     def _emit(self, item: Any) -> None:
@@ -172,6 +169,6 @@ class ConveyorNode(Node):
             self.engine.emit_mark(self)
             return
         root = self.root_of(item)
-        self.completed += 1
-        self.emitted += 1
+        self.counters.completed += 1
+        self.counters.emitted += 1
         self.engine.emit(self, (root, item))

@@ -10,7 +10,7 @@ from weakref import ref
 if TYPE_CHECKING:
     from spdl.pipeline._engine.lineage import Root
 
-__all__ = ["Inside", "Manifest", "Past"]
+__all__ = ["Inside", "Ledger", "Past"]
 
 
 class Inside(NamedTuple):
@@ -27,7 +27,7 @@ class Inside(NamedTuple):
     epoch: int
 
 
-class Manifest:
+class Ledger:
     """What was put into a user's queue and has not come out.
 
     Users see their items alone, so where an item came from is looked up by its identity. Something that was never put
@@ -48,8 +48,12 @@ class Manifest:
     def __contains__(self, item: object) -> bool:
         return id(item) in self._inside
 
+    def end_epoch(self) -> None:
+        """Note that an epoch has ended on the way in."""
+        self.epochs += 1
+
     def add(self, root: Root, item: Any) -> None:
-        """Note what is put in."""
+        """Note an object that is put in."""
         self._inside.setdefault(id(item), []).append(Inside(root, item, self.epochs))
 
     def take(self, item: Any) -> Inside | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine.lineage import Group
-from spdl.pipeline._engine.node import EDGE_CAPACITY
+from spdl.pipeline._engine.channel import CAPACITY
 from spdl.pipeline._engine.sentinel import EOF
 from spdl.pipeline._failures.cancellation import not_cancelled
 
@@ -32,20 +31,19 @@ class MergeOpNode(ConveyorNode):
         self,
         engine: Engine,
         name: str,
-        branches: int,
         op: Callable[[StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Awaitable[None]],
     ) -> None:
-        super().__init__(engine, name, branches)
+        super().__init__(engine, name)
         self.merge = op
 
     def root_of(self, item: Any) -> Root:
-        taken = self.manifest.take(item)
+        taken = self.ledger.take(item)
         # What comes out though nothing is inside, the op has made.
-        return Group([], 1) if taken is None else taken.root
+        return self.engine.lineage.gather([]) if taken is None else taken.root
 
     async def carry(self) -> None:
-        inputs = [AsyncQueue[Any](feeder.info, buffer_size=EDGE_CAPACITY) for feeder in self.feeders]
-        output = AsyncQueue[Any](self.info, buffer_size=EDGE_CAPACITY)
+        inputs = [AsyncQueue[Any](feeder.info, buffer_size=CAPACITY) for feeder in self.feeders]
+        output = AsyncQueue[Any](self.info, buffer_size=CAPACITY)
         feeding = [asyncio.ensure_future(self.feed(index, queue)) for index, queue in enumerate(inputs)]
         draining = asyncio.ensure_future(self.drain(output))
         producing = asyncio.ensure_future(self._produce(inputs, output))
@@ -62,8 +60,8 @@ class MergeOpNode(ConveyorNode):
         engine = self.engine
         with engine.lock:
             # It may have dropped items, or returned before its input ended: nobody waits for the rest.
-            for left in self.manifest.clear():
-                engine.lineage.release(left.root)
+            for left in self.ledger.clear():
+                engine.lineage.drop(left.root)
             engine.cut_off(self)
 
     async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> BaseException | None:
@@ -72,7 +70,7 @@ class MergeOpNode(ConveyorNode):
         try:
             await self.merge(self.info, inputs, output)
         except BaseException as error:
-            if self.engine.stopping or self.engine.done:
+            if self.engine.is_over():
                 raise
             # An interrupt must not leave the event loop through here.
             failure = not_cancelled(error)

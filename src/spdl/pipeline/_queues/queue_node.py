@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine.lineage import describe
-
 from .conveyor_node import ConveyorNode
 from .ledger import Past
 
@@ -54,7 +52,7 @@ class QueueNode(ConveyorNode):
         lost = self._describe_lost()
         if lost:
             raise self._fault(f"lost {lost}")
-        if self.epochs < self.manifest.epochs:
+        if self.epochs < self.ledger.epochs:
             raise self._fault("lost the end of an epoch")
 
     async def _drain(self) -> None:
@@ -67,25 +65,25 @@ class QueueNode(ConveyorNode):
         await feeding
         waited = 0.0
         while not (draining.done() or self.cancelled):
-            before = self.emitted
+            before = self.counters.emitted
             await asyncio.wait([draining], timeout=_PATIENCE)
             carrier = self.carrier
-            if self.emitted != before or not (self.asking and carrier.empty()):
+            if self.counters.emitted != before or not (self.asking and carrier.empty()):
                 waited = 0.0
                 continue
             waited += _PATIENCE
             # One that waits where `asyncio.Queue` does, which does not tell.
             waits = bool(carrier._getters)  # type: ignore[attr-defined] # noqa: SLF001 - see above.
-            if waits or (not self.manifest and waited >= _PATIENCE_WITH_OWN_GET):
+            if waits or (not self.ledger and waited >= _PATIENCE_WITH_OWN_GET):
                 if draining.done() or self.cancelled:
                     return
                 items = self._describe_lost()
                 raise self._fault(f"lost {items}, and the end of the input" if items else "lost the end of the input")
 
     def root_of(self, item: Any) -> Root:
-        if item not in self.manifest and (origin := self.past.root_of(item)) is not None:
+        if item not in self.ledger and (origin := self.past.root_of(item)) is not None:
             raise self._fault(f"gave out the same object twice: {self._describe([origin])}")
-        taken = self.manifest.take(item)
+        taken = self.ledger.take(item)
         if taken is None:
             raise self._fault(f"gave out something though nothing is inside: an object of type {type(item).__name__!r}")
         if taken.epoch > self.epochs:
@@ -96,17 +94,15 @@ class QueueNode(ConveyorNode):
 
     def mark_came_out(self) -> None:
         self.epochs += 1
-        if self.epochs > self.manifest.epochs:
+        if self.epochs > self.ledger.epochs:
             raise self._fault("gave out the end of an epoch that has not ended")
 
     def _describe_lost(self) -> str:
-        lost = self.manifest.clear()
+        lost = self.ledger.clear()
         return f"{len(lost)} item(s): {self._describe([entry.root for entry in lost])}" if lost else ""
 
     def _describe(self, roots: Sequence[Root]) -> str:
-        engine = self.engine
-        origins = [origin for root in roots for origin in engine.lineage.locate(root)]
-        return describe(origins, sources=len(engine.sources))
+        return self.engine.lineage.describe(self.engine.lineage.gather(list(roots)))
 
     def _fault(self, what: str) -> RuntimeError:
         return RuntimeError(

@@ -68,7 +68,7 @@ def test_one_call_waits_in_a_busy_executor() -> None:
         with pipeline.auto_stop():
             # As many items wait as have a place, and the workers have nothing to do.
             assert wait_until(lambda: pipeline.statistics().stages[1].queue_size == 4 + 2)
-            assert wait_until(lambda: len(pipeline._engine.idle) == 3)
+            assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
             assert executor.submitted == 2
             busy.set()
             assert sorted(pipeline.get_iterator(timeout=20)) == sorted(map(str, range(40)))

@@ -7,7 +7,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._nodes.function import Attempt, Parked
+from spdl.pipeline._engine.attempt import Attempt
 
 from .base import ExecutorNode
 from .local_call import LocalCall
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from spdl.pipeline._failures.timeouts import Watch
+    from spdl.pipeline._nodes.function import Parked
+    from spdl.pipeline._nodes.timeouts import Watch
 
 __all__ = ["AnyExecutorNode"]
 
@@ -64,7 +65,7 @@ class AnyExecutorNode(ExecutorNode):
         self._submit(parked, Attempt(parked.root, parked.iterator, parked.ticket, 1), _step, parked.iterator)
 
     def _submit(self, work: Attempt | Parked, shown: Attempt, function: Any, value: Any) -> None:
-        watch = None if self.overtime is None else self.overtime.begin(shown)
+        watch = None if self.timeout is None else self.timeout.begin(shown)
         self.engine.release_to_user()
         call = LocalCall(self.engine, function)
         if not self.hand_over([work.root], partial(self._landed, work, watch, call, perf_counter()), call, value):
@@ -75,21 +76,21 @@ class AnyExecutorNode(ExecutorNode):
     ) -> None:
         # Of one that ran elsewhere no more is known than when it was sent.
         seconds = perf_counter() - start if call.seconds is None else call.seconds
-        if watch is not None and self.overtime is not None and not self.overtime.end(watch):
-            self.did_not_succeed(seconds)
+        if watch is not None and self.timeout is not None and not self.timeout.end(watch):
+            self.counters.did_not_succeed(seconds)
             return
         outcome = _Outcome(work, future, seconds)
         if self.cancelled or self.engine.stopping or not self.check_alive(future):
-            self.did_not_succeed(seconds)
+            self.counters.did_not_succeed(seconds)
             self.slot_freed()
-            self.engine.rubbish.append(outcome)
+            self.engine.drops.append(outcome)
         else:
             self.returned.append(outcome)
             self.engine.has_work(self)
 
     def _receive(self) -> None:
         engine = self.engine
-        engine.waiting -= 1
+        engine.remove_turns()
         outcome = self.returned.popleft()
         work, future, seconds = outcome
         engine.release_to_user()
@@ -97,11 +98,11 @@ class AnyExecutorNode(ExecutorNode):
         if error is None:
             value = future.result()
         engine.lock.acquire()
-        engine.rubbish.append(outcome)
-        if error is None and not (self.is_deferred(value) if isinstance(work, Attempt) else not value):
-            self.succeeded(seconds)
+        engine.drops.append(outcome)
+        if error is None and not (self.is_lazy(value) if isinstance(work, Attempt) else not value):
+            self.counters.succeeded(seconds)
         else:
-            self.did_not_succeed(seconds)
+            self.counters.did_not_succeed(seconds)
         if isinstance(work, Attempt):
             if error is None:
                 self.finish(work, value)
@@ -117,8 +118,8 @@ class AnyExecutorNode(ExecutorNode):
             self.end(work.root, work.ticket)
 
     def discard(self) -> list[Any]:
-        rubbish = [*super().discard(), *self.returned]
-        self.engine.waiting -= len(self.returned)
+        dropped = [*super().discard(), *self.returned]
+        self.engine.remove_turns(len(self.returned))
         self.running -= len(self.returned)
         self.returned.clear()
-        return rubbish
+        return dropped

@@ -37,13 +37,13 @@ class ExecutorNode(FunctionNode):
         engine: Engine,
         name: str,
         op: Callable[[Any], Any],
-        limit: int,
+        concurrency: int,
         *,
         executor: Executor,
         order: Order | None,
         policy: FailurePolicy,
     ) -> None:
-        super().__init__(engine, name, op, limit, order=order, policy=policy)
+        super().__init__(engine, name, op, concurrency, order=order, policy=policy)
         self.plain = False
         self.executor = executor
         # What was submitted and has not come back, and where its items came from if that is known.
@@ -84,7 +84,7 @@ class ExecutorNode(FunctionNode):
         """Fail the pipeline if the executor gave the call up. Called with the lock held."""
         if future.cancelled():
             # What was on its way for nothing may be cancelled by who shuts the executor down when all has come.
-            if not (self.engine.stopping or self.engine.done or self.finished):
+            if not (self.engine.is_over() or self.finished):
                 self.engine.fail(self, None, RuntimeError("The executor was shut down while it had work to do."))
             return False
         error = future.exception()

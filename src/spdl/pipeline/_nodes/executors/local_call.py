@@ -8,8 +8,6 @@ from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor, Future
 
-    from spdl.pipeline._failures.timeouts import Watch
-    from spdl.pipeline._nodes.function import Attempt
+    from spdl.pipeline._engine.attempt import Attempt
+    from spdl.pipeline._nodes.timeouts import Watch
 
     from .process_work import Raised, Report
 
 __all__ = ["ProcessPoolNode", "warm"]
 
 # Hand-overs for each process that may be under way: one that it works on, and one that waits next to it.
-_LANES_PER_PROCESS = 2
+_HAND_OVERS_PER_PROCESS = 2
 
 # Items share a hand-over as long as they take less than this together. Handing over takes some 200 microseconds.
 _HAND_OVER_SECONDS = 0.001
@@ -50,12 +50,12 @@ class ProcessPoolNode(ExecutorNode):
     # A generator is run to its end where the op is: an item is one task, whatever comes of it.
     steps_are_tasks = False
 
-    __slots__ = ("handed_over", "item_seconds", "lanes", "returned")
+    __slots__ = ("handed_over", "item_seconds", "max_handed_over", "returned")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         processes = getattr(self.executor, "_max_workers", None) or available_cores()
-        self.lanes = max(1, int(_LANES_PER_PROCESS * processes))
+        self.max_handed_over = max(1, int(_HAND_OVERS_PER_PROCESS * processes))
         self.handed_over = 0
         # What came back and was not looked at. Its items hold their slots.
         self.returned: deque[_Returned] = deque()
@@ -66,7 +66,11 @@ class ProcessPoolNode(ExecutorNode):
         warm(self.name, self.op, self.executor)
 
     def ready(self) -> bool:
-        if self.returned or (self.due and self.handed_over < self.lanes) or (self.parked and self._can_advance()):
+        if (
+            self.returned
+            or (self.due and self.handed_over < self.max_handed_over)
+            or (self.parked and self._can_advance())
+        ):
             return True
         return self.can_start()
 
@@ -85,17 +89,17 @@ class ProcessPoolNode(ExecutorNode):
                 self.pass_mark()
                 return
             self.due.append(self.take())
-            engine.waiting += 1
-        if self.due and self.handed_over < self.lanes:
+            engine.add_turns()
+        if self.due and self.handed_over < self.max_handed_over:
             self._send()
 
     def _batch(self) -> list[Attempt]:
         """The items of the next hand-over."""
-        # A deadline counts for each item, and no share of this lane's is worth an idle process.
-        share = 1 if self.overtime is not None else -(-self.limit // self.lanes)
+        # A deadline counts for each item, and no share of a hand-over is worth an idle process.
+        share = 1 if self.timeout is not None else -(-self.concurrency // self.max_handed_over)
         size = max(1, min(share, int(_HAND_OVER_SECONDS / max(self.item_seconds, 1e-9))))
         batch = [self.due.popleft() for _ in range(min(size, len(self.due)))]
-        self.engine.waiting -= len(batch)
+        self.engine.remove_turns(len(batch))
         return batch
 
     def _send(self) -> None:
@@ -103,7 +107,7 @@ class ProcessPoolNode(ExecutorNode):
         batch = self._batch()
         self.handed_over += 1
         # The process cannot be replaced: its op cannot be ended from here.
-        watch = None if self.overtime is None else self.overtime.begin(batch[0])
+        watch = None if self.timeout is None else self.timeout.begin(batch[0])
         engine.release_to_user()
         attempts, items, failed = [], [], []
         for attempt in batch:
@@ -123,25 +127,25 @@ class ProcessPoolNode(ExecutorNode):
             for _ in attempts:
                 self.slot_freed()
         for attempt, error in failed:
-            if watch is None or self.overtime is None or self.overtime.end(watch):
+            if watch is None or self.timeout is None or self.timeout.end(watch):
                 self.fail(attempt, error)
 
     def _landed(self, attempts: list[Attempt], watch: Watch | None, future: Future[Report]) -> None:
         self.handed_over -= 1
-        if watch is not None and self.overtime is not None and not self.overtime.end(watch):
+        if watch is not None and self.timeout is not None and not self.timeout.end(watch):
             return
         returned = _Returned(attempts, future)
         if self.cancelled or self.engine.stopping or not self.check_alive(future):
             for _ in attempts:
                 self.slot_freed()
-            self.engine.rubbish.append(returned)
+            self.engine.drops.append(returned)
         else:
             self.returned.append(returned)
             self.engine.has_work(self)
 
     def _receive(self) -> None:
         engine = self.engine
-        engine.waiting -= 1
+        engine.remove_turns()
         returned = self.returned.popleft()
         attempts, future = returned
         engine.release_to_user()
@@ -154,27 +158,27 @@ class ProcessPoolNode(ExecutorNode):
             # The op could not be sent, or what the pool itself could not do: no outcome for any of them.
             results, seconds, cpu = [(None, False, error)] * len(attempts), [0.0] * len(attempts), 0.0
         engine.lock.acquire()
-        engine.rubbish.append(returned)
-        self.cpu_seconds += cpu
+        engine.drops.append(returned)
+        self.counters.cpu_seconds += cpu
         if any(seconds):
             self.item_seconds += (sum(seconds) / len(attempts) - self.item_seconds) / 8
         for attempt, (value, several, failure), taken in zip(attempts, results, seconds, strict=True):
             if failure is not None:
-                self.did_not_succeed(taken)
+                self.counters.did_not_succeed(taken)
                 self.fail(attempt, failure)
                 continue
-            self.succeeded(taken)
+            self.counters.succeeded(taken)
             if several and not self.cancelled:
-                self.defer(attempt, value)
+                self.await_results(attempt, value)
             else:
                 self.finish(attempt, value)
 
     def discard(self) -> list[Any]:
-        rubbish = [*super().discard(), *self.returned]
-        self.engine.waiting -= len(self.returned)
+        dropped = [*super().discard(), *self.returned]
+        self.engine.remove_turns(len(self.returned))
         self.running -= sum(len(returned.attempts) for returned in self.returned)
         self.returned.clear()
-        return rubbish
+        return dropped
 
 
 def warm(stage: str, op: Callable[[Any], Any], executor: Executor) -> None:

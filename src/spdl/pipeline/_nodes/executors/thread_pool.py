@@ -6,7 +6,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._failures.timeouts import WrittenOff
+from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._nodes.function import FunctionNode
 from spdl.pipeline._shared_executors.entrypoint import PriorityExecutorEntrypoint
 
@@ -59,13 +59,13 @@ class ThreadPoolNode(ExecutorNode):
         engine.lock.acquire()
         self.coming -= 1
         try:
-            while not (engine.stopping or engine.done) and FunctionNode.ready(self):
+            while not engine.is_over() and FunctionNode.ready(self):
                 try:
                     FunctionNode.turn(self)
-                except WrittenOff:
+                except Abandoned:
                     continue
-                if engine.rubbish:
-                    engine.drop_rubbish()
+                if engine.drops:
+                    engine.drop_deferred()
                 if perf_counter() - begin > _TURN_SECONDS:
                     break
             for node in (self.next, self):
@@ -80,7 +80,7 @@ class ThreadPoolNode(ExecutorNode):
     def prepare_for_free_thread(self) -> None:
         """Submit a call if something waits here for which there may be none."""
         engine = self.engine
-        if (self.ranked or not self.coming) and not (engine.stopping or engine.done) and FunctionNode.ready(self):
+        if (self.ranked or not self.coming) and not engine.is_over() and FunctionNode.ready(self):
             self.turn()
 
     def _landed(self, future: Future[Any]) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.pipeline._failures.quarantine import Quarantine
+    from spdl.pipeline._metrics.counters import StageCounters
 
-    from .node import Node
+    from .quarantine import Quarantine
 
 __all__ = ["EpochCounts"]
 
@@ -23,8 +23,8 @@ class _Counts(NamedTuple):
     emitted: int
 
 
-def _counts_of(node: Node) -> _Counts:
-    return _Counts(node.failed, node.dropped, node.emitted)
+def _counts_of(stage: StageCounters) -> _Counts:
+    return _Counts(stage.failed, stage.dropped, stage.emitted)
 
 
 class EpochCounts:
@@ -37,35 +37,40 @@ class EpochCounts:
 
     def __init__(self) -> None:
         # What the stages had when they passed marks that have not reached the sink, and the last one that has.
-        self._passed: dict[Node, deque[_Counts]] = {}
-        self._before: dict[Node, _Counts] = {}
+        self._passed: dict[StageCounters, deque[_Counts]] = {}
+        self._before: dict[StageCounters, _Counts] = {}
 
-    def passes(self, node: Node) -> None:
+    def passes(self, stage: StageCounters) -> None:
         """Note that a stage passes on the end of an epoch."""
-        self._passed.setdefault(node, deque()).append(_counts_of(node))
+        self._passed.setdefault(stage, deque()).append(_counts_of(stage))
 
-    def failure(self, nodes: Sequence[Node], quarantine: Quarantine) -> RuntimeError | None:
-        """What to raise at the end of the run, or of the epoch that has now reached the sink, if every item failed.
+    def failure(self, stages: Sequence[tuple[str, StageCounters]], quarantine: Quarantine) -> RuntimeError | None:
+        """Return what to raise at the end of the run, or of the epoch that has reached the sink, if every item failed.
 
         A loop over nothing looks like success: a wrong path or a broken op would train on no data at all.
+
+        Args:
+            stages: The names and counters of all stages, the last one at the sink.
+            quarantine: The failed items.
         """
         culprit, failed, others = None, 0, 0
-        for node in nodes:
-            passed = self._passed.get(node)
-            counts = passed.popleft() if passed else _counts_of(node)
-            before = self._before.get(node, _Counts(0, 0, 0))
-            self._before[node] = counts
+        last = stages[-1][1] if stages else None
+        for name, stage in stages:
+            passed = self._passed.get(stage)
+            counts = passed.popleft() if passed else _counts_of(stage)
+            before = self._before.get(stage, _Counts(0, 0, 0))
+            self._before[stage] = counts
             failed += counts.failed - before.failed
             others += counts.dropped - before.dropped
             if counts.failed > before.failed:
-                culprit = node
-            if node is nodes[-1]:
+                culprit = name
+            if stage is last:
                 others += counts.emitted - before.emitted
         if culprit is None or others:
             return None
         # Another stage's failures in the next epoch may have pushed it out of what is remembered.
-        errors = [item.error for item in quarantine.items() if item.stage == culprit.name]
-        last = f": {errors[-1]}" if errors else "."
+        errors = [item.error for item in quarantine.items() if item.stage == culprit]
+        reason = f": {errors[-1]}" if errors else "."
         return RuntimeError(
-            f"Nothing came out of the pipeline: all {failed} items failed, the last one in stage {culprit.name!r}{last}"
+            f"Nothing came out of the pipeline: all {failed} items failed, the last one in stage {culprit!r}{reason}"
         )

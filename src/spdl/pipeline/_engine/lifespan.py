@@ -1,4 +1,4 @@
-"""The user's context managers around the life of a stage."""
+"""The user's context managers around the lifespan of a stage."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine.source import Source
 from spdl.pipeline._failures.cancellation import end_cancellation, not_cancelled
-
-from .hook_round import note_once
+from spdl.pipeline._failures.failure import note_once
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from spdl.pipeline._engine.node import Node
+    from .node import Node
+    from .source import Source
 
-__all__ = ["StageLife"]
+__all__ = ["Lifespan"]
 
 
-class StageLife:
+class Lifespan:
     """Enters the context managers before the pipeline works, and leaves them once the stage has ended.
 
     Both run on the event loop. The pipeline does not end before they are left, so what is raised there is told.
@@ -51,10 +50,12 @@ class StageLife:
         await context.__aenter__()
         self._entered.append(context)
 
-    def is_over(self) -> bool:
-        """Whether it is to be left now. Called with the lock held."""
-        stage = self.stage
-        return not self.leaving and (stage.finished() if isinstance(stage, Source) else stage.finished)
+    def begins_to_end(self) -> bool:
+        """Return True, once, if the context managers are to be left now. Called with the lock held."""
+        if self.leaving or not self.stage.is_finished():
+            return False
+        self.leaving = True
+        return True
 
     async def leave(self) -> None:
         """Leave in reverse order those that were entered, however the stage ended."""
@@ -71,7 +72,7 @@ class StageLife:
     def _fail(self, error: BaseException) -> None:
         engine = self.stage.engine
         error = not_cancelled(error)
-        note_once(error, "Raised by a context manager around the stage's life.")
+        note_once(error, "Raised by a context manager around the stage's lifespan.")
         with engine.lock:
             engine.fail(self.stage, None, error)
 

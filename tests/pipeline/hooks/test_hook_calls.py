@@ -178,7 +178,7 @@ class TestCancelling:
         pipeline.stop()
         for error in caught.value.exceptions:
             assert "was cancelled from within" in str(error)
-            assert "Raised by a context manager around the stage's life." in error.__notes__
+            assert "Raised by a context manager around the stage's lifespan." in error.__notes__
 
 
 class Limited(TaskHook):
@@ -284,4 +284,4 @@ def test_one_exception_for_every_item_gathers_no_notes() -> None:
         assert len(pipeline.failures()) == 49
     notes = error.__notes__
     assert notes.count(next(note for note in notes if "'test_one_exception" in note)) == 1
-    assert notes.count("Raised by a context manager around the stage's life.") == 1
+    assert notes.count("Raised by a context manager around the stage's lifespan.") == 1

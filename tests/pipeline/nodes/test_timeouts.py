@@ -1,4 +1,4 @@
-"""Ops that take too long: in threads, on the event loop, in executors; told or written off."""
+"""Ops that take too long: in threads, on the event loop, in executors; told or abandoned."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_a_late_result_is_discarded() -> None:
     pipeline = source(items()).pipe(op, timeout=0.2, on_timeout="drop").add_sink(5).build(num_threads=2)
     with pipeline.auto_stop():
         assert pipeline.get_item(timeout=10) == 1
-        assert wait_until(lambda: pipeline._engine.written_off == 1)
+        assert wait_until(lambda: pipeline._engine.workers.abandoned == 1)
         op.gate.set()
-        assert wait_until(lambda: pipeline._engine.written_off == 0)
+        assert wait_until(lambda: pipeline._engine.workers.abandoned == 0)
         more.set()
         assert list(pipeline.get_iterator(timeout=10)) == [2]
 
@@ -88,7 +88,7 @@ def test_too_many_stragglers_fail_the_pipeline() -> None:
     pipeline.start()
     with pytest.raises(PipelineFailure) as caught:
         pipeline.get_item(timeout=10)
-    assert "3 ops that were written off still run" in str(caught.value.exceptions[0])
+    assert "3 ops that were abandoned still run" in str(caught.value.exceptions[0])
     assert "'slow'" in str(caught.value.exceptions[0])
     op.gate.set()
     pipeline.stop()
@@ -209,7 +209,7 @@ def test_a_late_cancellation_does_not_reach_the_next_item() -> None:
 
     class Slow(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if "written off" in record.getMessage():
+            if "abandoned" in record.getMessage():
                 reporting.set()
                 assert begun.wait(20)
 

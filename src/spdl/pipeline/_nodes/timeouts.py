@@ -1,40 +1,32 @@
-"""Ops that take longer than their stage allows: told, or written off."""
+"""Ops that take longer than their stage allows: they are reported, or abandoned."""
 
 from __future__ import annotations
 
 import logging
-import sys
-import traceback
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine.lineage import describe
-
-from .failure import show_logging_error
+from spdl.pipeline._failures.failure import show_logging_error
+from spdl.pipeline._failures.stacks import stack_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spdl.pipeline._nodes.function import Attempt, FunctionNode
+    from spdl.pipeline._declare.policy import OnTimeout
+    from spdl.pipeline._engine.attempt import Attempt
 
-__all__ = ["OnTimeout", "Overtime", "Watch", "WrittenOff", "stack_of"]
+    from .function import FunctionNode
+
+__all__ = ["Timeout", "Watch"]
 
 _LOG = logging.getLogger("spdl.pipeline")
-
-OnTimeout: TypeAlias = Literal["report", "drop"]
-
-_FRAMES_SHOWN = 5
-
-
-class WrittenOff(BaseException):
-    """Raised in a worker, with the engine's lock held, whose op returned after it was written off."""
 
 
 class Watch:
     """An op under way that has a deadline."""
 
-    __slots__ = ("attempt", "cancel", "deadline", "ended", "thread", "written_off")
+    __slots__ = ("abandoned", "attempt", "cancel", "deadline", "ended", "thread")
 
     def __init__(
         self, attempt: Attempt, *, cancel: Callable[[Watch], object] | None = None, thread: int | None = None
@@ -46,10 +38,10 @@ class Watch:
         self.ended = False
         # The thread that it keeps to itself.
         self.thread = thread
-        self.written_off = False
+        self.abandoned = False
 
 
-class Overtime:
+class Timeout:
     """The deadlines of one stage's ops. All have the same timeout, so they fall due in the order of their start.
 
     An async generator has a deadline for each result, and none while it waits for a place for one.
@@ -78,14 +70,14 @@ class Overtime:
         self._arm()
 
     def pause(self, watch: Watch) -> bool:
-        """Note that an op is not at work for now. Returns whether its outcome still counts."""
+        """Note that an op is not at work for now. Return whether its outcome still counts."""
         self._watches.pop(watch, None)
-        return not watch.written_off
+        return not watch.abandoned
 
     def end(self, watch: Watch) -> bool:
-        """Note that an op has returned. Returns whether its outcome still counts."""
+        """Note that an op has returned. Return whether its outcome still counts."""
         watch.ended = True
-        self._node.engine.rubbish.append(watch)
+        self._node.engine.drops.append(watch)
         return self.pause(watch)
 
     def _arm(self) -> None:
@@ -105,11 +97,11 @@ class Overtime:
     def _overdue(self, watch: Watch) -> None:
         node = self._node
         engine = node.engine
-        node.overdue += 1
-        origin = describe(engine.lineage.locate(watch.attempt.root), sources=len(engine.sources))
+        node.note_overdue()
+        origin = engine.lineage.describe(watch.attempt.root)
         drop = self._on_timeout == "drop" and not node.cancelled
         if drop:
-            watch.written_off = True
+            watch.abandoned = True
         engine.lock.release()
         stack = stack_of(watch.thread)
         try:
@@ -118,7 +110,7 @@ class Overtime:
                 node.name,
                 origin,
                 self._seconds,
-                ", which is written off" if drop else "",
+                ", which is abandoned" if drop else "",
                 stack,
             )
         except Exception:  # noqa: BLE001 - a broken log handler must not keep the timer from its work.
@@ -134,11 +126,3 @@ class Overtime:
             engine.replace_worker(node, watch.attempt.root, stack)
         error = TimeoutError(f"The op took more than {self._seconds:g} seconds.{stack}")
         node.give_up(watch.attempt, error)
-
-
-def stack_of(thread: int | None) -> str:
-    """Where a thread is, as the end of a sentence; nothing if it is none."""
-    frame = None if thread is None else sys._current_frames().get(thread)  # noqa: SLF001 - the documented way.
-    if frame is None:
-        return ""
-    return f" It is here:\n{''.join(traceback.format_stack(frame)[-_FRAMES_SHOWN:]).rstrip()}"

@@ -1,0 +1,85 @@
+"""A source that the event loop's thread pulls."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .source import Source
+
+if TYPE_CHECKING:
+    from .event_loop import EventLoop
+
+__all__ = ["AsyncSource"]
+
+
+class AsyncSource(Source):
+    """An async iterable, which one task of the event loop pulls from beginning to end."""
+
+    __slots__ = ()
+
+    on_loop = True
+
+    async def serve(self, event_loop: EventLoop) -> None:
+        """Pull all items. This is the body of the task."""
+        engine = self.engine
+        failure: BaseException | None = None
+        try:
+            while await self._pull_epoch(event_loop):
+                with engine.lock:
+                    self.end_epoch()
+                    engine.progressed()
+                    engine.drop_deferred()
+        except BaseException as error:
+            if engine.is_over():
+                raise
+            failure = error
+        finally:
+            with engine.lock:
+                self.run_out()
+                if failure is not None:
+                    engine.fail(self, None, failure)
+                engine.concluded()
+
+    async def _pull_epoch(self, event_loop: EventLoop) -> bool:
+        """Iterate the iterable once. Return whether another epoch follows."""
+        engine = self.engine
+        iterator: Any = aiter(self.iterable)  # type: ignore[arg-type]
+        self.iterator = iterator
+        ended = False
+        try:
+            while await self._place_in_front(event_loop):
+                self.pulling = True
+                begin = perf_counter()
+                self.note_wait(begin)
+                self.pulling_since = begin
+                try:
+                    value = await anext(iterator)
+                except StopAsyncIteration:
+                    ended = True
+                    break
+                finally:
+                    self.pulling = False
+                    self.pulled_at = perf_counter()
+                    self.counters.busy_seconds += self.pulled_at - begin
+                with engine.lock:
+                    self.put(self.admit(), value)
+                    engine.progressed()
+                del value
+        finally:
+            # An iterable that is its own iterator may have more to give in the next epoch.
+            if hasattr(iterator, "aclose") and not (ended and self.continuous and iterator is self.iterable):
+                await iterator.aclose()
+        return ended and self.continuous and not self.ended
+
+    async def _place_in_front(self, event_loop: EventLoop) -> bool:
+        engine = self.engine
+        while True:
+            with engine.lock:
+                if engine.stopping or self.ended:
+                    return False
+                if self.has_place():
+                    return True
+                self.want_room()
+                room = event_loop.wait_for_room()
+            await room

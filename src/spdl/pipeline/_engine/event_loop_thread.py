@@ -1,0 +1,236 @@
+"""The event loop's thread: it serves async ops, async sources and whatever coroutine an op returns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._failures.cancellation import end_others
+
+from .async_source import AsyncSource
+from .deferred_drops import drop_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from spdl.pipeline._background.running_tasks import RunningTasks
+    from spdl.pipeline._background.task import BackgroundTaskFactory
+
+    from .engine import Engine
+    from .event_loop import Awaited
+    from .lifespan import Lifespan
+
+__all__ = ["EventLoopThread"]
+
+
+class EventLoopThread:
+    """One event loop in a thread of its own, started only when the graph needs it.
+
+    It takes items for its stages itself, under the engine's lock, and is woken only when there may be something new
+    for it: an item in an empty queue, room where it found none, or the end.
+    """
+
+    def __init__(
+        self, engine: Engine, lifespans: Sequence[Lifespan], background: Sequence[BackgroundTaskFactory]
+    ) -> None:
+        self._engine = engine
+        # What is wrapped around the stages' lifespans, and what runs beside the stages.
+        self._lifespans = lifespans
+        self._factories = background
+        self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Those of them that close a generator, which is not to be interrupted.
+        self.closing: set[asyncio.Task[Any]] = set()
+        # Those of them that serve a source.
+        self._pulls: dict[asyncio.Task[None], AsyncSource] = {}
+        self._background: RunningTasks | None = None
+        # Those who wait for room; each looks for itself when woken.
+        self._waiters: list[asyncio.Future[None]] = []
+        self._woken = False
+        # What ops returned and the loop has not seen yet, and whether it will look again.
+        self._arrivals: list[tuple[Awaited, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._ended = False
+        # The stages' tasks have ended, and others are waited for.
+        self._ending_others = False
+        # What leaves the context managers around stages' lifespans. It is waited for, and not cancelled.
+        self._leaving: list[asyncio.Task[None]] = []
+        self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.thread.start()
+
+    def starts_workers(self) -> bool:
+        """Return whether there are context managers to enter first; then the loop starts the workers itself."""
+        return bool(self._lifespans)
+
+    def has_left(self) -> bool:
+        """Return whether all context managers around stages are left. Called with the engine's lock held."""
+        return all(lifespan.ended for lifespan in self._lifespans)
+
+    def wake(self) -> None:
+        """Have the loop look at its queues. Called with the engine's lock held."""
+        if not self._woken:
+            # In this order, which a Ctrl-C may come between. The loop looks under the lock, so not before both.
+            self.post(self._look)
+            self._woken = True
+
+    def stop_or_wake(self) -> None:
+        """Have the loop see that the engine is done or stopping. Needs no lock."""
+        self.post(self._end.set)
+
+    def adopt(self, awaited: Awaited, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what an op returned, in a coroutine that ``run`` makes. Called with the engine's lock held."""
+        if self._ended:
+            self._engine.drops.append(awaited)
+            return
+        self._arrivals.append((awaited, run))
+        self.wake()
+
+    def wait_for_room(self) -> asyncio.Future[None]:
+        """Return a future that ends when room may have appeared. Called on the loop's thread with the lock held."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(future)
+        return future
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Have the loop call a function. Needs no lock."""
+        # A closed loop has nothing to learn.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function)
+
+    def cancel(self, task: asyncio.Task[Any]) -> None:
+        """Interrupt a task, unless it is closing a generator. Called on the loop's thread."""
+        if task not in self.closing:
+            task.cancel()
+
+    def awaits_others(self) -> bool:
+        """Return whether nothing but tasks that are no stage's keep the thread from ending. Needs no lock."""
+        return self._ending_others and asyncio.current_task(self._loop) is None
+
+    def suspended(self) -> list[asyncio.Task[None]]:
+        """Return the tasks that do not end, though the thread is free to run them. Needs no lock."""
+        return list(self._tasks) if asyncio.current_task(self._loop) is None else []
+
+    def waits_for_source(self) -> bool:
+        """Return whether nothing but a source keeps the thread from ending. Needs no lock."""
+        current = asyncio.current_task(self._loop)
+        # One that blocks keeps all others from being cancelled.
+        remaining = list(self._tasks) if current is None else [current]
+        pulled = [self._pulls.get(task) for task in remaining]
+        return bool(pulled) and all(source is not None and source.pulling for source in pulled)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_ended)
+        return task
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
+
+    def _crash(self, error: BaseException) -> None:
+        # Once the pipeline ends, it is no news what an op makes of its cancellation.
+        if not self._engine.is_over():
+            self._engine.crash(error)
+        # Between two tasks the thread holds it only if one died with it.
+        while self._engine.holds_lock():
+            self._engine.lock.release()
+
+    def _look(self) -> None:
+        engine = self._engine
+        with engine.lock:
+            self._woken = False
+            if engine.stopping or self._ended:
+                return
+            arrivals, self._arrivals = self._arrivals, []
+            for source in engine.sources:
+                # A thread of its own is not among those that look again now.
+                if source.on_loop and source.wants_room:
+                    source.stop_wanting_room()
+            self._serve()
+        for _, run in arrivals:
+            # Nothing cancels the task before its first step, which would leave the coroutine neither run nor closed:
+            # tasks are cancelled when the loop has seen the end, and then it does not come here any more.
+            self._spawn(run())
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _serve(self) -> None:
+        """Start what serves the stages, and what ends them. Called with the lock held."""
+        for node in reversed(self._engine.nodes):
+            if node.wants_room:
+                node.stop_wanting_room()
+            if node.on_loop:
+                while node.wants_server():
+                    self._spawn(node.serve())
+        for lifespan in self._lifespans:
+            if lifespan.begins_to_end():
+                self._leaving.append(self._loop.create_task(lifespan.leave()))
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        main = self._loop.create_task(self._main())
+        while not main.done():
+            # The interrupts among the exceptions leave the loop through here, whichever task raises them. Ops' own are
+            # caught, but ops may start tasks.
+            try:
+                self._loop.run_until_complete(main)
+            except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
+                self._crash(error)
+        self._loop.close()
+
+    async def _main(self) -> None:
+        engine = self._engine
+        if self._lifespans and await self._enter_lifespans():
+            engine.start_workers()
+        for source in engine.sources:
+            if isinstance(source, AsyncSource):
+                self._pulls[self._spawn(source.serve(self))] = source
+        if self._factories:
+            from spdl.pipeline._background.running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
+
+            self._background = RunningTasks(self._factories)
+            await self._background.begin()
+        with engine.lock:
+            self.wake()
+        await self._end.wait()
+        with engine.lock:
+            self._ended = True
+            arrivals, self._arrivals = self._arrivals, []
+        drop_all([awaited for awaited, _ in arrivals])
+        if self._background is not None:
+            self._background.cancel()
+        for task in list(self._tasks):
+            self.cancel(task)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        remaining = [lifespan for lifespan in self._lifespans if not lifespan.leaving]
+        self._leaving += [self._loop.create_task(lifespan.leave()) for lifespan in remaining]
+        await asyncio.gather(*self._leaving)
+        self._ending_others = True
+        if self._background is not None:
+            await self._background.end()
+        await end_others()
+        self._ending_others = False
+        await self._loop.shutdown_asyncgens()
+
+    async def _enter_lifespans(self) -> bool:
+        """Enter the context managers around the stages' lifespans. Return whether the pipeline is still wanted."""
+        entering: asyncio.Future[list[None]] = asyncio.gather(*(lifespan.enter() for lifespan in self._lifespans))
+        ended = self._loop.create_task(self._end.wait())
+        either: list[asyncio.Future[Any]] = [entering, ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not entering.done():
+            entering.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await entering
+            return False
+        return not self._engine.stopping

@@ -1,0 +1,94 @@
+"""The statistics of a running engine, read without its lock."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._declare.stage_info import SINK
+from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
+from spdl.pipeline._metrics.statistics import pipeline_statistics, stage_statistics
+
+if TYPE_CHECKING:
+    from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics
+
+    from .engine import Engine
+    from .node import Node
+    from .source import Source
+
+__all__ = ["collect"]
+
+
+def collect(engine: Engine) -> PipelineStatistics:
+    """Read an engine's counters, without its lock."""
+    now = elapsed = 0.0
+    if engine.started_at:
+        now = engine.stopped_at or perf_counter()
+        elapsed = now - engine.started_at
+    return pipeline_statistics(
+        [_source(source, elapsed, now) for source in sorted(engine.sources, key=lambda source: source.index)],
+        [_stage(node, elapsed, now) for node in engine.nodes if node.is_stage],
+        _sink(engine, elapsed),
+        elapsed=elapsed,
+        in_flight=engine.lineage.num_out(),
+        num_threads=engine.num_threads,
+    )
+
+
+def _source(source: Source, elapsed: float, now: float) -> StageStatistics:
+    waits = [0.0, 0.0, 0.0]
+    waits[BLOCKED] = source.blocked_seconds(now)
+    return stage_statistics(
+        source.name,
+        source.counters,
+        waits,
+        concurrency=1,
+        running=int(source.pulling),
+        busy_seconds=source.busy_seconds(now),
+        queue_size=0,
+        queue_capacity=0,
+        queue_fill=0.0,
+        elapsed=elapsed,
+        completed=source.counters.emitted,
+    )
+
+
+def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
+    counters, running = node.counters, node.running
+    taken = counters.completed + counters.failed + running
+    capacity = node.input.capacity
+    return stage_statistics(
+        node.name,
+        counters,
+        counters.waited(now),
+        concurrency=node.concurrency,
+        running=running,
+        busy_seconds=counters.busy_seconds,
+        queue_size=node.queued(),
+        queue_capacity=capacity,
+        queue_fill=node.input.counters.fill / (taken * capacity) if taken else 0.0,
+        elapsed=elapsed,
+    )
+
+
+def _sink(engine: Engine, elapsed: float) -> StageStatistics:
+    sink = engine.sink
+    waiting = len(sink.entries)
+    given = (
+        engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
+    )
+    read = given - waiting
+    return stage_statistics(
+        SINK,
+        StageCounters(),
+        [0.0, 0.0, 0.0],
+        concurrency=1,
+        running=0,
+        busy_seconds=0.0,
+        queue_size=waiting,
+        queue_capacity=sink.capacity,
+        queue_fill=sink.counters.fill / (given * sink.capacity) if given else 0.0,
+        elapsed=elapsed,
+        completed=read,
+        emitted=read,
+    )

@@ -1,0 +1,176 @@
+"""Calls that workers make for the event loop, since they would block it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from threading import get_ident
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.node import Node
+from spdl.pipeline._failures.abandoned import Abandoned
+from spdl.pipeline._failures.stacks import stack_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._engine.engine import Engine
+
+__all__ = ["WorkerCalls"]
+
+
+class _WorkerCall:
+    """One call, and what came of it."""
+
+    __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "value")
+
+    def __init__(self, function: Callable[[Any], Any], argument: Any, future: asyncio.Future[None]) -> None:
+        self.function = function
+        self.argument = argument
+        self.future = future
+        # The worker that does it, once one has begun.
+        self.thread: int | None = None
+        # The worker is done with it.
+        self.ended = False
+        # Nobody waits for it any more, and its worker was replaced.
+        self.abandoned = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+
+class WorkerCalls(Node):
+    """The workers' side of a stage whose tasks the event loop looks after.
+
+    It is no stage of the graph: workers find it where they look for ready stages. What they have done is handed to
+    the loop all at once, so that the loop is woken once for several calls.
+    """
+
+    __slots__ = ("calls", "done", "posted", "stage")
+
+    def __init__(self, engine: Engine, stage: Node) -> None:
+        super().__init__(engine, stage.name, None, stage.concurrency)
+        self.stage = stage
+        self.calls: deque[_WorkerCall] = deque()
+        self.done: list[_WorkerCall] = []
+        # The loop was told and has not looked yet.
+        self.posted = False
+
+    def ready(self) -> bool:
+        return bool(self.calls)
+
+    def turn(self) -> None:
+        engine = self.engine
+        engine.remove_turns()
+        call = self.calls.popleft()
+        call.thread = get_ident()
+        engine.release_to_user()
+        cpu, begin = thread_time(), perf_counter()
+        try:
+            call.value = call.function(call.argument)
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is waited for.
+            call.error = error
+        seconds, cpu = perf_counter() - begin, thread_time() - cpu
+        engine.lock.acquire()
+        self.stage.counters.add_cpu(seconds, cpu)
+        if call.abandoned:
+            engine.drops.append(call)
+            del call
+            raise Abandoned
+        call.ended = True
+        self.done.append(call)
+        if not self.posted and engine.event_loop is not None:
+            self.posted = True
+            engine.event_loop.post(self._deliver)
+
+    def _deliver(self) -> None:
+        with self.engine.lock:
+            self.posted = False
+            done, self.done = self.done, []
+        for call in done:
+            if not call.future.done():
+                call.future.set_result(None)
+
+    def _post(self, function: Callable[[Any], Any], argument: Any) -> _WorkerCall:
+        engine = self.engine
+        call = _WorkerCall(function, argument, asyncio.get_running_loop().create_future())
+        with engine.lock:
+            self.calls.append(call)
+            engine.add_turns()
+            engine.progressed()
+        return call
+
+    async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Have a worker call ``function(argument)``. Called on the loop.
+
+        Raises:
+            BaseException: What the function raises.
+        """
+        call = self._post(function, argument)
+        try:
+            await call.future
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+        return _outcome(call)
+
+    async def call_to_the_end(self, function: Callable[[Any], Any], argument: Any, made: list[Any]) -> Any:
+        """The same, but a call that was begun is waited for even if the task is cancelled, unless the pipeline stops.
+
+        Args:
+            function: What is called.
+            argument: With what.
+            made: Where to leave what it returned if the task was cancelled.
+
+        Raises:
+            BaseException: What the function raises.
+            asyncio.CancelledError: If it raises nothing and the task was cancelled.
+        """
+        call = self._post(function, argument)
+        cancellation: asyncio.CancelledError | None = None
+        while not call.future.done():
+            try:
+                await asyncio.shield(call.future)
+            except asyncio.CancelledError as error:
+                if self._withdraw(call) or self.engine.is_over():
+                    raise
+                cancellation = error
+        value = _outcome(call)
+        if cancellation is None:
+            return value
+        made.append(value)
+        try:
+            raise cancellation
+        finally:
+            # Its frames hold what was made.
+            del cancellation
+
+    def _withdraw(self, call: _WorkerCall) -> bool:
+        """Take back a call that no worker has begun; return whether it is one."""
+        engine = self.engine
+        with engine.lock:
+            if call not in self.calls:
+                return False
+            self.calls.remove(call)
+            engine.remove_turns()
+            return True
+
+    def _abandon(self, call: _WorkerCall) -> None:
+        """Give up a call whose task was cancelled: because it took too long, or because the pipeline stops."""
+        engine = self.engine
+        if self._withdraw(call):
+            return
+        with engine.lock:
+            if not call.ended and not engine.is_over():
+                call.abandoned = True
+                engine.replace_worker(self.stage, None, stack_of(call.thread))
+
+
+def _outcome(call: _WorkerCall) -> Any:
+    if call.error is not None:
+        try:
+            raise call.error
+        finally:
+            # The exception's frames hold the call, and the call must not hold the exception.
+            call.error = None
+    return call.value

@@ -1,0 +1,474 @@
+"""The counters of stages and queues: everything that statistics, hooks, log lines and the verdict read.
+
+A new counter is a change in this file alone: a slot with its first value, the line that counts it, and its name among
+the fields of a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from .histogram import BINS, Histogram
+from .sampling import AT_LEAST_ONE_OF, SHORT, Sampling
+from .task_record import TaskRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, MutableSequence
+
+__all__ = [
+    "BLOCKED",
+    "HELD",
+    "QUEUE_FIELDS",
+    "QUEUE_SNAPSHOT_SIZE",
+    "STAGE_FIELDS",
+    "STAGE_SNAPSHOT_SIZE",
+    "STARVED",
+    "QueueCounters",
+    "StageCounters",
+]
+
+# Why a stage with a free slot does not use it: no item waits, a result would have no place to go, or too many results
+# wait for an earlier one. They are indices into `StageCounters.waits`.
+STARVED, BLOCKED, HELD = 0, 1, 2
+
+# The integers of a snapshot, in order; durations are in nanoseconds. The bins of the histograms follow them: the tasks'
+# of a stage, the waits for a place and for an item of a queue.
+STAGE_FIELDS = (
+    "concurrency",
+    "running",
+    "queued",
+    "completed",
+    "emitted",
+    "failed",
+    "dropped",
+    "retried",
+    "overdue",
+    "steps",
+    "busy_seconds",
+    "cpu_seconds",
+    "other_seconds",
+    "starved_seconds",
+    "blocked_seconds",
+    "held_seconds",
+)
+QUEUE_FIELDS = ("fill", "taken", "num_late", "put_seconds", "get_seconds", "occupied_seconds")
+STAGE_SNAPSHOT_SIZE = len(STAGE_FIELDS) + BINS
+QUEUE_SNAPSHOT_SIZE = len(QUEUE_FIELDS) + 2 * BINS
+
+_NANOSECONDS = 1_000_000_000
+
+# Of short waits for a place, so many are all noted, and then one of so many.
+_ALL_OF_FIRST = 256
+_ONE_OF = 16
+
+
+def _write(block: MutableSequence[int], offset: int, values: Iterable[tuple[str, float]], *bins: list[int]) -> int:
+    for name, value in values:
+        block[offset] = round(value * _NANOSECONDS) if name.endswith("_seconds") else int(value)
+        offset += 1
+    for counts in bins:
+        for count in counts:
+            block[offset] = count
+            offset += 1
+    return offset
+
+
+class QueueCounters:
+    """How long results wait for a place in a queue, and how long the queue holds something.
+
+    Most items never lie in a queue: a worker carries them to the next stage at once. They have waited for nothing, and
+    have held no place for any time. So only items that do lie in the queue are noted.
+
+    Guarded by the engine's lock, except for the values that the consumer notes.
+
+    Attributes:
+        fill: How many entries lay in the queue each time one was taken (in the sink: put), added up.
+        late: When the entries that have no place yet were appended, the oldest first.
+        num_late: How many entries have waited for a place and got one.
+        put_seconds: How long those waited.
+        put_times: The durations of those waits.
+        get_times: The durations of waits for an item.
+        taken: How many items were taken out of the queue.
+        get_seconds: How long items were waited for, where the reader does not count that itself.
+        got_at: When the last item was taken; before that, the start.
+        occupied_seconds: How long something lay in the queue until the last item was taken.
+        filled_at: When something last came into the empty queue.
+        emptied_at: When the consumer last took all there was.
+        sample_at: The item whose wait is noted next; 0 while each is.
+        weight: How many waits that one stands for.
+    """
+
+    __slots__ = (
+        "emptied_at",
+        "fill",
+        "filled_at",
+        "get_seconds",
+        "get_times",
+        "got_at",
+        "late",
+        "num_late",
+        "occupied_seconds",
+        "put_seconds",
+        "put_times",
+        "sample_at",
+        "sampling",
+        "taken",
+        "weight",
+    )
+
+    def __init__(self) -> None:
+        self.fill = 0
+        self.late: deque[float] = deque()
+        self.num_late = 0
+        self.put_seconds = 0.0
+        self.put_times = Histogram()
+        self.get_times = Histogram()
+        self.sampling = Sampling()
+        self.sample_at = 0
+        self.weight = 1
+        self.taken = 0
+        self.get_seconds = 0.0
+        self.got_at = 0.0
+        self.occupied_seconds = 0.0
+        self.filled_at = 0.0
+        self.emptied_at = 0.0
+
+    def begin(self, now: float) -> None:
+        """Start the clock when the pipeline starts."""
+        self.got_at = now
+
+    # ---- entries that come in ----
+
+    def put_timely(self, seconds: float, weight: int) -> None:
+        """Note how long a source's pull was put off because there was no place, standing for so many pulls."""
+        self.put_times.add(seconds, weight)
+
+    def catch_up(self, excess: int, now: float) -> None:
+        """Note how long those entries waited that have a place now, when so many still have none."""
+        late = self.late
+        while late and len(late) > excess:
+            seconds = now - late.popleft()
+            self.put_seconds += seconds
+            self.num_late += 1
+            if seconds >= SHORT or self.num_late < _ALL_OF_FIRST:
+                self.put_times.add(seconds)
+            elif not self.num_late % _ONE_OF:
+                self.put_times.add(seconds, _ONE_OF)
+
+    # ---- entries that are taken ----
+
+    def took(self, now: float, since: float, excess: int) -> None:
+        """Note that an entry was taken that lay in the queue.
+
+        Args:
+            now: The time.
+            since: When the one before was taken. Between the two the queue was not empty from then on, or from when
+                something came into it.
+            excess: How many more entries wait now than have a place; negative if there are places left.
+        """
+        self.occupied_seconds += now - max(since, self.filled_at)
+        if self.late:
+            self.catch_up(excess, now)
+
+    def took_uncounted(self, now: float, excess: int, *, item: bool) -> None:
+        """Note that an entry was taken by a reader that does not note when it takes.
+
+        Args:
+            now: The time.
+            excess: How many more entries wait now than have a place.
+            item: Whether the reader counts neither its items nor its waits, and this was an item.
+        """
+        since, self.got_at = self.got_at, now
+        self.took(now, since, excess)
+        if item:
+            self.awaited(max(0.0, self.filled_at - since))
+            self.taken += 1
+
+    def awaited(self, seconds: float) -> None:
+        """Note how long an item was waited for. Needs no lock: readers of the sink share the sum."""
+        self.get_seconds += seconds
+        self.get_times.add(seconds)
+
+    def choose_next(self, now: float) -> None:
+        """Choose the item whose wait is noted next."""
+        self.weight = self.sampling.weight(now, self.taken)
+        self.sample_at = self.taken + self.sampling.stride(self.weight) if self.weight > 1 else 0
+
+    # ---- the sink's queue ----
+
+    def refilled(self, now: float) -> None:
+        """Note that an entry was put into the sink, of which the consumer had taken all there was."""
+        if self.filled_at:
+            # The consumer notes when, a moment after it has taken it.
+            emptied_at = self.emptied_at if self.emptied_at > self.filled_at else now
+            self.occupied_seconds += emptied_at - self.filled_at
+        self.filled_at = now
+
+    def emptied(self, now: float) -> None:
+        """Note that the consumer took all there was. Needs no lock."""
+        self.emptied_at = now
+
+    def snapshot(self, block: MutableSequence[int], offset: int = 0) -> int:
+        """Write `QUEUE_SNAPSHOT_SIZE` integers; see `StageCounters.snapshot`."""
+        values = [(name, getattr(self, name)) for name in QUEUE_FIELDS]
+        return _write(block, offset, values, self.put_times.counts, self.get_times.counts)
+
+
+class StageCounters:
+    """The counters of one stage. Its owner, the stage, changes them under the engine's lock; anyone may read them.
+
+    Attributes:
+        completed: Items whose op ended without raising.
+        emitted: Results passed on; for a source, items handed out.
+        failed: Items given up.
+        dropped: Results dropped because they were None.
+        retried: Attempts that failed and were followed by another.
+        overdue: Ops that exceeded the stage's timeout.
+        steps: Tasks besides one for each completed item: a generator's results, an aggregator's flushes.
+        busy_seconds: Time in ops that have ended.
+        cpu_seconds: CPU time of the threads in them.
+        other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
+        times: The durations of those tasks.
+        waits: Seconds with a free slot that was not used, by reason.
+        waiting_for: The reason of the wait that goes on, if ``waiting_since`` is not 0.
+        waiting_since: When that wait began.
+        got_at: When the last item was taken.
+        sample_at: The count of tasks at which the next one is measured.
+        weight: How many tasks that one stands for; with 0 and 1, all are measured.
+        queue: The counters of the queue that the stage takes from.
+    """
+
+    __slots__ = (
+        "busy_seconds",
+        "completed",
+        "cpu_seconds",
+        "dropped",
+        "emitted",
+        "failed",
+        "got_at",
+        "other_seconds",
+        "overdue",
+        "queue",
+        "retried",
+        "sample_at",
+        "sampling",
+        "steps",
+        "times",
+        "waiting_for",
+        "waiting_since",
+        "waits",
+        "weight",
+    )
+
+    def __init__(self) -> None:
+        self.completed = self.emitted = self.failed = self.dropped = self.retried = self.overdue = 0
+        self.steps = 0
+        self.busy_seconds = self.cpu_seconds = self.other_seconds = 0.0
+        self.times = Histogram()
+        self.waits = [0.0, 0.0, 0.0]
+        self.waiting_for = STARVED
+        self.waiting_since = 0.0
+        self.got_at = 0.0
+        self.sample_at = 0
+        self.weight = 1
+        self.sampling = Sampling()
+        self.queue = QueueCounters()
+
+    # ---- waits ----
+
+    def begin(self, now: float) -> None:
+        """Start the clock of waits when the pipeline starts."""
+        self.waiting_since = now
+
+    def wait(self, reason: int) -> None:
+        """Note that a free slot stays free from now on."""
+        if self.waiting_since and self.waiting_for == reason:
+            return
+        now = perf_counter()
+        self.end_wait(now)
+        self.waiting_for = reason
+        self.waiting_since = now
+
+    def end_wait(self, now: float) -> None:
+        """Add up the wait that goes on, if there is one."""
+        if self.waiting_since:
+            self.waits[self.waiting_for] += now - self.waiting_since
+            self.waiting_since = 0.0
+
+    def waited(self, now: float) -> list[float]:
+        """Return the seconds of waits by reason, the one that goes on included."""
+        waits = list(self.waits)
+        since = self.waiting_since
+        if since and now > since:
+            waits[self.waiting_for] += now - since
+        return waits
+
+    def read_from(self, queue: QueueCounters) -> None:
+        """Take the counters of the queue that the stage reads."""
+        self.queue = queue
+
+    # ---- items ----
+
+    def item_taken(self, waiting: int, capacity: int, all_slots_taken: bool) -> None:  # noqa: FBT001 - it costs time.
+        """Note that an item was taken from the queue.
+
+        Args:
+            waiting: How many entries are left there.
+            capacity: How many have a place there.
+            all_slots_taken: Whether the stage has no free slot any more.
+        """
+        now = perf_counter()
+        queue = self.queue
+        queue.taken += 1
+        if queue.taken >= queue.sample_at:
+            self._note_wait(now, queue.weight)
+            queue.choose_next(now)
+        # As `QueueCounters.took` does. A call of `max` would cost as much as all of this.
+        since = self.got_at
+        if since < queue.filled_at:  # noqa: PLR1730
+            since = queue.filled_at
+        queue.occupied_seconds += now - since
+        if queue.late:
+            queue.catch_up(waiting - capacity, now)
+        self.got_at = now
+        if self.waiting_since and (self.waiting_for or waiting or all_slots_taken):
+            self.waits[self.waiting_for] += now - self.waiting_since
+            self.waiting_since = 0.0
+
+    def slot_freed(self, waiting: int) -> None:
+        """Note that a slot is free again, and how many items wait for one."""
+        if not self.waiting_since and not waiting:
+            self.waiting_for = STARVED
+            self.waiting_since = perf_counter()
+
+    def mark_taken(self, excess: int) -> None:
+        """Note that the end of an epoch was taken from the queue, where so many more wait than have a place."""
+        now = perf_counter()
+        self.queue.took(now, self.got_at, excess)
+        self.got_at = now
+
+    def note_get(self, now: float, weight: int) -> None:
+        """Note how long a free slot has waited for the item that is taken now, and claim the measurement."""
+        if weight > 1:
+            # The next one is chosen when this one has ended.
+            self.sample_at += AT_LEAST_ONE_OF
+        self._note_wait(now, weight)
+
+    def _note_wait(self, now: float, weight: int) -> None:
+        waited = 0.0
+        if self.waiting_since and self.waiting_for == STARVED:
+            # A slot that was free all the time has waited only since the item before this one.
+            waited = now - max(self.waiting_since, self.got_at)
+        self.queue.get_times.add(waited, weight)
+
+    def note_arrival(self) -> None:
+        """Note how long an item was waited for by a stage without tasks.
+
+        Two that follow each other are measured, and then some are not.
+        """
+        now = perf_counter()
+        if not self.got_at and self.weight > 1:
+            self.got_at = now
+            return
+        self.note_get(now, self.weight)
+        self.choose_next(now)
+        self.got_at = now if self.weight == 1 else 0.0
+
+    # ---- tasks ----
+
+    def claim_weight(self) -> int:
+        """Return how many tasks the one that begins now stands for; 0 if it is not measured."""
+        if self.completed + self.steps < self.sample_at:
+            return 0
+        if self.weight > 1:
+            self.sample_at += AT_LEAST_ONE_OF
+        return self.weight
+
+    def note_long(self, seconds: float) -> None:
+        """Note a task that took long, though it was not to be measured; the next ones are."""
+        self.times.add(seconds)
+        self.weight = 1
+        self.sample_at = 0
+
+    def note_task(self, seconds: float, weight: int, now: float) -> None:
+        """Note a measured task, standing for so many, and choose the next one."""
+        if seconds >= SHORT:
+            # All of these are noted.
+            self.note_long(seconds)
+        else:
+            self.times.add(seconds, weight)
+            self.choose_next(now)
+
+    def choose_next(self, now: float) -> None:
+        """Choose the task that is measured next: the quicker they follow each other, the fewer are measured."""
+        self.choose_next_of(self.completed + self.steps, now)
+
+    def choose_next_of(self, count: int, now: float) -> None:
+        """Choose which of the events that were counted so often is measured next."""
+        self.weight = self.sampling.weight(now, count)
+        self.sample_at = count + self.sampling.stride(self.weight) if self.weight > 1 else 0
+
+    def note_success(self, seconds: float) -> None:
+        """Note the duration of a task whose time is added up elsewhere."""
+        if seconds >= SHORT:
+            self.times.add(seconds)
+        elif self.completed + self.steps >= self.sample_at:
+            self.note_task(seconds, self.weight, perf_counter())
+
+    def succeeded(self, seconds: float) -> None:
+        """Add up the time of a task whose CPU time was not measured."""
+        self.busy_seconds += seconds
+        if seconds >= SHORT:
+            self.times.add(seconds)
+        elif self.completed + self.steps >= self.sample_at:
+            self.note_task(seconds, self.weight, perf_counter())
+
+    def did_not_succeed(self, seconds: float) -> None:
+        """Add up the time of a task that raised, or of a call that is no task."""
+        self.busy_seconds += seconds
+        self.other_seconds += seconds
+
+    def add_cpu(self, seconds: float, cpu: float, weight: int = 1) -> None:
+        """Add a measured op's CPU time, standing for so many ops."""
+        # The clock's own cost shows on the shortest ops; a thread cannot use more time than passes.
+        self.cpu_seconds += min(cpu, seconds) * weight
+
+    def add_foreign_cpu(self, cpu: float) -> None:
+        """Add CPU time that another process has measured."""
+        self.cpu_seconds += cpu
+
+    def task_record(self) -> TaskRecord:
+        """Return what was counted of the stage's tasks until now."""
+        seconds = self.busy_seconds - self.other_seconds
+        return TaskRecord(self.completed + self.steps, self.failed + self.retried, seconds, self.times.counts.copy())
+
+    # ---- snapshots ----
+
+    def snapshot(
+        self, block: MutableSequence[int], offset: int = 0, *, concurrency: int, running: int, queued: int
+    ) -> int:
+        """Write the record into a flat block of 64-bit integers, without a lock.
+
+        Args:
+            block: Where to write, such as an ``array("q")``.
+            offset: The first index to write to. `STAGE_SNAPSHOT_SIZE` integers are written.
+            concurrency: How many items the stage may work on at once now.
+            running: On how many it works now.
+            queued: How many wait in front of it now.
+
+        Returns:
+            The index behind the last one that was written.
+        """
+        starved, blocked, held = self.waited(perf_counter())
+        others = {
+            "concurrency": concurrency,
+            "running": running,
+            "queued": queued,
+            "starved_seconds": starved,
+            "blocked_seconds": blocked,
+            "held_seconds": held,
+        }
+        values = [(name, others[name] if name in others else getattr(self, name)) for name in STAGE_FIELDS]
+        return _write(block, offset, values, self.times.counts)

@@ -1,0 +1,148 @@
+"""What an op may return for the event loop to run: a coroutine, or an async generator."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine.attempt import Attempt
+from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._failures.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
+from spdl.pipeline._failures.failure import log_error
+
+from .timeouts import Watch
+
+if TYPE_CHECKING:
+    from asyncio import Task
+
+    from spdl.pipeline._engine.event_loop import Awaited
+    from spdl.pipeline._engine.order import Ticket
+
+    from .function import FunctionNode
+
+__all__ = ["run_awaited"]
+
+
+async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the order in which it is to be noted.
+    node: FunctionNode, attempt: Attempt, awaited: Awaited
+) -> None:
+    """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
+    engine = node.engine
+    if isinstance(awaited, AsyncGeneratorType):
+        # From its first result on it is not tried again, which would repeat what it has passed on. Its item is the
+        # generator's to keep or to let go; what failed is shown by the generator's name.
+        attempt = Attempt(engine.lineage.split(attempt.root), awaited, attempt.ticket, node.policy.retries + 1)
+    task = current_task()
+    watch = None if node.timeout is None else _watch(node, attempt, task)
+    begin = perf_counter()
+    error: BaseException | None = None
+    value = None
+    try:
+        if isinstance(awaited, AsyncGeneratorType):
+            await _exhaust(node, attempt, awaited, watch)
+        else:
+            if watch is not None and node.timeout is not None:
+                with engine.lock:
+                    node.timeout.resume(watch)
+            value = await awaited
+        if task.cancelling():
+            await raise_cancellation(task)
+    except BaseException as raised:
+        if engine.is_over():
+            raise
+        if task.cancelling():
+            await end_cancellation(task)
+        error = raised
+    with engine.lock:
+        seconds = perf_counter() - begin
+        if error is None and not isinstance(awaited, AsyncGeneratorType):
+            node.counters.succeeded(seconds)
+        else:
+            # An async generator's results were its tasks.
+            node.counters.did_not_succeed(seconds)
+        if node.on_loop and node.queue and engine.event_loop is not None:
+            # The server that took the item may have ended long ago, and nobody else knows of the slot.
+            engine.event_loop.wake()
+        if watch is not None and node.timeout is not None and not node.timeout.end(watch):
+            return
+        if error is not None:
+            node.fail(attempt, not_cancelled(error))
+        elif isinstance(awaited, AsyncGeneratorType):
+            node.generator_ended()
+            node.end(attempt.root, attempt.ticket)
+        else:
+            node.finish(attempt, value)
+        engine.concluded()
+        if engine.drops:
+            engine.drop_deferred()
+
+
+def _watch(node: FunctionNode, attempt: Attempt, task: Task[Any]) -> Watch:
+    event_loop = node.engine.event_loop
+    assert event_loop is not None
+
+    def cancel(watch: Watch) -> None:
+        # Once the op has ended, the task may be at another item.
+        event_loop.post(lambda: None if watch.ended else event_loop.cancel(task))
+
+    return Watch(attempt, cancel=cancel)
+
+
+async def _exhaust(
+    node: FunctionNode, attempt: Attempt, results: AsyncGeneratorType[Any, Any], watch: Watch | None
+) -> None:
+    ticket, root = attempt.ticket, attempt.root
+    assert isinstance(root, Group)
+    # It is asked for a result when that has a place to go, as other generators are.
+    try:
+        while await _has_place(node, ticket, watch):
+            begin = perf_counter()
+            try:
+                value = await anext(results)
+            except StopAsyncIteration:
+                return
+            seconds = perf_counter() - begin
+            with node.engine.lock:
+                node.step_succeeded(seconds)
+                if watch is not None and node.timeout is not None and not node.timeout.pause(watch):
+                    break
+                if node.cancelled or node.engine.stopping:
+                    break
+                node.pass_on(ticket, root, value)
+                node.engine.progressed()
+            del value
+    finally:
+        if results.ag_frame is not None:
+            await _close(node, results)
+
+
+async def _close(node: FunctionNode, generator: AsyncGeneratorType[Any, Any]) -> None:
+    """Close an async generator that has more results, of which none is wanted. What it raises is logged."""
+    event_loop = node.engine.event_loop
+    assert event_loop is not None
+    task = current_task()
+    event_loop.closing.add(task)
+    try:
+        await generator.aclose()
+    except Exception as error:  # noqa: BLE001 - its item's fate is settled.
+        log_error(error, "Stage %r: %s raised when it was closed", node.name, generator.__qualname__)
+    finally:
+        event_loop.closing.discard(task)
+
+
+async def _has_place(node: FunctionNode, ticket: Ticket | None, watch: Watch | None) -> bool:
+    """Wait until one more result has a place to go, and start to watch. Return False if none is wanted."""
+    engine = node.engine
+    assert engine.event_loop is not None
+    while True:
+        with engine.lock:
+            if node.cancelled or engine.stopping:
+                return False
+            if node.may_emit(ticket):
+                if watch is not None and node.timeout is not None:
+                    node.timeout.resume(watch)
+                return True
+            node.want_room()
+            room = engine.event_loop.wait_for_room()
+        await room
