@@ -13,7 +13,7 @@ rounds; `_engine_rows.py` has the marks:
 
 Run it as `python benchmarks/engine.py [--rows ROW...] [--rounds N] [--json FILE]`. The reference is installed into an
 environment of its own in the user's cache; where that fails the benchmark says so and measures the others alone.
-`scripts/speed_table.py` makes the README's table of the recorded run.
+`scripts/speed_table.py` writes the recorded run into docs/case_studies/engine.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Writes the recorded runs of benchmarks/loaders.py and noisy_neighbour.py into the README, as one table.
+"""Write the recorded runs of benchmarks/loaders.py and noisy_neighbour.py into the README as one short table.
 
-Run it as `.venv/bin/python scripts/loaders_table.py` after `make bench`, or `make bench-full`, on a machine that does
-nothing else, and after both JSON files were copied from build/bench to benchmarks/results. README.md and the results
-are to be committed together; a test compares them.
+First run `make bench` or `make bench-full` on an otherwise idle machine, and copy both JSON files from build/bench to
+benchmarks/results. Then run `.venv/bin/python scripts/loaders_table.py`. Commit README.md and the results together; a
+test compares them. `scripts/comparison_page.py` writes the full tables into docs/case_studies/loaders.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from _loader_contenders import AREA, BARE, OURS  # noqa: E402 - they are found there.
+from _loader_contenders import AREA, BARE, OURS  # noqa: E402 - on the path added above.
 from _loader_turns import MAIN_STEP  # noqa: E402
 from _report_tables import NEXT_TO_ALL, best, table, versioned  # noqa: E402
 
@@ -26,13 +26,12 @@ RESULTS = ROOT / "benchmarks" / "results"
 BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
 END = "<!-- end: scripts/loaders_table.py -->\n"
 HEADER = (
-    "loader", "images/s (workers)", "ours / it", "CPU ms per image", "MiB", "first batch, s",
-    "training step p50, p99, relative to no loader (workers)",
+    "loader", "images/s (workers)", "ours / it", "CPU ms per image", "training step, p99 (workers)",
 )  # fmt: skip
 
 
 def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
-    """Return the table in Markdown, and a paragraph that says what it comes from."""
+    """Return the table in Markdown, and a paragraph on where its figures come from."""
     ours = max(row["images_per_second"] for name in OURS if (row := best(loaders, name, MAIN_STEP)))
     rows = []
     for name, about in loaders["contenders"].items():
@@ -43,25 +42,23 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
         steps = ""
         if beside:
             late = "" if beside["keeps_up"] else ", late"
-            steps = f"{beside['p50']:.2f}, {beside['p99']:.2f} ({beside['workers']}{late})"
+            steps = f"{beside['p99']:.2f} ({beside['workers']}{late})"
         rows.append(
             (
                 versioned(loaders, name) + (" *" if about["resize"] == AREA else ""),
                 f"{row['images_per_second']:,.0f} ({row['workers']})",
                 f"{ours / row['images_per_second']:.2f}",
                 f"{row['cpu_ms_per_image']:.2f}",
-                f"{row['memory_mib']:,.0f}",
-                f"{row['first_seconds']:.2f}",
                 steps,
             )
         )
     alone = noisy["contenders"]["no loader"]
     origin = loaders["provenance"]
     commits = [run["provenance"]["commit"] for run in (loaders, noisy)]
-    commit = commits[0] if commits[0] == commits[1] else f"{commits[0]} ({commits[1]} beside the training loop)"
+    commit = commits[0] if commits[0] == commits[1] else f"{commits[0]} ({commits[1]} for the training loop)"
     missed = "".join(
-        f" Missed: {it['figure']} beside {it['of']}, {it['value']:.2f} of the lowest"
-        f" ({it['beside']}) where at most {it['mark']:.2f} was meant."
+        f" Missed: {it['figure']} beside {it['of']} is {it['value']:.2f} of the lowest"
+        f" ({it['beside']}); the mark is at most {it['mark']:.2f}."
         for it in noisy["claims"]
         if not it["met"]
     )
@@ -72,19 +69,17 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     )
     return (
         table(HEADER, rows)
-        + f"\nMedians of {loaders['rounds']} rounds in turns ({noisy['rounds']} beside the training loop), each in a"
-        f" process of its own, on {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']},"
-        f" {origin['date'][:10]}, commit {commit}. Images per second are the most with"
-        f" {', '.join(map(str, counts))} workers; in parentheses are the fewest that give {NEXT_TO_ALL:.0%} of that,"
-        f" which the costs are of. Beside the training loop each has {' or '.join(map(str, noisy['workers']))}"
-        " workers, of those that keep up whichever gives the lower p99; the steps' percentiles are relative to those of"
-        f" the same loop right before and after, with no loader. Where no loader runs in between they are"
-        f" {alone['p50']:.2f} and {alone['p99']:.2f}, which is chance."
-        " Memory is that of all its processes while it loads. The first batch counts from when the loader is"
-        " opened, its modules being imported already. Ours is built on the system's libjpeg-turbo here; the wheel,"
-        " which has an entropy decoder of its own, [is faster](docs/images.md). * resized by the average of the area,"
-        f" all other loaders by an antialiased bilinear filter. {BARE} does nothing but decode photos that are in"
-        f" memory, at their full size: the limit of all that decode with that library.{missed}{left_out}\n"
+        + f"\nMedians of {loaders['rounds']} alternating rounds ({noisy['rounds']} for the training loop), each in its"
+        f" own process, on {origin['cores']:g} cores ({origin['cpu']}), Python {origin['python']},"
+        f" {origin['date'][:10]}, commit {commit}. Each loader ran with {', '.join(map(str, counts))} workers; the"
+        " table shows its highest rate. In parentheses is the lowest number of workers that reaches"
+        f" {NEXT_TO_ALL:.0%} of that rate; CPU time was measured with that number. The last column is the 99th"
+        " percentile of the training loop's step time, divided by that of the same loop without a loader; with no"
+        f" loader in either run the ratio is {alone['p99']:.2f}, by chance. There each loader has"
+        f" {' or '.join(map(str, noisy['workers']))} workers: of the numbers that keep up with the loop, the one with"
+        " the lower ratio. Loaders marked * resize by averaging areas, the others with an antialiased bilinear"
+        f" filter. {BARE} only decodes photos that are already in memory, at full size: it is the limit for every"
+        f" loader that decodes with that library.{missed}{left_out}\n"
     )
 
 
@@ -105,7 +100,7 @@ def recorded() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def main() -> None:
-    """Renew the README."""
+    """Update the README."""
     README.write_text(with_table(README.read_text(encoding="utf-8"), *recorded()), encoding="utf-8")
 
 

@@ -1,8 +1,7 @@
-"""Writes the recorded run of benchmarks/engine.py into docs/case_studies/engine.md and, in short, into the README.
+"""Write the recorded run of benchmarks/engine.py into docs/case_studies/engine.md.
 
-Run it as `.venv/bin/python scripts/speed_table.py` after
-`.venv/bin/python benchmarks/engine.py --rounds 5 --json benchmarks/results/engine.json`, on a machine that does nothing
-else. Both texts and the results are to be committed together; a test compares them.
+First run `.venv/bin/python benchmarks/engine.py --rounds 5 --json benchmarks/results/engine.json` on an otherwise idle
+machine, then `.venv/bin/python scripts/speed_table.py`. Commit the page and the results together; a test compares them.
 """
 
 from __future__ import annotations
@@ -13,33 +12,32 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "case_studies" / "engine.md"
+PAGE = ROOT / "docs" / "case_studies" / "engine.md"
 RESULTS = ROOT / "benchmarks" / "results" / "engine.json"
 
 BEGIN = "<!-- begin: scripts/speed_table.py -->\n"
 END = "<!-- end: scripts/speed_table.py -->\n"
 
-# The rows that stand for their kind in the README; one that misses a mark is always there.
-HEADLINES = ("no-op", "async", "executor", "round-trip", "sleep-1ms", "unpacking", "training")
+# How to read the outcomes.
+LEGEND = (
+    'In the outcomes, "x" is a multiple of the rate of spdl 0.8.0 and "1/n" a fraction of its time. "of bare" is the'
+    ' ratio to the other yardstick, and "of the bound" the ratio to the bound in the same column. A mark is a target'
+    " that this project set itself."
+)
 
 OURS, REFERENCE, BARE = "spdl-turbo", "spdl 0.8.0", "bare"
 HEADER = ("work", REFERENCE, "other yardstick", OURS, "outcome (mark)", "CPU seconds per million items: theirs, ours")
 
 
 def whole(results: dict[str, Any]) -> str:
-    """Return the page's table, and a paragraph that says what it comes from."""
+    """Return the page's table, a legend, and a paragraph on where the figures come from."""
     lines = [cells(row) for row in results["rows"].values()]
-    # Records name the program alone.
-    command = results["provenance"]["command"].replace("python ", "python benchmarks/", 1)
-    return table(HEADER, lines) + f"\n{origin(results)} `{command}` measured it.\n"
-
-
-def headline(results: dict[str, Any]) -> str:
-    """Return the README's table, without the CPU time, and what it comes from."""
-    shown = [cells(row)[:-1] for key, row in results["rows"].items() if key in HEADLINES or misses(row)]
     missed = sum(misses(row) for row in results["rows"].values())
-    outcome = f"Of all {len(results['rows'])} rows {missed or 'none'} {'misses' if missed < 2 else 'miss'} a mark"  # noqa: PLR2004
-    return table(HEADER[:-1], shown) + f"\n{origin(results)} {outcome}.\n"
+    verb = "miss" if missed > 1 else "misses"
+    verdict = f"Of all {len(results['rows'])} rows, {missed or 'none'} {verb} a mark."
+    # The record holds only the name of the program.
+    command = results["provenance"]["command"].replace("python ", "python benchmarks/", 1)
+    return table(HEADER, lines) + f"\n{LEGEND} {verdict}\n\n{origin(results)} Measured by `{command}`.\n"
 
 
 def table(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
@@ -48,21 +46,21 @@ def table(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
 
 
 def origin(results: dict[str, Any]) -> str:
-    """Return what the figures come from."""
+    """Return the sentence on where the figures come from."""
     it = results["provenance"]
     return (
-        f"Medians of {results['rounds']} rounds in turns, each in a process of its own, on {it['cores']:g}"
+        f"Medians of {results['rounds']} alternating rounds, each in its own process, on {it['cores']:g}"
         f" cores ({it['cpu']}), Python {it['python']}, {it['date'][:10]}, commit {it['commit']}."
     )
 
 
 def misses(row: dict[str, Any]) -> bool:
-    """Whether a row misses a mark."""
+    """Return whether a row misses a mark."""
     return not all(met(claim) for claim in row["claims"])
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return what stands in the row of the table."""
+    """Return the cells of a row of the table."""
     contenders, figures = row["contenders"], row["shown"]
     others = [
         f"{row['beside'] if name == BARE else name}: {amounts(each, figures)}"
@@ -83,7 +81,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def met(claim: dict[str, Any]) -> bool:
-    """Whether nothing is known against it."""
+    """Return whether a claim was not shown to be false: met, or not judged."""
     return claim["met"] is not False
 
 
@@ -96,7 +94,7 @@ def amounts(figures: dict[str, float], keys: list[str]) -> str:
 
 
 def outcome(claim: dict[str, Any]) -> str:
-    """Return the value, of what it is a share, the mark where there is one, and whether it was missed."""
+    """Return the value, what it is relative to, the mark if there is one, and whether it was missed."""
     name, _, unit = claim["figure"].partition("_")
     what = f"{name} " if unit == "microseconds" else ""
     share = {"share_of_bound": " of the bound", "overtaken_share_of_in_flight": " of the items in flight overtake one"}
@@ -117,12 +115,12 @@ def number(claim: dict[str, Any], value: float) -> str:
 
 
 def cpu_time(figures: dict[str, float]) -> str:
-    """Return the CPU time for a million items, where the items are what takes it."""
+    """Return the CPU time for a million items, or a dash where other work takes CPU time too."""
     return f"{figures['cpu_seconds_per_million']:,.1f}" if "cpu_seconds_per_million" in figures else "-"
 
 
 def with_table(text: str, content: str) -> str:
-    """Return a text with this between its markers."""
+    """Return a text with this content between its markers."""
     replaced, count = re.subn(
         f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: content, text, flags=re.DOTALL
     )
@@ -132,10 +130,9 @@ def with_table(text: str, content: str) -> str:
 
 
 def main() -> None:
-    """Renew the README and the page."""
+    """Update the page."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    for path, content in ((README, headline(results)), (PAGE, whole(results))):
-        path.write_text(with_table(path.read_text(encoding="utf-8"), content), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), whole(results)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of the engine's speed are those of the recorded run, which is of the benchmark as it stands."""
+"""The page on the engine shows the recorded run, and that run is of the benchmark as it stands."""
 
 import copy
 import importlib.util
@@ -34,10 +34,9 @@ def results() -> Any:
     return json.loads(speed_table.RESULTS.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("path", "name"), [("README.md", "headline"), ("docs/case_studies/engine.md", "whole")])
-def test_texts_show_the_recorded_run(results: Any, path: str, name: str) -> None:
-    text = (ROOT / path).read_text(encoding="utf-8")
-    content = getattr(speed_table, name)(results)
+def test_page_shows_the_recorded_run(results: Any) -> None:
+    text = speed_table.PAGE.read_text(encoding="utf-8")
+    content = speed_table.whole(results)
     assert speed_table.with_table(text, content) == text, "run scripts/speed_table.py and commit what it writes"
 
 
@@ -66,31 +65,28 @@ def test_recorded_verdicts_follow_from_the_figures(results: Any) -> None:
 
 
 def test_other_figures_make_other_tables(results: Any) -> None:
-    whole, headline = speed_table.whole(results), speed_table.headline(results)
-    assert set(speed_table.HEADLINES) < set(results["rows"])
+    whole = speed_table.whole(results)
     for key, row in results["rows"].items():
         for contender in row["contenders"]:
             changed = copy.deepcopy(results)
             for figure in row["shown"]:
                 changed["rows"][key]["contenders"][contender][figure] *= 1.5
             assert speed_table.whole(changed) != whole, (key, contender)
-            assert key not in speed_table.HEADLINES or speed_table.headline(changed) != headline, (key, contender)
 
 
 def test_a_missed_mark_is_shown(results: Any) -> None:
     marked = [claim for row in results["rows"].values() for claim in row["claims"] if claim["mark"] is not None]
     for claim in marked:
         claim["met"] = True
-    assert "**missed**" not in speed_table.whole(results) + speed_table.headline(results)
-    assert "rows none misses a mark." in speed_table.headline(results)
+    assert "**missed**" not in speed_table.whole(results)
+    assert "rows, none misses a mark." in speed_table.whole(results)
     for claim in marked:
         claim["met"] = False
         assert "**missed**" in speed_table.whole(results), claim
-        assert "**missed**" in speed_table.headline(results), claim
-        assert "rows 1 misses a mark." in speed_table.headline(results)
+        assert "rows, 1 misses a mark." in speed_table.whole(results)
         claim["met"] = True
 
 
 def test_a_text_without_the_markers_is_refused(results: Any) -> None:
     with pytest.raises(SystemExit, match="markers once; it holds them 0 times"):
-        speed_table.with_table("# SPDL\n", speed_table.headline(results))
+        speed_table.with_table("# SPDL\n", speed_table.whole(results))
