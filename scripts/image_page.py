@@ -1,8 +1,8 @@
-"""Draws the pictures of docs/images.md, and records how far they differ from each other.
+"""Draw the pictures of docs/images.md, and record how much they differ from each other.
 
-Run it as `.venv/bin/python scripts/image_page.py`. It takes a photo out of the wheel of scikit-image, which pip
-downloads, and writes docs/images/image_*.png, the table of differences in the page, and
-benchmarks/results/image_differences.json, from which the table is made.
+Run it as `.venv/bin/python scripts/image_page.py`. It takes a photo from the wheel of scikit-image, which pip
+downloads. It writes docs/images/image_*.png, benchmarks/results/image_differences.json, and the page's table of
+differences, which is made from that file.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def photo() -> bytes:
 
 
 def ours(data: bytes, *, width: int = WIDTH, height: int = HEIGHT, **keywords: Any) -> Pixels:
-    """Load it by our batch call."""
+    """Load the photo with our batch call."""
     batch = to_numpy(load_image_batch([data], width=width, height=height, **keywords))
     pixels: Pixels = batch[0]
     return pixels
 
 
 def by_pillow(data: bytes, interpolation: str) -> Pixels:
-    """Load it by Pillow."""
+    """Load the photo with Pillow."""
     with Image.open(io.BytesIO(data)) as image:
         resized = image.resize((WIDTH, HEIGHT), Image.Resampling[interpolation.upper()])
     return np.array(resized, np.uint8)
 
 
 def by_ffmpeg(data: bytes, interpolation: str) -> Pixels:
-    """Load it by FFmpeg's decoder and filters."""
+    """Load the photo with FFmpeg's decoder and filters."""
     desc = get_video_filter_desc(
         scale_width=WIDTH, scale_height=HEIGHT, scale_mode=None, scale_algo=interpolation, pix_fmt="rgb24"
     )
@@ -77,18 +77,18 @@ def by_ffmpeg(data: bytes, interpolation: str) -> Pixels:
 
 
 def difference(one: Pixels, other: Pixels) -> Pixels:
-    """Return how far two pictures are apart."""
+    """Return the absolute difference of two pictures."""
     levels: Pixels = np.abs(one.astype(np.int16) - other).astype(np.uint8)
     return levels
 
 
 def amplified(levels: Pixels) -> Pixels:
-    """Return a difference so that one sees it."""
+    """Return a difference, amplified until it is visible."""
     return np.minimum(levels.astype(np.uint16) * AMPLIFIED, 255).astype(np.uint8)
 
 
 def compare(data: bytes) -> list[dict[str, Any]]:
-    """Return how far each interpolation is from the others' of that name, in levels of 0 to 255."""
+    """Return the difference to other libraries' interpolation of the same name, in levels of 0 to 255."""
     lines = []
     for interpolation in ("bilinear", "bicubic", "lanczos"):
         mine = ours(data, mode="stretch", interpolation=interpolation)
@@ -111,7 +111,7 @@ def compare(data: bytes) -> list[dict[str, Any]]:
 
 
 def sheet(rows: Sequence[Sequence[tuple[str, Pixels]]], scale: int) -> Image.Image:
-    """Lay pictures out, each below its caption, their pixels enlarged so many times."""
+    """Lay out pictures, each below its caption and enlarged by `scale`."""
     font = ImageFont.load_default(size=14)
     width = max(sum(it.shape[1] * scale + MARGIN for _, it in row) for row in rows) + MARGIN
     heights = [max(it.shape[0] for _, it in row) * scale + CAPTION + MARGIN for row in rows]
@@ -131,12 +131,12 @@ def sheet(rows: Sequence[Sequence[tuple[str, Pixels]]], scale: int) -> Image.Ima
 
 
 def save(picture: Image.Image, name: str) -> None:
-    """Write a picture of the page."""
+    """Write a picture for the page."""
     picture.save(PICTURES / f"image_{name}.png", optimize=True)
 
 
 def draw_comparison(data: bytes) -> None:
-    """Draw what we, Pillow and FFmpeg make of it, and the differences."""
+    """Draw the photo as resized by us, Pillow and FFmpeg, and the differences."""
     mine = ours(data, mode="stretch", interpolation="bilinear")
     others = {
         "Pillow": by_pillow(data, "bilinear"),
@@ -151,7 +151,7 @@ def draw_comparison(data: bytes) -> None:
 
 
 def draw_modes(data: bytes) -> None:
-    """Draw what the modes, crops, flips and interpolations make of it."""
+    """Draw the photo in each mode, crop, flip and interpolation."""
     square: dict[str, Any] = {"width": SQUARE, "height": SQUARE}
     modes = [(f'mode="{mode}"', ours(data, mode=mode, **square)) for mode in ("pad", "stretch", "crop")]
     others = [
@@ -166,21 +166,25 @@ def draw_modes(data: bytes) -> None:
 
 def table(recorded: dict[str, Any]) -> str:
     """Return the differences as a table."""
-    lines = ["| interpolation | beside | mean difference | 99th percentile | most |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| interpolation | compared with | mean difference | 99th percentile | maximum |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     lines += [
         f"| {it['interpolation']} | {it['other']} | {it['mean']:g} | {it['percentile_99']:g} | {it['max']} |"
         for it in recorded["differences"]
     ]
     origin = recorded["provenance"]
     return (
-        "\n".join(lines) + f"\n\n`{recorded['photo']}` of {recorded['package']}, as a JPEG of quality 94 (4:2:0), to"
-        f" {recorded['width']}x{recorded['height']}; levels of 0 to 255. Pillow {origin['versions']['pillow']},"
-        f" libswscale {recorded['libswscale']}, {origin['date'][:10]}, commit {origin['commit']}.\n"
+        "\n".join(lines) + f"\n\n`{recorded['photo']}` of {recorded['package']}, as a JPEG of quality 94 (4:2:0),"
+        f" resized to {recorded['width']}x{recorded['height']}; differences in levels of 0 to 255. Pillow"
+        f" {origin['versions']['pillow']}, libswscale {recorded['libswscale']}, {origin['date'][:10]},"
+        f" commit {origin['commit']}.\n"
     )
 
 
 def with_table(page: str, recorded: dict[str, Any]) -> str:
-    """Return the page with the table of what was recorded."""
+    """Return the page with the table of the recorded differences."""
     head, found, rest = page.partition(BEGIN)
     _, ended, tail = rest.partition(END)
     if not (found and ended):
@@ -189,7 +193,7 @@ def with_table(page: str, recorded: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Draw, record, renew the page."""
+    """Draw the pictures, record the differences and update the page."""
     data = photo()
     draw_comparison(data)
     draw_modes(data)

@@ -1,8 +1,7 @@
-"""Writes the recorded run of benchmarks/images.py into docs/images.md, between markers, as tables.
+"""Write the recorded run of benchmarks/images.py into docs/images.md as tables, between markers.
 
-Run it as `.venv/bin/python scripts/image_table.py` after
-`.venv/bin/python benchmarks/images.py --rounds 5 --json benchmarks/results/images.json`, on a machine that does nothing
-else. The page and the results are to be committed together; a test compares them.
+First run `.venv/bin/python benchmarks/images.py --rounds 5 --json benchmarks/results/images.json` on an otherwise idle
+machine, then `.venv/bin/python scripts/image_table.py`. Commit the page and the results together; a test compares them.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ OURS = "spdl-turbo"
 HEADER = ("work", "figure", "outcome (mark)")
 WHOLE_HEADER = ("contender", "resize", "workers", "images per second", "per CPU-second", "MiB")
 
-# How figures are told that are claimed by themselves.
+# The format of figures that are claimed as they are, not as a ratio.
 UNITS = {"growth": "grows {:.3f}x", "excess_ms": "{:+.1f} ms of excess"}
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Return a table of all rows in short: what came of each, beside the contender that comes closest."""
+    """Return a short table of all rows: the outcome of each, compared with the contender that comes closest."""
     lines = [HEADER, ("---",) * len(HEADER), *(cells(row) for row in results["rows"].values())]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{origin(results)}"
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return what stands in a row of the short table: one line for each outcome, and for each who did not run."""
+    """Return a row of the short table: a line for each outcome, and for each contender that did not run."""
     claims = closest_claims(row)
     figures = dict.fromkeys(spaced(claim["figure"]) for claim in claims)
     said = [outcome(claim) for claim in claims] + [f"{name}: not run" for name in row["absent"]]
@@ -39,15 +38,15 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def own_name(name: str) -> str:
-    """Return what tells one of ours from another, with a colon."""
+    """Return the part of a name that distinguishes our contenders from each other, with a colon."""
     rest = name.removeprefix(OURS).removeprefix(", ")
     return f"{rest}: " if rest else ""
 
 
 def closest_claims(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return, of all claims with a mark about one figure of one contender, that with the least margin.
+    """Return the claim with the least margin for each contender, figure and mark.
 
-    Where no claim has a mark, all are worth knowing.
+    If no claim has a mark, return all of them.
     """
     marked = [claim for claim in row["claims"] if claim["mark"] is not None]
     groups: dict[tuple[str, str, float], dict[str, Any]] = {}
@@ -58,13 +57,13 @@ def closest_claims(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def margin(claim: dict[str, Any]) -> float:
-    """How far the value is on the right side of the mark."""
+    """Return how far the value is on the right side of the mark."""
     difference: float = claim["value"] - (claim["mark"] or 0)
     return difference if claim["relation"] == "at least" else -difference
 
 
 def outcome(claim: dict[str, Any]) -> str:
-    """Return the value, of what it is a share, the mark where there is one, and whether it was missed."""
+    """Return the value, what it is relative to, the mark if there is one, and whether it was missed."""
     ratio = claim["beside"] is not None
     own = own_name(claim["of"])
     value, mark = (f"{it:.2f}" if ratio else plain(claim, it) for it in (claim["value"], claim["mark"] or 0))
@@ -77,25 +76,26 @@ def outcome(claim: dict[str, Any]) -> str:
 
 
 def plain(claim: dict[str, Any], value: float) -> str:
-    """Return a figure that is claimed by itself."""
+    """Return a figure that is claimed as it is, with its unit."""
     return UNITS[claim["figure"]].format(value)
 
 
 def origin(results: dict[str, Any]) -> str:
-    """Return the paragraph that says where the figures come from."""
+    """Return the paragraph on where the figures come from."""
     it = results["provenance"]
     rounds = sorted({row["rounds"] for row in results["rows"].values()})
     commits = sorted({row["commit"] for row in results["rows"].values()})
     dates = sorted({row["date"][:10] for row in results["rows"].values()})
-    left_out = "".join(f" Left out: {key}, since {why}." for key, why in results["left_out"].items())
+    left_out = "".join(f" Left out: {key}, because {why}." for key, why in results["left_out"].items())
     return (
-        f"Medians of {' or '.join(map(str, rounds))} rounds in turns, each in a process of its own, on {it['cores']:g}"
-        f" cores ({it['cpu']}), Python {it['python']}, {', '.join(dates)}, commit {', '.join(commits)}.{left_out}\n"
+        f"Medians of {' or '.join(map(str, rounds))} alternating rounds, each in its own process, on {it['cores']:g}"
+        f" cores ({it['cpu']}), Python {it['python']}, {' and '.join(dates)}, commit{'s' * (len(commits) > 1)}"
+        f" {', '.join(commits)}.{left_out}\n"
     )
 
 
 def whole(results: dict[str, Any]) -> str:
-    """Return the page's tables: every contender of every row, and every claim."""
+    """Return the full tables: every contender of every row, and every claim."""
     parts = []
     for row in results["rows"].values():
         lines = [f"### {row['title'][0].upper()}{row['title'][1:]}\n\n"]
@@ -113,12 +113,12 @@ def header(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def is_of_loading(row: dict[str, Any]) -> bool:
-    """Whether a row is of how fast images are loaded, whatever else was measured of it."""
+    """Return whether a row measures how fast images are loaded, whatever else it measures."""
     return "images_per_cpu_second" in next(iter(row["contenders"].values()))
 
 
 def own_figures(row: dict[str, Any]) -> list[str]:
-    """Return the names of what was measured in a row of another kind."""
+    """Return the names of the figures in a row of another kind."""
     return [name for name in next(iter(row["contenders"].values())) if name != "workers"]
 
 
@@ -138,12 +138,12 @@ def contender_lines(row: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def number(value: float) -> str:
-    """Return a figure as short as it means something."""
+    """Return a figure with no more digits than are meaningful."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits either way.
 
 
 def spaced(name: str) -> str:
-    """Return a figure's name in words."""
+    """Return the name of a figure in words."""
     return name.replace("_", " ").replace("cpu second", "CPU-second").replace(" mib", ", MiB").replace(" ms ", ", ms ")
 
 
@@ -153,7 +153,7 @@ def sentence(claim: dict[str, Any]) -> str:
 
 
 def replaced(text: str, name: str, content: str) -> str:
-    """Return a text with this between the markers of that name."""
+    """Return a text with this content between the markers of that name."""
     begin, end = (f"<!-- {word}: scripts/image_table.py, {name} -->\n" for word in ("begin", "end"))
     found, count = re.subn(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: content, text, flags=re.DOTALL)
     if count != 1:
@@ -162,7 +162,7 @@ def replaced(text: str, name: str, content: str) -> str:
 
 
 def main() -> None:
-    """Renew the page."""
+    """Update the page."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     text = PAGE.read_text(encoding="utf-8")
     for name, content in (("summary", summary(results)), ("whole", whole(results))):
