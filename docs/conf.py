@@ -1,4 +1,4 @@
-"""Sphinx: pages written by hand, and the reference, taken from the docstrings."""
+"""Configure Sphinx: hand-written pages, and a reference made from docstrings."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.domains.python import PyXRefRole
 from sphinx.environment import BuildEnvironment
 
-# The pages on the example programs take their functions from them.
+# The pages on the example programs document functions of those programs.
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 project = "SPDL"
@@ -31,7 +31,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
-# The programs need them, their descriptions do not.
+# The programs need these packages; their documentation does not.
 autodoc_mock_imports = ["torch", "torchvision", "torchdata", "PIL"]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -39,8 +39,8 @@ napoleon_use_rtype = False
 
 myst_heading_anchors = 3
 
-# A reference that leads nowhere is an error. These lead to no page of ours, and no
-# build asks the network where else.
+# A reference without a target is an error. These names have no page of ours, and
+# the build does not look them up on the network.
 OTHERS = (
     r"abc|asyncio|collections|concurrent|contextlib|fractions|multiprocessing|os"
     r"|pathlib|random|socket|typing|numpy|np|torch|nn|jax|numba|_program"
@@ -54,7 +54,7 @@ ALIASES = (
     r"|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage"
     r"|Subsampling|SubprocessIterable|TarSource|TaskHookFactory|TaskRecord|Training|_Dataset"
 )
-ARGUMENTS = r"[a-z_]\w*"  # Docstrings set them in the same quotes as names.
+ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", rf"({OTHERS})\..*"),
@@ -71,7 +71,7 @@ class _Name(PyXRefRole):
         self,
         env: BuildEnvironment,
         refnode: nodes.Element,
-        has_explicit_title: bool,  # noqa: FBT001 - Sphinx calls it so.
+        has_explicit_title: bool,  # noqa: FBT001 - Sphinx's signature.
         title: str,
         target: str,
     ) -> tuple[str, str]:
@@ -79,15 +79,15 @@ class _Name(PyXRefRole):
             env, refnode, has_explicit_title, title, target
         )
         refnode["reftype"] = "obj"
-        # Classes and paths are looked for in all modules; what may be an argument
-        # is looked for where it stands.
+        # Classes and paths are looked up in all modules; a word that may be an
+        # argument is looked up only where it stands.
         if not re.fullmatch(ARGUMENTS, target):
             refnode["refspecific"] = True
         return title, target
 
 
 def setup(app: Sphinx) -> None:
-    """Have single quotes in docstrings lead to what they name."""
+    """Make single quotes in docstrings link to the names in them."""
     app.add_role_to_domain("py", "name", _Name())
 
 

@@ -1,8 +1,8 @@
-"""Runs `spdl demo` on a terminal; keeps its last screen as the README's picture, and its figures as the recorded run.
+"""Run `spdl demo` on a terminal; keep its last screen as the README's picture, and its figures as the recorded run.
 
-Run it as `.venv/bin/python scripts/demo_picture.py` after `make demo`, on a machine that does nothing else. It takes as
-long as the demo and needs nothing more. What it writes is to be committed: docs/images/demo.svg and
-benchmarks/results/demo.json, which hold one and the same run.
+Run it as `.venv/bin/python scripts/demo_picture.py` after `make demo`, on an otherwise idle machine. It takes as long
+as the demo and needs nothing else. It writes docs/images/demo.svg and benchmarks/results/demo.json, both from the same
+run. Commit both.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PICTURE = ROOT / "docs" / "images" / "demo.svg"
 COMMAND = ["spdl", "demo", "--report", "build/demo", "--json", "benchmarks/results/demo.json"]
 WIDTH = 106
 
-# What rich writes to a terminal: cursor movements, erasures and colours, line ends, and text between.
+# The output of rich: cursor movements, erasures and colours, line ends, and the text between them.
 TOKEN = re.compile(r"\x1b\[(?P<argument>[0-9;?]*)(?P<command>[A-Za-z])|(?P<end>\n)|(?P<text>[^\x1b\r\n]+)")
 
 
 def record() -> str:
-    """Run the demo and return everything that it wrote to its terminal."""
+    """Run the demo and return everything it wrote to its terminal."""
     terminal, side = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(WIDTH), "LINES": "60"}
     program = Path(sys.executable).with_name(COMMAND[0])
@@ -39,7 +39,7 @@ def record() -> str:
         while True:
             try:
                 written += os.read(terminal, 65536)
-            except OSError:  # Linux's way of saying that nobody holds the other side any more.
+            except OSError:  # On Linux: the other side is closed.
                 break
     os.close(terminal)
     if process.returncode:
@@ -48,7 +48,7 @@ def record() -> str:
 
 
 def play(written: str) -> str:
-    """Return what is left on the screen, colours included, once all that was erased is gone."""
+    """Return the final content of the screen, with colours and without erased text."""
     rows = [""]
     row = 0
     for token in TOKEN.finditer(written):
@@ -70,7 +70,7 @@ def draw(screen: str, title: str) -> str:
     """Return the screen as SVG."""
     console = Console(record=True, width=WIDTH, force_terminal=True, file=io.StringIO())
     console.print(Text.from_ansi(screen))
-    # A fixed name, so that only what was measured differs between two pictures.
+    # With a fixed name, two pictures differ only in the measurements.
     return console.export_svg(title=title, unique_id="demo")
 
 

@@ -1,6 +1,6 @@
-"""Writes what examples/migration.py measured into docs/migration.md, step by step, and draws a plot for each step.
+"""Write the results of examples/migration.py into docs/migration.md, step by step, and draw a plot for each step.
 
-It reads benchmarks/results/examples/migration.json; where that is missing, the page says so. A test compares them.
+It reads benchmarks/results/examples/migration.json. If that file is missing, the page says so. A test compares them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-from _program.plots import Line, Panel, draw  # noqa: E402 - found by the line above.
+from _program.plots import Line, Panel, draw  # noqa: E402 - on the path added above.
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +34,11 @@ STEPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sizes": ("Larger batches", (TORCH, PILLOW)),
     "frames": ("Batches of frames", (TORCH, PILLOW, FRAMES)),
 }
-"""The steps of the page: the title of its plot, and the loaders that it compares."""
+"""The steps of the page: the title of the plot, and the loaders that it compares."""
 
 
 def batch_sizes(step: str, record: Record) -> list[int | None]:
-    """Return the batch sizes that a step is about."""
+    """Return the batch sizes that a step compares."""
     found = sorted({row["batch_size"] for row in record["rows"]} - {None})
     return {"single": [None], "batches": found[:1], "sizes": found, "frames": found}[step]
 
@@ -53,7 +53,7 @@ def rates(record: Record, loader: str, batch_size: int | None) -> dict[int, floa
 
 
 def panels(step: str, record: Record) -> list[Panel]:
-    """Say what is to be drawn: a panel for each batch size."""
+    """Return the panels to draw, one for each batch size."""
     _, loaders = STEPS[step]
     found = []
     for batch_size in batch_sizes(step, record):
@@ -67,10 +67,10 @@ def panels(step: str, record: Record) -> list[Panel]:
 
 
 def table(step: str, record: Record) -> str:
-    """Compare the loaders, each at its best number of workers."""
+    """Return a table of the loaders, each at its best number of workers."""
     _, loaders = STEPS[step]
     lines = [
-        f"| at its best | {' | '.join(loaders)} | beside DataLoader |",
+        f"| at its best | {' | '.join(loaders)} | relative to DataLoader |",
         f"| :-- |{' --: |' * (len(loaders) + 1)}",
     ]
     for batch_size in batch_sizes(step, record):
@@ -82,7 +82,7 @@ def table(step: str, record: Record) -> str:
 
 
 def section(step: str, record: Record | None) -> str:
-    """Return what stands between the marks of a step."""
+    """Return the text between the markers of a step."""
     if record is None:
         return ABSENT
     title, loaders = STEPS[step]
@@ -96,7 +96,7 @@ def section(step: str, record: Record | None) -> str:
 
 
 def with_sections(page: str, record: Record | None) -> str:
-    """Return the page with what was measured."""
+    """Return the page with the measurements."""
     for step in STEPS:
         begin, end = (f"<!-- {word}: scripts/migration_page.py, {step} -->\n" for word in ("begin", "end"))
         page, count = re.subn(
@@ -106,12 +106,12 @@ def with_sections(page: str, record: Record | None) -> str:
             flags=re.DOTALL,
         )
         if count != 1:
-            raise SystemExit(f"{PAGE} should hold these two marks once; it holds them {count} times:\n{begin}{end}")
+            raise SystemExit(f"{PAGE} should hold these two markers once; it holds them {count} times:\n{begin}{end}")
     return page
 
 
 def recorded() -> Record | None:
-    """Return what the program measured; None if that was not recorded."""
+    """Return what the program measured, or None if no run is recorded."""
     if not RESULTS.exists():
         return None
     record: Record = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def drawn(steps: Sequence[str]) -> list[Path]:
 
 
 def main() -> None:
-    """Renew the page and its plots."""
+    """Update the page and its plots."""
     record = recorded()
     if record is not None:
         for step, file in zip(STEPS, drawn(list(STEPS)), strict=True):

@@ -1,9 +1,9 @@
-"""Runs what some pages show a whole output of, records it, and writes it into the pages, between two markers.
+"""Run the programs whose whole output a page shows, record it, and write it into the pages, between two markers.
 
     .venv/bin/python scripts/printed_pages.py --run [NAME...]
 
-runs those named, or all of it in a minute, on a machine that does nothing else, and writes
-benchmarks/results/printed.json; without the option only the pages are renewed from there. A test compares them.
+runs the named programs, or all of them in a minute, and writes benchmarks/results/printed.json. Use an otherwise idle
+machine. Without `--run`, it only updates the pages from that file. A test compares them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Printed:
-    """An output: of which program of a page, which is saved as loading.py, and of which command."""
+    """An output on a page: the index of its program there, which is saved as loading.py, and the command to run."""
 
     page: str
     program: int
@@ -57,13 +57,13 @@ PRINTED = {
 
 
 def program(it: Printed) -> str:
-    """Return the program, as the page has it."""
+    """Return the program, as the page shows it."""
     found: str = PROGRAM.findall((DOCS / it.page).read_text(encoding="utf-8"))[it.program]
     return found
 
 
 def output(it: Printed, photos: Path) -> str:
-    """Run it in a folder of its own, and return what it prints."""
+    """Run the program in its own folder, and return what it prints."""
     with TemporaryDirectory() as folder:
         Path(folder, "loading.py").write_text(program(it), encoding="utf-8")
         Path(folder, "photos").symlink_to(photos)
@@ -73,7 +73,7 @@ def output(it: Printed, photos: Path) -> str:
 
 
 def run(names: Sequence[str]) -> None:
-    """Run some of it and record it."""
+    """Run the named programs and record their output."""
     photos = demo_photos(Console())
     record = recorded() if RESULTS.exists() else {}
     for name in names:
@@ -83,7 +83,7 @@ def run(names: Sequence[str]) -> None:
 
 
 def recorded() -> Record:
-    """Return what was printed, by name."""
+    """Return the recorded outputs, by name."""
     record: Record = json.loads(RESULTS.read_text(encoding="utf-8"))
     return record
 
@@ -94,7 +94,7 @@ def wrapped(text: str) -> list[str]:
 
 
 def section(name: str, record: Record) -> str:
-    """Return what stands between the markers."""
+    """Return the text between the markers."""
     origin = record[name]["provenance"]
     lines = ["```console", f"$ {' '.join(PRINTED[name].command)}", *wrapped(record[name]["printed"]), "```"]
     return (
@@ -104,7 +104,7 @@ def section(name: str, record: Record) -> str:
 
 
 def with_sections(page: str, text: str, record: Record) -> str:
-    """Return a page with what was printed."""
+    """Return a page with the recorded outputs."""
     for name, it in PRINTED.items():
         if it.page != page:
             continue
@@ -119,7 +119,7 @@ def with_sections(page: str, text: str, record: Record) -> str:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the programs if the command line says so, then update the pages."""
     if sys.argv[1:2] == ["--run"]:
         run(sys.argv[2:] or list(PRINTED))
     record = recorded()
