@@ -73,7 +73,7 @@ def loaders(result: Result) -> str:
                 f"{main['first_seconds']:.2f}",
             )
         )
-    told = f"Images per second of each step. What follows them is of `{MAIN_STEP}`, CPU time per image:"
+    told = f"Images per second at each step. The columns after these are for `{MAIN_STEP}`; CPU time is per image:"
     if result.get("processes") == "one for all":
         told += " (all in one process: memory includes what it kept of earlier measurements, and it has loaded before)"
     return f"{told}\n\n{table(header, rows, words=2)}" + left_out(result)
@@ -110,7 +110,8 @@ def noisy_neighbour(result: Result) -> str:
     ]
     told = (
         "Percentiles of the steps' times, as multiples of those with no loader right before and after"
-        f"{_usual(result)}. Late: it did not keep up; with fewer than the most workers it was not tried again."
+        f"{_usual(result)}. Late: the loader did not keep up. A number of workers that was late was not tried again,"
+        " unless it was the highest."
     )
     # Records of all rounds were written before there were tries.
     if result.get("tries", result["rounds"]) < result["rounds"]:

@@ -1,7 +1,7 @@
 """Writes the recorded runs of benchmarks/loaders.py and noisy_neighbour.py into docs/case_studies/loaders.md.
 
-Tables go between the page's markers, plots beside it. Run it as `.venv/bin/python scripts/comparison_page.py` together
-with scripts/loaders_table.py, which says how the results are recorded. A test compares the page with them.
+Tables go between the page's markers, plots into docs/images. Run it as `.venv/bin/python scripts/comparison_page.py`,
+together with scripts/loaders_table.py, which says how to record the results. A test compares the page with the results.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "scripts")]
 
 from loaders_table import recorded  # noqa: E402
 
-import _report_tables  # noqa: E402 - they are found there.
+import _report_tables  # noqa: E402 - the line above puts its folder on the path.
 from _loader_contenders import BARE  # noqa: E402
 from _loader_turns import STEPS  # noqa: E402
 from report import origin  # noqa: E402
 
 PAGE = ROOT / "docs" / "case_studies" / "loaders.md"
 IMAGES = ROOT / "docs" / "images"
-# The name of each plot of a report that the page shows, by the run that it is of.
+# The plots of a report that the page shows, by the run that they come from.
 PLOTS = {"loaders": ("loaders", "loaders_costs"), "noisy_neighbour": ("noisy_neighbour",)}
 
 
 def scaling(result: dict[str, Any], step: str) -> str:
-    """Return images per second of one step by the number of workers."""
+    """Return a table of images per second at one step, by the number of workers."""
     rows = {
         (row["contender"], row["workers"]): row["images_per_second"]
         for row in result["rows"]
@@ -44,7 +44,7 @@ def scaling(result: dict[str, Any], step: str) -> str:
 
 
 def several(result: dict[str, Any]) -> list[str]:
-    """Return the steps that were tried with more than one number of workers, the contenders of one at least."""
+    """Return the steps at which at least one contender was tried with several numbers of workers."""
     return [
         step
         for step in STEPS
@@ -56,13 +56,13 @@ def several(result: dict[str, Any]) -> list[str]:
 
 
 def lost(section: str, result: dict[str, Any]) -> str:
-    """Return the comparisons that were lost, as a list."""
+    """Return the lost comparisons as a Markdown list."""
     lines = [f"* {row}\n" for row, met in _report_tables.judged(section, result).items() if not met]
     return "".join(lines) or "None.\n"
 
 
 def contents() -> dict[str, str]:
-    """Return what stands between the markers, by name."""
+    """Return the text between the markers, by name."""
     loaders, noisy = recorded()
     return {
         "steps": f"{_report_tables.loaders(loaders)}\n{origin(loaders)}.\n",
@@ -73,7 +73,7 @@ def contents() -> dict[str, str]:
 
 
 def with_contents(page: str, pieces: dict[str, str]) -> str:
-    """Return the page with these."""
+    """Return the page with these pieces between its markers."""
     for name, piece in pieces.items():
         begin, end = (f"<!-- {word}: scripts/comparison_page.py, {name} -->\n" for word in ("begin", "end"))
         pattern = f"(?<={re.escape(begin)}).*?(?={re.escape(end)})"
@@ -84,8 +84,8 @@ def with_contents(page: str, pieces: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Renew the page and its plots."""
-    from _report_plots import FIGURES, png_and_svg  # noqa: PLC0415 - matplotlib is needed for nothing else.
+    """Update the page and its plots."""
+    from _report_plots import FIGURES, png_and_svg  # noqa: PLC0415 - nothing else needs matplotlib.
 
     PAGE.write_text(with_contents(PAGE.read_text(encoding="utf-8"), contents()), encoding="utf-8")
     for section, result in zip(PLOTS, recorded(), strict=True):

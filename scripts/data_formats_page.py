@@ -1,6 +1,6 @@
-"""Puts what the benchmarks of arrays recorded into docs/case_studies/data_formats.md, and draws the plot beside it.
+"""Writes the recorded benchmarks of arrays into docs/case_studies/data_formats.md, and draws its plot.
 
-Reads benchmarks/results/arrays.json and benchmarks/results/data_formats.json; where one is missing, the page says so.
+Reads benchmarks/results/arrays.json and benchmarks/results/data_formats.json; if one is missing, the page says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ABSENT = "No run is recorded yet.\n"
 
 
 def block(text: str, name: str, content: str) -> str:
-    """Replace what stands between the marks of that name."""
+    """Return the text with this content between the marks of that name."""
     begin, end = (f"<!-- {word}: scripts/data_formats_page.py, {name} -->\n" for word in ("begin", "end"))
     head, _, rest = text.partition(begin)
     _, found, tail = rest.partition(end)
@@ -29,7 +29,7 @@ def block(text: str, name: str, content: str) -> str:
 
 
 def origin(result: dict[str, Any]) -> str:
-    """Say where figures come from."""
+    """Return a sentence that says where the figures come from."""
     it = result["provenance"]
     return (
         f"Medians of {result['rounds']} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
@@ -38,7 +38,7 @@ def origin(result: dict[str, Any]) -> str:
 
 
 def marks(result: dict[str, Any]) -> str:
-    """Return the table of what is claimed, a line for each contender."""
+    """Return the table of claims, one line for each contender."""
     lines = ["| work | by | calls/s | calls per CPU-second | outcome (mark) |", "| --- | --- | ---: | ---: | --- |"]
     for row in result["rows"].values():
         title = row["title"]
@@ -48,20 +48,20 @@ def marks(result: dict[str, Any]) -> str:
             lines.append(f"| {title} | {name} | {speeds} | {outcomes.get(name, '')} |")
             title = ""
     compared = (
-        "Rows of one thread are compared by calls per CPU-second, the others by calls/s. In the row of the batch a call"
-        " is a file."
+        "Rows with one thread are compared by calls per CPU-second, all others by calls/s. In the batch row a call is"
+        " one file."
     )
     return "\n".join(lines) + f"\n\n{compared} " + origin(result)
 
 
 def outcome(claim: dict[str, Any]) -> str:
-    """Return by how much ours is ahead of another, and of the mark."""
+    """Return how many times as fast ours is as another, with the mark that it should reach."""
     missed = " **missed**" if claim["met"] is False else ""
     return f"ours {claim['value']:.2f}x (>= {claim['mark']}x){missed}"
 
 
 def scaling(path: Path) -> str:
-    """Draw the plot, and return the table below it."""
+    """Draw the plot, and return the Markdown that shows it with its table."""
     script = ROOT / "benchmarks" / "data_formats.py"
     done = subprocess.run(
         [sys.executable, script, "--draw", path, "--plots", IMAGES], check=True, capture_output=True, text=True
@@ -71,7 +71,7 @@ def scaling(path: Path) -> str:
 
 
 def main() -> None:
-    """Renew the page."""
+    """Update the page and its plot."""
     recorded, lines = RESULTS / "arrays.json", RESULTS / "data_formats.json"
     text = PAGE.read_text(encoding="utf-8")
     text = block(text, "scaling", scaling(lines) if lines.exists() else ABSENT)

@@ -1,11 +1,11 @@
-"""Writes what was measured by the example programs into their pages, between two markers: plots, tables, observations.
+"""Writes the results of the example programs into their pages, between two markers: plots, tables, observations.
 
 Record a program on a machine that does nothing else, then run this:
 
     .venv/bin/python examples/NAME.py --json benchmarks/results/examples/NAME.json
     .venv/bin/python scripts/example_pages.py
 
-Pages and plots in docs/ and the recorded results are to be committed together; a test compares them.
+Commit the pages and plots in docs/ together with the recorded results; a test compares them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
-from _program.plots import Panel, draw  # noqa: E402 - found by the line above.
+from _program.plots import Panel, draw  # noqa: E402 - the line above puts its folder on the path.
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def best(rows: Iterable[Row], figure: str, **wanted: Any) -> float:
-    """Return the highest figure of the rows that are as wanted."""
+    """Return the highest figure of the rows that have these values."""
     return max(row[figure] for row in rows if all(row[key] == value for key, value in wanted.items()))
 
 
@@ -53,8 +53,8 @@ def data_formats(record: Record) -> list[str]:
         ours, numpys = (best(rows, rate, mode="mt", impl=impl, **kind) for impl in ("spdl", "np"))
         processes = best(rows, rate, mode="mp", impl="spdl", **kind)
         found.append(
-            f"{name}: in threads `spdl.io` loads {times(ours / numpys)} the samples of `numpy.load`, and"
-            f" {times(ours / processes)} those that it loads in processes."
+            f"{name}: in threads `spdl.io` loads {times(ours / numpys)} as many samples as `numpy.load`, and"
+            f" {times(ours / processes)} as many as it loads in processes."
         )
     return found
 
@@ -68,14 +68,14 @@ def multi_thread_preprocessing(record: Record) -> list[str]:
             best(rows, "images_per_second", experiment=name) for name in ("exp_torch", "exp_spdl", "exp_spdl_batch")
         )
         found.append(
-            f"{step}: image by image a Pipeline loads {times(single / theirs)} the images of PyTorch's DataLoader,"
-            f" and with `load_image_batch` {times(batch / theirs)}."
+            f"{step}: compared with PyTorch's DataLoader, a Pipeline loads {times(single / theirs)} as many images one"
+            f" by one, and {times(batch / theirs)} as many with `load_image_batch`."
         )
     return found
 
 
 def migration(record: Record) -> list[str]:
-    """Say what each step gains, and what the ways of making a batch waste."""
+    """Say what each step gains, and how much memory each way of making a batch wastes."""
     rows, rate = record["rows"], "images_per_second"
     found = []
     for batch_size in dict.fromkeys(row["batch_size"] for row in rows):
@@ -88,19 +88,19 @@ def migration(record: Record) -> list[str]:
         }
         said = " and ".join(f"{ratio} ({loader.removeprefix('Pipeline, ')})" for loader, ratio in ratios.items())
         title = "Single images" if batch_size is None else f"Batches of {batch_size}"
-        found.append(f"{title}: a Pipeline's images per second are {said} those of PyTorch's DataLoader.")
+        found.append(f"{title}: a Pipeline loads {said} as many images per second as PyTorch's DataLoader.")
     wasted = "; ".join(f"{row['wasted_mb']:.1f} MB ({row['way']})" for row in record["copies"])
     size, own_mb = record["copies_batch_size"], f"{record['copies'][0]['batch_mb']:.1f} MB"
     found.append(
-        f"Memory that a batch of {size} takes besides its own {own_mb}, from photos of 720 x 480: {wasted}."
-        " By arithmetic one expects about 20 MB with Pillow for 32: what RGB takes more than the photo's own YUV 4:2:0,"
-        " and a tensor for each image. Pillow makes more copies than that, at four bytes per pixel."
+        f"A batch of {size} photos of 720 x 480 takes this much memory besides its own {own_mb}: {wasted}."
+        " For 32 photos and Pillow, arithmetic gives about 20 MB: the size by which RGB exceeds the photo's own YUV"
+        " 4:2:0, and a tensor for each image. Pillow makes more copies than that, at four bytes per pixel."
     )
     return found
 
 
 def npz_training(record: Record) -> list[str]:
-    """Compare the ways with the baseline and with the upper bound."""
+    """Compare each way with the baseline and with the upper bound."""
     rates = {row["way"]: row["batches_per_second"] for row in record["rows"]}
     costs = [
         f"{row['way']}: {row['batches_per_second']:.1f} batches/s, at {row['peak_mib'] or 0:,.0f} MiB."
@@ -115,26 +115,24 @@ def npz_training(record: Record) -> list[str]:
 
 
 def image_classification(record: Record) -> list[str]:
-    """Say how much of the time went into waiting, after the first epoch."""
+    """Say which share of the time was spent waiting, after the first epoch."""
     rows = record["rows"][1:]
     shares = sorted(row["data_share"] for row in rows)
     share = f"{shares[len(shares) // 2]:.0%}"
-    return [
-        f"After the first epoch, with {record['num_threads']} threads that load, waiting takes {share} of the time."
-    ]
+    return [f"After the first epoch, with {record['num_threads']} loading threads, waiting takes {share} of the time."]
 
 
 def headspace(record: Record) -> list[str]:
     """Say how much faster training could get."""
     return [
-        f"With {row['num_threads']} {'threads that load' if row['num_threads'] > 1 else 'thread that loads'}, training"
-        f" could be {times(row['headspace'])} as fast if loading took no time."
+        f"With {row['num_threads']} loading thread{'s' * (row['num_threads'] > 1)}, training could be"
+        f" {times(row['headspace'])} as fast if loading took no time."
         for row in record["rows"]
     ]
 
 
 def noisy_neighbour(record: Record) -> list[str]:
-    """Say what the first neighbours of each kind cost."""
+    """Say how much neighbours of each kind slow the training down."""
     found = []
     for kind in dict.fromkeys(row["neighbours"] for row in record["rows"]):
         alone, *beside = sorted(
@@ -143,7 +141,7 @@ def noisy_neighbour(record: Record) -> list[str]:
         costs = ", ".join(
             f"{row['steps_per_second'] / alone['steps_per_second']:.0%} beside {row['number']}" for row in beside
         )
-        found.append(f"{kind}: of the steps that it makes alone, training makes {costs}.")
+        found.append(f"{kind}: training keeps this share of its speed: {costs}.")
     return found
 
 
@@ -162,12 +160,12 @@ OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
 
 
 def times(ratio: float) -> str:
-    """Return a ratio as text."""
+    """Return a ratio in words."""
     return f"{ratio:.2f} times" if ratio < 10 else f"{ratio:.0f} times"  # noqa: PLR2004 - three digits either way.
 
 
 def tables(panels: Sequence[Panel]) -> list[str]:
-    """Return the figures of each panel as a table in Markdown; curves with points of their own are left to the plot."""
+    """Return the figures of each panel as a Markdown table; skip panels whose curves do not share their points."""
     found = []
     for panel in panels:
         places = sorted({x for line in panel.lines.values() for x in line.x})
@@ -183,12 +181,12 @@ def tables(panels: Sequence[Panel]) -> list[str]:
 
 
 def amount(value: float) -> str:
-    """Return a figure with three digits or more."""
+    """Return a figure with at least three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits either way.
 
 
 def recorded(name: str) -> Record | None:
-    """Return what a program measured; None if that was not recorded."""
+    """Return the recorded results of a program, or None if there are none."""
     file = RESULTS / f"{name}.json"
     if not file.exists():
         return None
@@ -197,7 +195,7 @@ def recorded(name: str) -> Record | None:
 
 
 def section(name: str, record: Record | None) -> str:
-    """Return what stands between the markers of a page."""
+    """Return the text between the markers of a page."""
     if record is None:
         return "No run is recorded yet: the program prints its table, and draws it with `--plot`.\n"
     origin = record["provenance"]
@@ -205,13 +203,13 @@ def section(name: str, record: Record | None) -> str:
     compared = " Each is compared at its best number of workers." if "num_workers" in record["rows"][0] else ""
     described = (
         f"Measured on {origin['cores']:g} cores ({origin['cpu']}), {origin['date'][:10]}, commit {origin['commit']},"
-        # Records name the program alone.
+        # The record holds the program's name without its folder.
         f" by `{origin['command'].replace(name, f'examples/{name}', 1)}`; {rounds}.{compared}\n"
     )
     parts = [
         f"![{record['title']}](../images/examples/{name}_plot.png)\n",
         *tables(importlib.import_module(name).panels(record)),
-        # A line that begins with a plus would be a list of its own.
+        # Markdown would take a line that begins with a plus for a list.
         "".join(f"* {line}\n".replace("* +", "* \\+", 1) for line in OBSERVATIONS[name](record)),
         described,
     ]
@@ -219,7 +217,7 @@ def section(name: str, record: Record | None) -> str:
 
 
 def with_section(page: str, name: str, record: Record | None) -> str:
-    """Return a page with what was measured."""
+    """Return a page with the results of its program."""
     replaced, count = re.subn(
         f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})",
         lambda _: f"\n{section(name, record)}\n",
@@ -232,7 +230,7 @@ def with_section(page: str, name: str, record: Record | None) -> str:
 
 
 def main() -> None:
-    """Renew all pages and plots."""
+    """Update all pages and plots."""
     for name in OBSERVATIONS:
         record = recorded(name)
         if record is not None:

@@ -1,6 +1,6 @@
 """Draws the flow diagrams of the pages on the example programs, and of other pages, as SVG into docs/images.
 
-Run it as `.venv/bin/python scripts/flow_diagrams.py` after a change here; a test compares the files with what it draws.
+Run it as `.venv/bin/python scripts/flow_diagrams.py` after a change here; a test compares the files with its output.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ TITLE_HEIGHT, FLOW_GAP = 26, 22
 DETAIL_CHARACTERS = 22
 
 KINDS = {
-    "main": ("main process, its loop", "#fce7f3", "#db2777"),
+    "main": ("the loop, in the main process", "#fce7f3", "#db2777"),
     "thread": ("threads of the main process", "#dbeafe", "#2563eb"),
     "process": ("worker processes", "#fef3c7", "#d97706"),
     "copy": ("a copy between processes", "#fee2e2", "#dc2626"),
-    "data": ("what goes in", "#f4f6fa", "#4a5568"),
+    "data": ("input", "#f4f6fa", "#4a5568"),
 }
-"""What runs a step: its name in the legend, and the colours of its box and of the frame around it."""
+"""The kinds of steps: the name in the legend, the colour of the box and the colour of its frame."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A box: what is done, by whom, and what is to be known about it."""
+    """A box of a diagram: the kind, name and details of a step."""
 
     kind: str
     name: str
@@ -37,7 +37,7 @@ class Step:
 
     @property
     def lines(self) -> list[str]:
-        """The detail in lines that fit the box."""
+        """The detail, in lines that fit the box."""
         return textwrap.wrap(self.detail, DETAIL_CHARACTERS)
 
 
@@ -57,7 +57,7 @@ COUNTS = Step("main", "loop", "counts")
 TRAIN = Step("main", "training step", "forward, backward, optimiser")
 
 MIGRATION_DATALOADER: Flow = (
-    "Where it begins: PyTorch DataLoader",
+    "The start: PyTorch DataLoader",
     (
         INDICES,
         Step("process", "__getitem__", PILLOWS_ITEM),
@@ -224,7 +224,7 @@ PAGE_DIAGRAMS: dict[str, tuple[Flow, ...]] = {
     "migration_spdl_io": (MIGRATION_SPDL_IO,),
     "migration_one_call": (MIGRATION_ONE_CALL,),
 }
-"""Those of other pages, in docs/images."""
+"""The diagrams of other pages, in docs/images."""
 
 
 def draw(title: str, flows: tuple[Flow, ...]) -> str:
