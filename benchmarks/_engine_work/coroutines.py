@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from stream import figures
+from outcome import figures
 from usage import cpu_seconds
 
 

@@ -6,7 +6,7 @@ import time
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from stream import figures
+from outcome import figures
 from usage import cpu_seconds
 
 if TYPE_CHECKING:

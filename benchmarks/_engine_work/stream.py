@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from usage import cpu_seconds, peak_memory_mb
+from outcome import figures
+from usage import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,16 +75,3 @@ def bare_executor(*, items: int, concurrency: int, pool: int) -> dict[str, float
             permits.get()
             executor.submit(same, item).add_done_callback(done)
     return figures(got, items, time.perf_counter() - begin, cpu_seconds() - cpu)
-
-
-def figures(got: list[int], items: int, seconds: float, cpu: float) -> dict[str, float]:
-    """Check that all items came out, and say how fast."""
-    if sorted(got) != list(range(items)):
-        raise SystemExit(f"{len(got)} items came out of {items}, or not the same ones")
-    return {
-        "items_per_second": items / seconds,
-        "cpu_seconds": cpu,
-        "cpu_seconds_per_million": cpu / items * 1e6,
-        "peak_memory_mb": peak_memory_mb(),
-        "overtaken_by_at_most": max(place - item for place, item in enumerate(got)),
-    }

@@ -6,7 +6,8 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from stream import figures, same
+from outcome import figures
+from stream import same
 from usage import cpu_seconds
 
 if TYPE_CHECKING:

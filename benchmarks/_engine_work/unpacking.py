@@ -11,7 +11,7 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
-from stream import figures
+from outcome import figures
 from usage import cpu_seconds
 
 BLOCK_BYTES = 1 << 18
