@@ -1,4 +1,4 @@
-"""The command line: what can be asked for, and who answers."""
+"""The command line of `spdl`: parse it and call the command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the `spdl` command.
 
     Args:
-        arguments: The words after the command's name; those of the process by default.
+        arguments: The words after the command's name. The default is those of the process.
 
     Returns:
         The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C.
@@ -46,23 +46,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"spdl: {printable(str(error))}", file=sys.stderr)
         return error.exit_status
     except ImportError as error:
-        # The installation is broken; the message says how to mend it, where we could tell.
+        # The installation is broken. The message says how to mend it, if we could tell.
         print(f"spdl: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output is gone; without this the interpreter complains once more when it flushes at exit.
+        # The reader of the output has gone. Without this, the interpreter complains again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        # A full disk, too many open files: what the system says is all there is to say.
+        # For a full disk or too many open files, the system's message says everything.
         print(f"spdl: {printable(str(error))}", file=sys.stderr)
         return FAILED
 
 
 def _run(options: argparse.Namespace) -> int:
-    # Imported here, so that --help, --version and a mistyped option answer at once.
+    # Imported here, so that --help, --version and a mistyped option respond at once.
     if options.command == "demo":
         from spdl.cli._demo.demo import demo  # noqa: PLC0415
 
@@ -82,7 +82,7 @@ examples:
   spdl bench images photos --no-peers    your own folder, without the others
   spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
 
-`spdl COMMAND --help` says what a command takes.
+`spdl COMMAND --help` lists the options of a command.
 """
 
 
@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_count,
         default=1000,
         metavar="N",
-        help="most items read from the source, within 5 seconds; so many and their results are held in memory"
+        help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
         " (default: %(default)s)",
     )
     return parser
@@ -184,7 +184,7 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        # Looking the version up opens the distribution's metadata: only for those who ask.
+        # Looking up the version opens the distribution's metadata, so it is done only for --version.
         import spdl  # noqa: PLC0415
 
         print(f"spdl-turbo {spdl.__version__}")
@@ -213,7 +213,7 @@ def _duration(text: str) -> float:
 
 @contextmanager
 def _termination_unwinds() -> Iterator[None]:
-    # By default SIGTERM ends the process on the spot: cursor hidden, loaders of the comparison still running.
+    # By default SIGTERM ends the process on the spot, with the cursor hidden and the comparison's loaders running.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,3 +1,3 @@
 """Code that the commands share: the console, caches, provenance and measuring."""
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - reports it when the reference has overwritten modules around this one.

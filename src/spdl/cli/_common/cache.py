@@ -1,4 +1,4 @@
-"""The user's cache folder: what is fetched or built once and used again."""
+"""The user's cache folder, for things that are fetched or built once and used again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def cache_folder() -> Path:
-    """Return `$XDG_CACHE_HOME/spdl`, or `~/.cache/spdl`; it need not exist yet."""
-    # The specification says that a relative path is to be ignored.
+    """Return `$XDG_CACHE_HOME/spdl`, or `~/.cache/spdl`. The folder need not exist yet."""
+    # The specification says to ignore a relative path.
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (configured if configured.is_absolute() else Path.home() / ".cache") / "spdl"
 
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Hold off other processes that are about to make the same folder; a lock file beside it stays behind."""
+    """Hold off other processes that are about to make the same folder. A lock file stays behind beside the folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with Path(f"{folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -32,7 +32,7 @@ def only_one(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """Give an empty folder that takes the place of `folder` if the block succeeds, and is removed if it does not.
+    """Yield an empty folder. It replaces `folder` if the block succeeds, and is removed if it does not.
 
     Nobody ever sees a half-made `folder`. Only one process at a time may do this: see `only_one`.
     """
@@ -40,7 +40,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     try:
         yield making
         if folder.exists():
-            # A rename cannot replace a folder that holds something: the old one steps aside into the new one.
+            # A rename cannot replace a folder that is not empty, so the old one moves into the new one first.
             folder.rename(making / "replaced")
         making.rename(folder)
         shutil.rmtree(folder / "replaced", ignore_errors=True)
@@ -49,7 +49,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 
 def abbreviated(path: Path | str) -> str:
-    """Return the path as one would type it, with `~` for the home folder."""
+    """Return the path as a user would type it, with `~` for the home folder."""
     path = Path(path).absolute()
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path != home and path.is_relative_to(home) else str(path)

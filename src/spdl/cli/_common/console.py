@@ -1,4 +1,4 @@
-"""Where a command writes: rich tables on a terminal, plain lines everywhere else."""
+"""The output of a command: rich tables on a terminal, plain lines everywhere else."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LINE_WIDTH = 100
 
 @dataclass
 class Table:
-    """A table of text; the first column holds names and is set left, the others right.
+    """A table of text. The first column holds names and is left-aligned; the others are right-aligned.
 
     Attributes:
-        title: What stands above it.
+        title: The title above the table.
         header: One heading per column.
-        rows: As many cells each.
-        note: A sentence below it; none if empty.
-        highlighted: The column that is ours, if one is.
+        rows: The rows, each with one cell per column.
+        note: A sentence below the table; empty for none.
+        highlighted: The index of our own column, or None.
     """
 
     title: str
@@ -39,7 +39,7 @@ class Table:
     highlighted: int | None = None
 
     def rich(self) -> rich.table.Table:
-        """Return it as a rich table."""
+        """Return the table as a rich table."""
         import rich.box  # noqa: PLC0415
         import rich.markup  # noqa: PLC0415
         import rich.table  # noqa: PLC0415
@@ -65,7 +65,7 @@ class Table:
         return table
 
     def plain(self) -> str:
-        """Return it as lines of ASCII text."""
+        """Return the table as lines of ASCII text."""
         lines = [list(self.header), *map(list, self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         lines.insert(1, ["-" * width for width in widths])
@@ -83,7 +83,7 @@ class Console:
     """Standard output.
 
     Attributes:
-        rich: The rich console; None where the output is no terminal, or rich is not installed.
+        rich: The rich console. None if the output is not a terminal, or rich is not installed.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Console:
             self.rich = RichConsole(highlight=False)
 
     def print(self, line: str = "") -> None:
-        """Print a line of text; what is not printable in it is escaped."""
+        """Print a line of text, with unprintable characters escaped."""
         line = printable(line)
         if self.rich is None:
             print(line, flush=True)
@@ -104,7 +104,7 @@ class Console:
             self.rich.print(line, markup=False, soft_wrap=True)
 
     def table(self, table: Table) -> None:
-        """Print a table."""
+        """Print a table as a rich table, or as plain lines."""
         if self.rich is None:
             print(table.plain(), end="\n\n", flush=True)
         else:
@@ -113,7 +113,7 @@ class Console:
                 self.rich.print()
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
-        """Print names and what they stand for, one per line, the latter below each other."""
+        """Print pairs of a name and its value, one pair per line, with the values aligned."""
         width = max(len(name) for name, _ in facts)
         if self.rich is None:
             for name, fact in facts:
@@ -129,7 +129,7 @@ class Console:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show on a terminal that something goes on until the block ends."""
+        """Show on a terminal that work is going on until the block ends."""
         if self.rich is None:
             yield
             return
@@ -137,7 +137,7 @@ class Console:
             yield
 
     def track(self, items: Sequence[Any], title: str) -> Iterator[Any]:
-        """Yield the items and show how far it is: a bar on a terminal, else a line at every quarter."""
+        """Yield the items and show the progress: a bar on a terminal, else a line at every quarter."""
         if self.rich is not None:
             from rich.progress import track  # noqa: PLC0415
 

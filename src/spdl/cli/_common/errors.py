@@ -1,20 +1,20 @@
-"""The one error a command reports as a line instead of a traceback."""
+"""The error that a command reports as one line instead of a traceback."""
 
 BAD_INPUT = 2
-"""Exit status for what the user gave: a folder, an option, a place to write to (argparse uses 2 as well)."""
+"""Exit status for bad input from the user: a folder, an option, a place to write to (argparse uses 2 as well)."""
 
 FAILED = 1
-"""Exit status for what went wrong although the input was right."""
+"""Exit status for a failure despite correct input."""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C: 128 + SIGINT, as shells report it."""
 
 
 class CommandError(Exception):
-    """Raised by a command for a situation its user can mend; `spdl` prints the message on stderr and exits.
+    """Raised by a command when the user can fix the situation. `spdl` prints the message on stderr and exits.
 
     Attributes:
-        exit_status: What the process exits with.
+        exit_status: The exit status of the process.
     """
 
     def __init__(self, message: str, *, exit_status: int = BAD_INPUT) -> None:

@@ -1,4 +1,4 @@
-"""The pip of this interpreter, run as a program."""
+"""Run the pip of this interpreter as a program."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from importlib.util import find_spec
 
 
 class PipError(Exception):
-    """Raised when pip is missing, fails or takes too long; the message is pip's own last complaint, in one line."""
+    """Raised when pip is missing, fails or takes too long. The message is the last line of pip's own complaint."""
 
 
 def pip(*arguments: str, timeout: float = 900) -> str:
-    """Run `pip ARGUMENTS` and return what it printed.
+    """Run `pip ARGUMENTS` and return its output.
 
     Raises:
         PipError: pip is missing, failed, or took longer than `timeout` seconds.
     """
     if find_spec("pip") is None:
         raise PipError(f"this Python has no pip (add it with: {sys.executable} -m ensurepip)")
-    # One retry: without a network pip would otherwise spend half a minute per package on being patient.
+    # Only one retry: without a network, pip would otherwise spend half a minute per package on retries.
     options = ("--disable-pip-version-check", "--no-input", "--quiet", "--retries=1", "--timeout=20")
     command = (sys.executable, "-m", "pip", *options, *arguments)
     with subprocess.Popen(
@@ -38,7 +38,7 @@ def pip(*arguments: str, timeout: float = 900) -> str:
         try:
             stdout, stderr = running.communicate(timeout=timeout)
         except BaseException as error:
-            # With --python it works in a process of its own, which would go on in a folder that others then take.
+            # With --python, pip works in a child process, which would go on in a folder that others then take over.
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):

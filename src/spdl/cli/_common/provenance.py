@@ -1,4 +1,4 @@
-"""Where figures come from: without it a figure can be neither trusted nor repeated."""
+"""The origin of figures: without it, a figure can be neither trusted nor repeated."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def provenance() -> dict[str, object]:
     """Describe the machine, the software and the command behind a measurement.
 
     Returns:
-        What JSON holds: `cpu` (model name), `cores` (those this process may use), `system`, `python`, `versions` (of
-        the distributions that are installed), `commit` (with `-dirty` appended where tracked files differ from it;
-        None outside a checkout of this project), `command` and `date` (UTC, ISO 8601).
+        A dict that JSON can hold: `cpu` (model name), `cores` (those this process may use), `system`, `python`,
+        `versions` (of the distributions that are installed), `commit` (with `-dirty` appended if tracked files differ
+        from it; None outside a checkout of this project), `command` and `date` (UTC, ISO 8601).
     """
     return {
         "cpu": _cpu_model(),
@@ -55,7 +55,7 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str | None:
-    # Installed into an environment that lies in another project's checkout, this file is not one of that project's.
+    # If this file is installed in an environment inside another project's checkout, it is not a file of that project.
     if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return None
     return _git("describe", "--always", "--abbrev=12", "--dirty", "--exclude=*")
@@ -64,7 +64,7 @@ def _commit() -> str | None:
 def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", *arguments],  # noqa: S607 - whichever git the user has.
+            ["git", *arguments],  # noqa: S607 - any git that the user has.
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
@@ -76,7 +76,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def _command() -> str:
-    # Paths of the machine that measured say nothing to a reader, and may say too much.
+    # Paths of the measuring machine tell a reader nothing, and may reveal too much.
     program, *arguments = sys.argv
     shown = [abbreviated(it) if it.startswith("/") else it for it in arguments]
     return shlex.join([Path(sys.executable).name, Path(program).name, *shown])

@@ -1,4 +1,4 @@
-"""The standard streams, made fit for whatever will be printed."""
+"""Prepare the standard streams for any text that will be printed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STANDARD = {"stdout": 1, "stderr": 2}
 
 
 def prepare_streams() -> None:
-    """Open what the caller has closed, and escape what the terminal's encoding lacks instead of failing on it."""
+    """Open the streams that the caller has closed. Escape characters that the terminal's encoding lacks."""
     _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -18,9 +18,9 @@ def prepare_streams() -> None:
 
 
 def _open_what_is_closed() -> None:
-    # Otherwise the next file that is opened, here or in a child, becomes the standard output and gets what is printed.
+    # Otherwise the next file that is opened, here or in a child, becomes the standard output and receives the text.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= max(_STANDARD.values()):
-        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the system's own signature.
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the signature is the system's.
     os.close(descriptor)
     for name, number in _STANDARD.items():
         if getattr(sys, name) is None:

@@ -1,40 +1,40 @@
-"""Figures as people read them."""
+"""Format figures for people."""
 
 from __future__ import annotations
 
 
 def number(value: float) -> str:
-    """Return a count or a rate: three digits at least, no more decimals than that needs (1,234, 56.7, 0.123)."""
+    """Return a count or a rate with at least three digits and no more decimals than needed (1,234, 56.7, 0.123)."""
     if value == 0 or abs(value) >= 100:  # noqa: PLR2004
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"  # noqa: PLR2004
 
 
 def share(value: float) -> str:
-    """Return a part of a whole, 0 to 1, in per cent."""
+    """Return a part of a whole, 0 to 1, as a percentage."""
     return f"{value:.0%}"
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a short time."""
+    """Return a short time in milliseconds."""
     return f"{number(seconds * 1000)} ms"
 
 
 def mebibytes(num_bytes: float) -> str:
-    """Return an amount of memory."""
+    """Return an amount of memory in MiB."""
     return f"{num_bytes / 2**20:,.0f} MiB"
 
 
 def ratio(value: float) -> str:
-    """Return how many times as good something is."""
+    """Return how many times better something is, such as `2.00x`."""
     return f"{value:.2f}x"
 
 
 def several(count: int, noun: str) -> str:
-    """Return a count with its noun, in the plural where it takes one."""
+    """Return a count with its noun, in the plural unless the count is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def printable(text: str) -> str:
-    """Return the text with control characters escaped: a file name can hold a line end, or steer a terminal."""
+    """Return the text with control characters escaped. A file name can hold a line end, or steer a terminal."""
     return "".join(it if it.isprintable() else it.encode("unicode_escape").decode() for it in text)

@@ -1,3 +1,3 @@
-"""`spdl demo` and `spdl bench-images`: loading photos beside other loaders, and the report."""
+"""`spdl demo` and `spdl bench images`: loading photos, a comparison with other loaders, and the report."""
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - reports it when the reference has overwritten modules around this one.

@@ -1,4 +1,4 @@
-"""`spdl bench images`: the main job on a folder, watched, and compared with other loaders."""
+"""`spdl bench images`: run the main job on a folder with a live view, and compare it with other loaders."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ FAILURES_SHOWN = 5
 
 
 def bench_images(folder: Path, options: Namespace) -> int:
-    """Load the images of a folder for some seconds, say where the time goes, compare, and write the reports.
+    """Load a folder's images for some seconds, show where the time goes, compare, and write the reports.
 
     Args:
-        folder: Searched with its sub-folders.
-        options: As the command line gives them.
+        folder: The folder, which is searched with its sub-folders.
+        options: The parsed command line.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
 
     Raises:
-        CommandError: The folder holds nothing that loads, an output has no place to go to, the batches do not fit into
-            memory, or the pipeline failed.
+        CommandError: The folder holds no image that loads, an output cannot be written, the batches do not fit into
+        memory, or the pipeline failed.
     """
     console = Console()
     paths = list_images(folder)
@@ -65,7 +65,7 @@ def bench_images(folder: Path, options: Namespace) -> int:
     comparison = None
     if not (run.interrupted or options.no_peers):
         console.print()
-        # Only what has loaded: a file that fails would end the others' turns, and one not read yet is not in the cache.
+        # Use only files that have loaded. A bad file would end the others' turns; one not read yet is not in the cache.
         loaded = [path for path in paths[: run.files_read] if path not in run.failures]
         comparison = compare(
             Work(loaded, work.batch_size, work.size),
@@ -99,7 +99,7 @@ def _nothing_loaded(folder: Path, num_images: int, num_tried: int, failures: dic
 
 
 def _check_memory(options: Namespace, workers: int) -> None:
-    """Refuse batches that cannot fit, before the system kills the process over them."""
+    """Refuse batches that do not fit into memory, before the system kills the process because of them."""
     alive = workers + BATCHES_AHEAD + 1
     needed = alive * options.batch_size * options.size**2 * 3
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -111,7 +111,7 @@ def _check_memory(options: Namespace, workers: int) -> None:
 
 
 def _check_places(options: Namespace) -> None:
-    """Refuse places that cannot be written to, before the run and not after it."""
+    """Refuse outputs that cannot be written, before the run rather than after it."""
     if options.json:
         place = options.json if options.json.exists() else options.json.absolute().parent
         if options.json.is_dir() or not os.access(place, os.W_OK):
@@ -165,7 +165,7 @@ def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str,
     title = headline(comparison)
     html.write_text(report_html(run, comparison, title=title, job=job, provenance=provenance()), encoding="utf-8")
     console.print(f"wrote {html}")
-    # Where the home folder cannot be written to, it would say at length which folder it uses instead.
+    # If the home folder is not writable, matplotlib would report at length which folder it uses instead.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         from spdl.cli._demo.chart import write_chart  # noqa: PLC0415

@@ -24,8 +24,8 @@ OTHERS = "#9aa5b1"
 
 
 def write_chart(comparison: Comparison, title: str, file: Path) -> None:
-    """Draw one panel of bars per charted measure, from zero, ours in colour, and write it as PNG."""
-    # No pyplot: it would choose a window system and keep the figure alive.
+    """Draw one panel of bars per charted measure, starting at zero, with ours in colour, and write it as PNG."""
+    # pyplot is not used: it would choose a window system and keep the figure alive.
     num_bars = len(comparison.contenders)
     figure = Figure(
         figsize=(12.5, 1.5 + 0.62 * num_bars), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
@@ -47,7 +47,7 @@ def _draw(axes: Axes, measure: Measure, comparison: Comparison) -> None:
     labels = [_label(measure, ours, it) for it in comparison.contenders]
     axes.bar_label(bars, labels, padding=4, fontsize=10)
     axes.set_title(measure.heading, fontsize=11, loc="left")
-    # Room for the labels, and a zero that no bar hides.
+    # Leave room for the labels, and keep the zero line visible.
     axes.set_xlim(0, 1.75 * max(values) or 1)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(lambda value, _position: f"{value:,g}")

@@ -1,4 +1,4 @@
-"""The comparison: contenders take turns over the same images, and the medians of their turns are compared."""
+"""Compare contenders: they take turns over the same images, and the medians of their turns are compared."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 WORKERS_TRIED = (1, 2, 4, 8)
 TRIAL_SECONDS = 1.0
 TRIALS = 2
-"""Of each number of workers, far apart: the better one counts, as other programs only ever slow a trial down."""
+"""Trials of each number of workers, far apart. The better one counts, as other programs can only slow a trial down."""
 
 
 @dataclass
 class Contender:
-    """A loader in the comparison, with its turns so far; every property is the median over them.
+    """A loader in the comparison, with its turns so far. Every property is the median over the turns.
 
     Attributes:
-        environment: Where it runs.
-        workers: Threads or processes it uses.
-        trials: Images/s in the best trial, by number of workers; empty if the number was given.
-        turns: What its turns gave, one per round.
+        environment: The environment that it runs in.
+        workers: The number of threads or processes that it uses.
+        trials: Images/s in the best trial, by number of workers. Empty if the number was given.
+        turns: The results of its turns, one per round.
     """
 
     environment: Environment
@@ -40,12 +40,12 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """Itself with its version."""
+        """The contender's name with its version."""
         return self.turns[0].contender if self.turns else self.environment.label
 
     @property
     def images_per_second(self) -> float:
-        """Images per second of the clock."""
+        """Images per second of wall-clock time."""
         return median(turn.images / turn.seconds for turn in self.turns)
 
     @property
@@ -55,17 +55,17 @@ class Contender:
 
     @property
     def first_batch_seconds(self) -> float:
-        """From the start of the workers to the first batch."""
+        """Seconds from the start of the workers to the first batch."""
         return median(turn.first_batch_seconds for turn in self.turns)
 
     @property
     def peak_memory(self) -> float | None:
-        """All its processes together, libraries included, in bytes; None where the system does not tell."""
+        """Peak memory of all its processes together, libraries included, in bytes. None if it could not be measured."""
         return self._memory([turn.peak_memory for turn in self.turns])
 
     @property
     def memory_before(self) -> float | None:
-        """The same when everything was imported and nothing had begun."""
+        """Memory of its processes after all imports, before any work, in bytes. None if it could not be measured."""
         return self._memory([turn.memory_before for turn in self.turns])
 
     @staticmethod
@@ -76,12 +76,12 @@ class Contender:
 
 @dataclass
 class Comparison:
-    """The contenders that finished, ours first, and why others did not.
+    """The contenders that finished, ours first, and why the others did not.
 
     Attributes:
-        contenders: Each with at least one turn.
-        absent: The reason in one line, by the contender's label.
-        interrupted: Ctrl-C ended it early.
+        contenders: The contenders, each with at least one turn.
+        absent: The reason for each absence in one line, by the contender's label.
+        interrupted: Whether Ctrl-C ended the comparison early.
     """
 
     contenders: list[Contender]
@@ -90,17 +90,17 @@ class Comparison:
 
 
 def compare(work: Work, *, workers: int | None, seconds: float, rounds: int, console: Console) -> Comparison:
-    """Let us, PyTorch's DataLoader and the reference load the same images in turns.
+    """Let this package, PyTorch's DataLoader and the reference load the same images in turns.
 
     Args:
-        work: What everyone does.
-        workers: Threads or processes of each; None lets each be tried at 1, 2, 4 and 8 and run at its best.
+        work: The work that every contender does.
+        workers: Threads or processes of each. If None, each is tried at 1, 2, 4 and 8 and runs at its best number.
         seconds: Length of a turn.
-        rounds: Turns of each.
-        console: Where the progress is told.
+        rounds: Turns of each contender.
+        console: The console for progress messages.
 
     Returns:
-        What was measured. A peer that cannot be installed or run is absent from it; Ctrl-C keeps the rounds so far.
+        The measurements. A peer that cannot be installed or run is absent. After Ctrl-C, the rounds so far are kept.
 
     Raises:
         CommandError: Our own turn failed.
@@ -160,7 +160,7 @@ class _Contest:
         self._console.print(f"{name}, images/s: {', '.join(rates)}")
 
     def _turn(self, contender: Contender, workers: int, seconds: float, name: str) -> Turn | None:
-        """Return what the turn gave; None if it failed, and the contender is then out of the contest."""
+        """Return the result of the turn. If it failed, drop the contender from the contest and return None."""
         environment = contender.environment
         try:
             with self._console.working(f"{name}: {environment.label} with {several(workers, environment.worker)}"):

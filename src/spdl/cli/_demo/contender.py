@@ -1,9 +1,9 @@
-"""One turn of one contender, run as a program by the interpreter that has it: `python contender.py JOB.json`.
+"""Run one turn of one contender, as a program in the contender's own interpreter: `python contender.py JOB.json`.
 
-It stands alone: in the other environments there is no spdl-turbo to import, and `spdl` is the reference.
+The program stands alone. In the other environments, spdl-turbo cannot be imported, and `spdl` is the reference.
 
 It imports what it needs, prints a JSON line with its name and version, waits for a line on its standard input, runs,
-and prints a JSON line with the figures. So imports are in none of them; starting and ending the workers is in all.
+and prints a JSON line with the figures. So the figures exclude imports, and include the workers' start and end.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Load = Callable[["Job"], Iterator[int]]
-    """Runs a job and yields how many images each batch holds."""
+    """A function that runs a job and yields the number of images in each batch."""
 
 
 class Job(TypedDict):
-    """What every contender does: these images, resized alike, for so long."""
+    """The job of every contender: these images, resized alike, for the given seconds."""
 
     contender: str
     paths: list[str]
@@ -36,7 +36,7 @@ class Job(TypedDict):
 
 
 class Figures(TypedDict):
-    """What one turn gave."""
+    """The figures of one turn."""
 
     images: int
     seconds: float
@@ -45,7 +45,7 @@ class Figures(TypedDict):
 
 
 def spdl_turbo() -> tuple[str, Load]:
-    """Prepare this package: the very pipeline of the live run."""
+    """Prepare this package, with exactly the pipeline of the live run."""
     job_module = import_module("spdl.cli._demo.images_job")
 
     def load(job: Job) -> Iterator[int]:
@@ -59,7 +59,7 @@ def spdl_turbo() -> tuple[str, Load]:
 
 
 def torch_dataloader() -> tuple[str, Load]:
-    """Prepare PyTorch's DataLoader with Pillow: worker processes that decode, resize and collate."""
+    """Prepare PyTorch's DataLoader with Pillow, whose worker processes decode, resize and collate."""
     torch = import_module("torch")
     data = import_module("torch.utils.data")
     numpy = import_module("numpy")
@@ -99,7 +99,7 @@ def spdl_reference() -> tuple[str, Load]:
     pipeline_module = import_module("spdl.pipeline")
 
     def load(job: Job) -> Iterator[int]:
-        # Its default: bicubic, the aspect ratio kept, padded with black.
+        # The reference's default: bicubic, the aspect ratio kept, padded with black.
         filter_desc = io.get_video_filter_desc(scale_width=job["size"], scale_height=job["size"])
 
         def decode(path: str) -> Any:
@@ -125,7 +125,7 @@ def spdl_reference() -> tuple[str, Load]:
 
 
 def _batches(items: Any, job: Job) -> Iterator[Any]:
-    """Yield slices of the folder, pass after pass, until the time is over: what was begun is finished by everyone."""
+    """Yield slices of the folder, pass after pass, until the time is over. Every contender finishes its last slices."""
     deadline = time.monotonic() + job["seconds"]
     while True:
         for start in range(0, len(items), job["batch_size"]):
@@ -149,7 +149,7 @@ def _measure(batches: Iterator[int]) -> Figures:
         last_batch = time.perf_counter() - start
         first_batch = first_batch or last_batch
         images += num_images
-    # The loop has ended, so the workers have been shut down and waited for: theirs is in the sum.
+    # The loop has ended, so the workers have been shut down and waited for. Their time is in the sum.
     cpu = _cpu_seconds() - cpu_before
     return Figures(images=images, seconds=last_batch, cpu_seconds=cpu, first_batch_seconds=first_batch)
 

@@ -1,4 +1,4 @@
-"""`spdl demo`: the benchmark on photos that it fetches itself."""
+"""`spdl demo`: run the benchmark on photos that it fetches itself."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def demo(options: Namespace) -> int:
-    """Make the folder of photos if it is not there yet, and run `spdl bench images` on it.
+    """Make the folder of photos if it does not exist yet, and run `spdl bench images` on it.
 
     Raises:
-        CommandError: Pillow is missing, the photos cannot be fetched, or what `bench_images` raises it for.
+        CommandError: Pillow is missing, the photos cannot be fetched, or `bench_images` raises it.
     """
     try:
         from spdl.cli._demo.photos import demo_photos  # noqa: PLC0415

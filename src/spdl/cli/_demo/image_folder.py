@@ -31,14 +31,14 @@ IMAGE_SUFFIXES = frozenset(
         ".webp",
     }
 )
-"""What counts as an image: the files are told by their names, opening each would take longer than the run."""
+"""Suffixes of images. Files are recognised by their names, as opening each would take longer than the run."""
 
 
 def list_images(folder: Path) -> list[str]:
-    """Return the paths of the images below `folder`, sorted, so that every loader reads them in one order.
+    """Return the paths of the images below `folder`, sorted so that every loader reads them in the same order.
 
     Raises:
-        CommandError: The folder is missing, is no folder, cannot be read or holds no image.
+        CommandError: The folder is missing, is not a folder, cannot be read or holds no image.
     """
     if not folder.exists():
         raise CommandError(f"{folder} does not exist: give a folder that holds images, or run `spdl demo`.")
@@ -63,9 +63,9 @@ def list_images(folder: Path) -> list[str]:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Yield the files below a folder, links followed; a link that leads nowhere is one, so that it gets reported."""
+    """Yield the files below a folder, following links. A link that leads nowhere is yielded, too, to be reported."""
     pending = [os.fspath(folder)]
-    # Links can lead in circles.
+    # Links can form circles.
     status = folder.stat()
     seen = {(status.st_dev, status.st_ino)}
     while pending:

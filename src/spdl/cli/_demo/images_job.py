@@ -1,4 +1,4 @@
-"""The main job: a folder of images becomes decoded, resized, batched arrays."""
+"""The main job: turn a folder of images into decoded, resized, batched arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from spdl._cores import available_cores
 
-# A native class is imported so that the native part is loaded now, and the first batch does not wait for it.
+# Importing a native class loads the native part now, so that the first batch does not wait for it.
 from spdl.io import CPUBuffer, load_image, load_image_batch
 from spdl.pipeline import Pipeline, PipelineBuilder
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 RESIZE_MODE: Final = "pad"
 INTERPOLATION: Final = "bicubic"
-"""The resize of the reference's own benchmark flow, and this library's default; every contender does the same."""
+"""The resize of the reference's own benchmark flow, and this library's default. Every contender does the same."""
 BATCHES_AHEAD = 3
 """Finished batches that may wait for the consumer."""
 
 
 def default_threads() -> int:
-    """Return how many threads decode unless told otherwise: one per core that this process may use."""
+    """Return how many threads decode by default: one per core that this process may use."""
     return max(1, int(available_cores()))
 
 
 def images_pipeline(source: Iterable[Sequence[str]], load: LoadImages, workers: int) -> Pipeline[CPUBuffer]:
-    """Return the pipeline: lists of paths in, batches `(len(paths), size, size, 3)` of uint8 out."""
+    """Return the pipeline, which turns lists of paths into uint8 batches `(len(paths), size, size, 3)`."""
     return (
         PipelineBuilder()
         .add_source(source)
@@ -41,12 +41,12 @@ def images_pipeline(source: Iterable[Sequence[str]], load: LoadImages, workers: 
 
 
 class LoadImages:
-    """The stage: one native call per batch. Remembers the files that would not load.
+    """The decoding stage: one native call per batch. It remembers the files that would not load.
 
     Attributes:
-        failures: Why each file that failed did so, by path.
-        num_read: Files tried so far; one that is read in several passes counts in each.
-        num_failed: Those of them that failed.
+        failures: The reason for each file that failed, by path.
+        num_read: Files tried so far. A file that is read in several passes counts in each.
+        num_failed: Files of `num_read` that failed.
     """
 
     def __init__(self, size: int) -> None:
@@ -67,7 +67,7 @@ class LoadImages:
                 strict=False,
             )
         except RuntimeError as error:
-            # Not one of them loaded. None leaves the batch out; the files are reported with the others at the end.
+            # No file of the batch loaded. None leaves the batch out; its files are reported with the others at the end.
             self._count(paths, {path: _why_not(path, error) for path in paths})
             return None
         self._count(paths, {paths[failure.index]: failure.reason for failure in batch.failures})
@@ -81,7 +81,7 @@ class LoadImages:
 
 
 def _why_not(path: str, error: RuntimeError) -> str:
-    """Return why a file does not load; the batch's `error` if it does, for then that is not the file's fault."""
+    """Return why a file does not load. If it does load, return the batch's `error`: the file is not at fault."""
     try:
         load_image(path)
     except RuntimeError as reason:
@@ -90,9 +90,9 @@ def _why_not(path: str, error: RuntimeError) -> str:
 
 
 class PassesOverFolder:
-    """The source: the folder's paths in batches, pass after pass, until the time is over; one batch at least.
+    """The source: the folder's paths in batches, pass after pass, until the time is over. It yields at least one batch.
 
-    Files that failed are left out of the passes that begin after that.
+    Files that have failed are left out of later passes.
     """
 
     def __init__(self, paths: Sequence[str], batch_size: int, seconds: float, load: LoadImages) -> None:
@@ -111,5 +111,5 @@ class PassesOverFolder:
 
 
 def count_images(batch: CPUBuffer) -> int:
-    """Return how many images a batch holds, read from the array a training loop would get."""
+    """Return how many images a batch holds, read from the array that a training loop would receive."""
     return len(np.asarray(batch))

@@ -1,4 +1,4 @@
-"""The view of a pipeline at work: a table that moves on a terminal, a line per second elsewhere."""
+"""A live view of a running pipeline: a moving table on a terminal, a line per second elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FRAMES_PER_SECOND = 5
 SECONDS_PER_LINE = 1.0
 SECONDS_OF_NOW = 1.0
-"""What "now" means for a rate: shorter jumps about with single batches."""
+"""Seconds that the current rate ("now") is averaged over. Over a shorter time it jumps with single batches."""
 
 
 @contextmanager
@@ -31,8 +31,8 @@ def watching(progress: Progress, console: Console) -> Iterator[None]:
     """Show the progress until the block ends.
 
     Args:
-        progress: Gives the images delivered so far and the pipeline's statistics; called from another thread.
-        console: Where to.
+        progress: Returns the images delivered so far and the pipeline's statistics. It is called from another thread.
+        console: The console to show it on.
     """
     if console.rich is None:
         with _lines(progress, console):
@@ -47,7 +47,7 @@ def watching(progress: Progress, console: Console) -> Iterator[None]:
 
 
 def stage_table(statistics: PipelineStatistics, title: str, note: str = "") -> Table:
-    """Return the table of the stages: how fast, how busy, how full the queue in front."""
+    """Return the table of the stages: their rate, how busy they are, and how full their input queues are."""
     table = Table(title, ("stage", "threads", "items", "items/s", "busy", "queue fill", "dropped", "failed"), note=note)
     for stage in statistics.stages:
         table.rows.append(
@@ -92,7 +92,7 @@ def _lines(progress: Progress, console: Console) -> Iterator[None]:
     ended = threading.Event()
 
     def report() -> None:
-        # Nobody reads any more: the main thread learns it with its next line and ends the command.
+        # The reader has gone. The main thread notices at its next line and ends the command.
         with suppress(BrokenPipeError):
             while not ended.wait(SECONDS_PER_LINE):
                 console.print(_line(*progress()))

@@ -1,4 +1,4 @@
-"""The live run: the main job in this process, watched."""
+"""The live run: the main job in this process, with a live view."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class LiveRun:
-    """What the live run measured.
+    """The measurements of the live run.
 
     Attributes:
         workers: Threads that decoded.
         images: Images delivered, counted in the arrays.
-        batches: Batches they came in.
-        files_read: Files tried; one that was read in several passes counts in each.
-        files_failed: Those of them that failed.
-        failures: Why each file that failed did so, by path.
+        batches: Batches delivered.
+        files_read: Files tried. A file that was read in several passes counts in each.
+        files_failed: Files of `files_read` that failed.
+        failures: The reason for each file that failed, by path.
         seconds: From the start of the pipeline to its last batch.
         first_batch_seconds: From the start of the pipeline to its first batch.
-        cpu_seconds: What the process used in that time.
-        peak_memory: The most the process held up to the end, in bytes.
-        statistics: The pipeline's own account.
-        interrupted: Ctrl-C ended it early.
+        cpu_seconds: CPU time of the process in `seconds`.
+        peak_memory: The most memory that the process held up to the end, in bytes.
+        statistics: The pipeline's own statistics.
+        interrupted: Whether Ctrl-C ended the run early.
     """
 
     workers: int
@@ -58,12 +58,12 @@ class LiveRun:
 
     @property
     def cpu_seconds_per_image(self) -> float:
-        """What an image costs; 0 where none was delivered."""
+        """CPU seconds per image; 0 if no image was delivered."""
         return self.cpu_seconds / self.images if self.images else 0.0
 
 
 def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> LiveRun:
-    """Load the images for some seconds, showing where the time goes; Ctrl-C ends it early and keeps what was measured.
+    """Load the images for some seconds and show where the time goes. Ctrl-C ends it early and keeps the measurements.
 
     Raises:
         CommandError: The pipeline failed.
@@ -77,7 +77,7 @@ def live_run(work: Work, *, workers: int, seconds: float, console: Console) -> L
     def progress() -> tuple[int, PipelineStatistics]:
         return images, pipeline.statistics()
 
-    # The view comes first: making it takes longer than the first batch.
+    # The view is made first, because making it takes longer than the first batch.
     cpu_before = cpu_seconds()
     try:
         with watching(progress, console):

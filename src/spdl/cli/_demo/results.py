@@ -1,4 +1,4 @@
-"""The figures of a run as JSON, with all that is needed to repeat them."""
+"""The figures of a run as JSON, with everything needed to repeat them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def results(folder: Path, work: Work, run: LiveRun, comparison: Comparison | None) -> dict[str, object]:
-    """Return everything that was measured. Times are in seconds, memory in bytes, shares from 0 to 1."""
+    """Return all measurements. Times are in seconds, memory in bytes, shares from 0 to 1."""
     return {
         "provenance": provenance(),
         "job": {

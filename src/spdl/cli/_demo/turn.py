@@ -1,4 +1,4 @@
-"""One turn of one contender, in a process of its own."""
+"""Run one turn of one contender in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from spdl.cli._demo.peers import Environment
 
 SHARE_OF_WEIGHING = 0.05
-"""The part of one processor that weighing may take; the system walks all pages of all processes for it."""
+"""The share of one processor that measuring memory may take. The system walks all pages of all processes for it."""
 SHORTEST_PAUSE = 0.1
 PATIENCE = 120.0
-"""Seconds that importing, starting and ending may take, together, before the processes are killed."""
+"""Seconds that importing, starting and ending may take together before the processes are killed."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What every contender does in every turn.
+    """The work of every contender in every turn.
 
     Attributes:
-        paths: The images.
+        paths: The paths of the images.
         batch_size: Images per batch.
         size: Width and height of each image.
     """
@@ -45,16 +45,16 @@ class Work:
 
 
 class Turn(NamedTuple):
-    """What one turn gave.
+    """The result of one turn.
 
     Attributes:
-        contender: Itself with its version, as it says.
+        contender: The contender's name and version, as it reports them.
         images: Images delivered.
-        seconds: From the start of its workers to the last batch.
+        seconds: Seconds from the start of its workers to the last batch.
         cpu_seconds: User and system time of the process and its children, their start and end included.
-        first_batch_seconds: From the start of its workers to the first batch.
-        peak_memory: The most that its processes held together, in bytes; None where the system does not tell.
-        memory_before: What it held when everything was imported and nothing had begun.
+        first_batch_seconds: Seconds from the start of its workers to the first batch.
+        peak_memory: The most memory that its processes held together, in bytes. None if the system does not report it.
+        memory_before: Memory held after all imports, before any work.
     """
 
     contender: str
@@ -67,20 +67,20 @@ class Turn(NamedTuple):
 
 
 class TurnFailed(Exception):  # noqa: N818 (a situation that is reported, not an error)
-    """Raised when a contender's process fails or exceeds its time; the message is its last complaint, in one line."""
+    """Raised when a contender's process fails or exceeds its time. The message is its last complaint, in one line."""
 
 
 def take_turn(environment: Environment, work: Work, *, workers: int, seconds: float) -> Turn:
     """Run a contender once.
 
     Args:
-        environment: The contender, and where it runs.
-        work: What it does.
+        environment: The contender and its environment.
+        work: The work to do.
         workers: Threads or processes that it uses.
-        seconds: How long it begins new batches; those begun are finished.
+        seconds: Seconds in which it begins new batches. Those begun are finished.
 
     Raises:
-        TurnFailed: It failed, delivered nothing or exceeded its time.
+        TurnFailed: The contender failed, delivered nothing or exceeded its time.
     """
     with TemporaryDirectory(prefix="spdl-turn-") as folder, TemporaryFile() as complaints:
         job = contender.Job(
@@ -99,7 +99,7 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
             stdout=subprocess.PIPE,
             stderr=complaints,
             text=True,
-            # Its own session: Ctrl-C comes to us alone, and its processes can be weighed and ended together.
+            # A session of its own: Ctrl-C reaches only us, and its processes can be weighed and ended together.
             start_new_session=True,
         ) as process:
             patience = 2 * seconds + PATIENCE
@@ -122,12 +122,12 @@ def take_turn(environment: Environment, work: Work, *, workers: int, seconds: fl
 
 
 def _conduct(process: subprocess.Popen[str]) -> Turn:
-    """Hold the dialogue with a contender; a ValueError (no JSON) where it has fallen silent."""
+    """Hold the dialogue with a contender. Raise ValueError (no JSON) if it has fallen silent."""
     assert process.stdin is not None
     assert process.stdout is not None
     name = json.loads(process.stdout.readline())
     before = session_memory(process.pid)
-    # Past the buffer, which would keep what a contender that has gone did not take, and fail again when closed.
+    # Bypass the buffer. It would keep input that a dead contender did not take, and fail again when closed.
     os.write(process.stdin.fileno(), b"go\n")
     with _Scales(process.pid) as scales:
         figures: contender.Figures = json.loads(process.stdout.readline())
@@ -136,7 +136,7 @@ def _conduct(process: subprocess.Popen[str]) -> Turn:
 
 @contextmanager
 def _deadline(process: subprocess.Popen[str], seconds: float) -> Iterator[threading.Event]:
-    """Kill the process if the block takes longer; the event then tells that this is why it ended."""
+    """Kill the process if the block takes longer. The event is then set, to tell that this is why it ended."""
     expired = threading.Event()
 
     def expire() -> None:
@@ -153,7 +153,7 @@ def _deadline(process: subprocess.Popen[str], seconds: float) -> Iterator[thread
 
 
 class _Scales:
-    """Weighs a session's processes again and again, from outside, so that weighing costs the contender nothing."""
+    """Measures a session's memory again and again, from outside, so that this costs the contender nothing."""
 
     def __init__(self, session: int) -> None:
         self.peak: int | None = None
@@ -180,7 +180,7 @@ class _Scales:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    # The group outlives its leader while a worker is left in it; the number is not reused before that.
+    # The group outlives its leader while a worker is left in it. The number is not reused before that.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -1,3 +1,3 @@
-"""`spdl profile`: which stage of a pipeline costs what, and what to do about it."""
+"""`spdl profile`: the cost of each stage of a pipeline, and what to do about it."""
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - reports it when the reference has overwritten modules around this one.

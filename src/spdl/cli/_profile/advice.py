@@ -1,4 +1,4 @@
-"""What to make of a profile: how fast the pipeline can be, and which concurrency each stage needs for that."""
+"""Advice from a profile: how fast the pipeline can be, and the concurrency that each stage needs for that."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from spdl.pipeline import ProfileResult
 
 ENOUGH = 0.9
-"""More threads that bring less than the rest of a stage's best rate are not worth their contention."""
+"""The share of a stage's best rate that is enough. More threads for the rest are not worth their contention."""
 
 SPARE = 1.2
-"""How much faster than the pipeline a stage should be so as not to be another limit."""
+"""How much faster than the pipeline a stage should be, so that it does not become another limit."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What is recommended.
+    """A recommendation for a pipeline.
 
     Attributes:
-        concurrency: For each stage, in the order of the profile.
-        num_threads: For the pipeline: so that no stage waits for another's threads.
-        items_per_second: What comes out of the source per second, at best.
-        limit: A sentence: what does not allow for more.
+        concurrency: The concurrency of each stage, in the order of the profile.
+        num_threads: The threads of the pipeline, so that no stage waits for another's threads.
+        items_per_second: The best possible rate at which items leave the source.
+        limit: A sentence that names what limits the rate.
     """
 
     concurrency: Sequence[int]
@@ -40,12 +40,12 @@ class Advice:
 def advise(results: Sequence[ProfileResult], cores: float) -> Advice:
     """Recommend a concurrency for each stage.
 
-    The pipeline is as fast as its slowest stage at its best concurrency, unless the stages' CPU time per item, added
-    up, needs more than the cores, or that of the stages that hold the GIL more than one. Each stage needs the least
-    concurrency at which it keeps up with that.
+    The pipeline is as fast as its slowest stage at its best concurrency. It is slower if the CPU time per item, summed
+    over all stages, needs more than the available cores, or if that of the stages that hold the GIL needs more than one
+    core. Each stage gets the least concurrency that keeps up with this rate.
 
     Args:
-        results: The profile; at least one stage.
+        results: The profile, with at least one stage.
         cores: How many cores the process may use.
     """
     rates = [_rates(result) for result in results]
@@ -67,7 +67,7 @@ def advise(results: Sequence[ProfileResult], cores: float) -> Advice:
 
 
 def _rates(result: ProfileResult) -> dict[int, float]:
-    """Source items per second that the stage keeps up with, by concurrency, rising."""
+    """Return the source items per second that the stage keeps up with, by concurrency, rising."""
     found = {
         it.concurrency: max(1, it.num_inputs) / it.seconds / result.flow if it.seconds and result.flow else math.inf
         for it in result.stats
@@ -76,7 +76,7 @@ def _rates(result: ProfileResult) -> dict[int, float]:
 
 
 def cpu_per_item(result: ProfileResult) -> float:
-    """CPU seconds in the stage per source item, where nothing contends."""
+    """Return the stage's CPU seconds per source item without contention."""
     least = min(result.stats, key=lambda it: it.concurrency)
     return result.flow * least.cpu_seconds / max(1, least.num_inputs)
 
@@ -103,19 +103,19 @@ def _of_gil(results: Sequence[ProfileResult], held: Sequence[float]) -> str:
 
 
 def _useful(result: ProfileResult, cores: float) -> float:
-    """The concurrency above which the ops only wait for each other: for the GIL, or for a core."""
+    """Return the concurrency above which the ops only wait for each other: for the GIL, or for a core."""
     computing_at_once = {"holds": 1.0, "partly": cores, "releases": cores}.get(result.gil, math.inf)
     return computing_at_once / result.cpu_share if result.cpu_share else math.inf
 
 
 def _needed(rates: dict[int, float], limit: float, useful: float) -> int:
-    """The least concurrency that keeps up with the limit, as far as it can be told."""
+    """Return the least concurrency that keeps up with the limit, as far as it can be told."""
     target = min(ENOUGH * max(rates.values()), SPARE * limit)
     slots, rate = 0, 0.0
     needed = float(max(rates))
     for following, its_rate in rates.items():
         if its_rate >= target:
-            # Between two measurements: as many as it takes if each slot does what it did with fewer of them.
+            # Between two measurements, assume that each slot does as much as it did at the lower concurrency.
             needed = min(following, slots * target / rate) if slots else following
             break
         slots, rate = following, its_rate
@@ -123,7 +123,7 @@ def _needed(rates: dict[int, float], limit: float, useful: float) -> int:
 
 
 def duration(seconds: float) -> str:
-    """Return a short time in the unit that suits it."""
+    """Return a short time in a suitable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{number(seconds / size)} {unit}"

@@ -1,4 +1,4 @@
-"""`spdl profile`: measures each stage of the user's pipeline alone, and says what to make of it."""
+"""`spdl profile`: measure each stage of the user's pipeline alone, and give advice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def profile(options: Namespace) -> int:
     """Profile the pipeline that the command line names, and print a table, a plot and a recommendation.
 
     Returns:
-        The exit status: 0, or 130 after Ctrl-C, which prints what was measured until then.
+        The exit status: 0, or 130 after Ctrl-C, when it prints the measurements up to then.
 
     Raises:
         CommandError: There is no such pipeline, it has no stages, or it failed.
@@ -61,7 +61,7 @@ def profile(options: Namespace) -> int:
 
 
 class _Progress(ProfileHook):
-    """Shows what is measured, and keeps the results; calls what the user's own code set as defaults, too."""
+    """Shows what is being measured and keeps the results. It also calls the default hooks that the user's code set."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

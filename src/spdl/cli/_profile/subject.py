@@ -1,4 +1,4 @@
-"""Finds the pipeline that `spdl profile` is asked about."""
+"""Find the pipeline that the user names for `spdl profile`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ACCEPTED = (
 
 
 def find_pipeline(subject: str) -> PipelineConfig[Any]:
-    """Import what `subject` names, call it if it is a function, and return the declaration of the pipeline.
+    """Import the object that `subject` names, call it if it is a function, and return the pipeline's declaration.
 
-    Modules are looked for in the current folder first.
+    Modules are searched in the current folder first.
 
     Raises:
-        CommandError: There is no such module or name, it is no pipeline, or code of the module's raised.
+        CommandError: There is no such module or name, it is no pipeline, or the module's code raised an error.
     """
     module_name, _, path = subject.partition(":")
     if not module_name or not path:
@@ -96,7 +96,7 @@ def _declaration(found: Any, subject: str) -> PipelineConfig[Any]:
 def _check_parameters(function: Callable[..., Any], subject: str) -> None:
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # Those written in C may have none; calling it will tell.
+    except (TypeError, ValueError):  # A function written in C may have none. Calling it will tell.
         return
     try:
         signature.bind()
@@ -122,7 +122,7 @@ def _hint(found: Any) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return what was raised, and where."""
+    """Return a description of the error and where it was raised."""
     what = "".join(traceback.format_exception_only(error)).strip().replace("\n", "; ")
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     return what + "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

@@ -1,4 +1,4 @@
-"""A profile as people read it: a table, a plot, and sentences."""
+"""A profile in readable form: a table, a plot, and sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spdl.pipeline import ProfileResult
 
 NEGLIGIBLE = 0.02
-"""Whoever holds the GIL for less than this share of the time keeps nobody waiting."""
+"""A stage that holds the GIL for less than this share of the time keeps no other waiting."""
 
 NAME_WIDTH = 20
 BAR_WIDTH = 48
@@ -39,17 +39,17 @@ REMEDIES: Final = {
         " cores. Profile again on an idle one."
     ),
 }
-"""What is said of a stage besides its figures, by how it shares the GIL."""
+"""The remark on a stage besides its figures, by how it shares the GIL."""
 
 
 def print_profile(results: Sequence[ProfileResult], advice: Advice, cores: float, console: Console) -> None:
-    """Print all there is to say about a profile.
+    """Print a profile and the advice.
 
     Args:
-        results: At least one.
-        advice: What to make of them.
-        cores: How many the process may use.
-        console: Where to.
+        results: The profile, with at least one stage.
+        advice: The advice on it.
+        cores: How many cores the process may use.
+        console: The console to print on.
     """
     console.print()
     console.table(profile_table(results, advice))
@@ -71,7 +71,7 @@ def _remark(result: ProfileResult, advice: Advice) -> str:
 
 
 def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:
-    """Return the table of the stages: the best rate, what an item costs, the GIL, what is recommended."""
+    """Return the table of the stages: best rate, cost of an item, GIL, and recommended concurrency."""
     table = Table("Each stage alone", ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"])
     if any_failed := any(it.num_failures for result in results for it in result.stats):
         table.header = [*table.header, "failed"]
