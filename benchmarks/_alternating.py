@@ -1,4 +1,4 @@
-"""Rows of a benchmark: the contenders work in turns, each in a process of its own, and medians are judged."""
+"""Run the rows of a benchmark: contenders work in turns, each in a process of its own, and medians are judged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure(
     """Let the contenders work in turns.
 
     Returns:
-        The median of each figure of theirs, and the last words of those that failed, who have no more turns.
+        The median of each contender's figures, and the error messages of contenders that failed and had no more turns.
     """
     commands = {name: OWN if name != REFERENCE else reference for name in row.works}
     found: dict[str, list[Figures]] = {name: [] for name, command in commands.items() if command}
@@ -54,7 +54,7 @@ def measure(
 
 
 def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict[str, Any] | None:
-    """Compare a figure with the mark; None where one of the contenders did not run."""
+    """Compare a figure with the mark. Return None if one of the contenders did not run."""
     if not {claim.of, claim.beside or claim.of} <= contenders.keys():
         return None
     value = contenders[claim.of][claim.figure]
@@ -75,7 +75,7 @@ def judge(claim: Claim, contenders: dict[str, Figures], *, judged: bool) -> dict
 
 
 def describe(row: dict[str, Any]) -> str:
-    """Some lines for a row: what each contender did, and what became of the claims."""
+    """Return some lines for a row: the figures of each contender, and the outcome of the claims."""
     lines = [row["title"]]
     for name, figures in row["contenders"].items():
         shown = ", ".join(
@@ -93,12 +93,12 @@ def describe(row: dict[str, Any]) -> str:
 
 
 def run_table(description: str, table: dict[str, Row], folder: Path) -> int:
-    """Run the rounds that the command line asks for, print and write the outcome.
+    """Run the rounds that the command line asks for, then print and write the outcome.
 
     Args:
-        description: What is measured, for ``--help``.
+        description: The description for ``--help``.
         table: The rows.
-        folder: The program that does a row's works.
+        folder: The program that does the work of the rows.
 
     Returns:
         The exit status, which says whether the claims hold.

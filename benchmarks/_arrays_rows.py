@@ -1,10 +1,10 @@
-"""What the benchmark of arrays and archives measures: each row's work, who does it, and what is claimed of it."""
+"""The rows of the benchmark of arrays and archives: work, contenders and claims."""
 
 from __future__ import annotations
 
 from _engine_rows import OURS, REFERENCE, Claim, Row, Work
 
-# In one thread, what others do on the machine costs time but no CPU time.
+# With one thread, other load on the machine costs time but no CPU time.
 ALONE, TOGETHER = "calls_per_cpu_second", "calls_per_second"
 CALLS = (TOGETHER, ALONE)
 
@@ -48,7 +48,7 @@ def _batch(kind: str, calls: int) -> Row:
     return _row(f"npz deflated, {kind} data, batch of 32 in one call, 2 threads", works, (alone, 1.8), figure=TOGETHER)
 
 
-# Half a second of work a round, or less.
+# Half a second of work per round, or less.
 ROWS: dict[str, Row] = {
     "npy": _npy(1, "npy, two arrays, one thread", 3),
     "npy-2": _npy(2, "the same, two threads in a loop", 3),

@@ -1,7 +1,8 @@
-"""What short calls into the native part cost. Run as `python _calls_work.py JSON` by the interpreter to be measured.
+"""Measure the cost of short calls into the native part.
 
-Prints the CPU time of each call in nanoseconds as JSON. It imports no more than the package, NumPy and the standard
-library, which is all that a new environment with a wheel has.
+Run as `python _calls_work.py JSON` by the interpreter to be measured. It prints the CPU time of each call in
+nanoseconds as JSON. It imports only the package, NumPy and the standard library, as a new environment with a wheel has
+no more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SECONDS = 0.02
 
 
 def calls() -> dict[str, Callable[[], object]]:
-    """Return what is measured, by name."""
+    """Return the calls to measure, by name."""
     file = io.BytesIO()
     spdl.io.save_npz(file, {"image": np.zeros((3, 8, 8), np.uint8), "label": np.arange(3)})
     npz = file.getvalue()
@@ -61,7 +62,7 @@ def nanoseconds(call: Callable[[], object], count: int) -> float:
 
 
 def main() -> None:
-    """Measure the calls in turns, so that whatever the machine does meanwhile meets all of them."""
+    """Measure the calls in turns, so that other load on the machine affects all of them."""
     turns = json.loads(sys.argv[1])["turns"]
     measured = calls()
     counts = {name: max(1, int(SECONDS * 1e9 / nanoseconds(call, 20))) for name, call in measured.items()}

@@ -1,4 +1,4 @@
-"""The plots of how formats scale: throughput against workers, one line for each format, threads beside processes."""
+"""Plots of how formats scale: throughput against workers, one line per format, threads beside processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-# One colour for each format, and one stroke for each of those who load it.
+# One colour per format, and one line style per library that loads it.
 COLOURS = {"npy": "#0b7a5c", "npz": "#2b6cb0", "npz deflated": "#b7791f", "torch.save": "#9b2c2c"}
 STROKES = {"spdl-turbo": "-", "spdl 0.8.0": "--", "numpy": ":", "torch": ":"}
 
@@ -39,12 +39,12 @@ def figure(result: dict[str, Any]) -> Figure:
 
 
 def draw(result: dict[str, Any], table: str, folder: Path) -> None:
-    """Write data_formats.png and data_formats.html, a page that needs no other file."""
+    """Write data_formats.png and data_formats.html, a self-contained page."""
     folder.mkdir(parents=True, exist_ok=True)
     whole = figure(result)
     whole.savefig(folder / "data_formats.png", dpi=160)
     drawing = io.StringIO()
-    # Neither the date nor random names: the same result is the same file.
+    # Leave out the date and random names, so that the same result gives the same file.
     with mpl.rc_context({"svg.hashsalt": "spdl"}):
         whole.savefig(drawing, format="svg", metadata={"Date": None})
     plt.close(whole)
@@ -53,7 +53,7 @@ def draw(result: dict[str, Any], table: str, folder: Path) -> None:
 
 
 def page(svg: str, table: str, provenance: dict[str, Any]) -> str:
-    """Return the page: the plots, the figures, where they come from."""
+    """Return the page: the plots, the figures and their origin."""
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in header)

@@ -1,4 +1,4 @@
-"""What the engine's benchmark measures: each row's work, who does it, and what is claimed of the outcome."""
+"""The rows of the engine's benchmark: work, contenders and claims."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Work = dict[str, Any]
 
 @dataclass(frozen=True)
 class Claim:
-    """What one contender's figure is to be, by itself or divided by another's.
+    """A claim about one contender's figure, alone or divided by another contender's.
 
     Attributes:
-        figure: Its name.
-        relation: How the figure, or the quotient, is to stand to the mark.
-        mark: None if it is only reported.
-        beside: The contender it is divided by; None takes the figure itself.
-        of: Whose figure it is.
+        figure: The name of the figure.
+        relation: How the figure, or the quotient, should relate to the mark.
+        mark: The mark. None if the figure is only reported.
+        beside: The contender to divide by. None takes the figure itself.
+        of: The contender whose figure it is.
     """
 
     figure: str
@@ -37,14 +37,14 @@ class Row:
     """One line of the table.
 
     Attributes:
-        title: What it measures, in words and Markdown.
-        figures: Which figures the table shows of every contender.
-        works: For each contender what it is to do, as `_engine_work` takes it.
-        claims: What the outcome is judged by.
-        beside: What else than the reference it is compared with, in words.
-        calibrated: Whether the works take how many turns make a millisecond.
-        times: How often the works are done in a round: the others' noise comes in bursts, and spoils few of many.
-        cores: With fewer, the row is left out unless it is asked for, and nothing is claimed.
+        title: A description of the row, in words and Markdown.
+        figures: The figures that the table shows for every contender.
+        works: The work of each contender, in the form that `_engine_work` takes.
+        claims: The claims that the outcome is judged by.
+        beside: The comparison other than the reference, in words.
+        calibrated: Whether the works take as an argument how many turns make a millisecond.
+        times: How often the works are repeated in a round. Noise comes in bursts, and spoils only a few of many.
+        cores: With fewer cores, the row is left out unless it is asked for, and nothing is claimed.
     """
 
     title: str
@@ -81,11 +81,11 @@ def _sleeping(
     works = {OURS: work | {"items": items[0]}, REFERENCE: work | {"items": items[1]}}
     claims = (
         Claim("share_of_bound", "at least", mark),
-        # An op that sleeps for less than a thread's turn at the GIL may be overtaken by many.
+        # An op that sleeps for less than a thread's turn at the GIL may be overtaken by many others.
         Claim("overtaken_share_of_in_flight", "at most", mark and 1.0),
     )
     if mark is None:
-        # These ops cost more CPU than they sleep, and the bound knows nothing of cores: what threads alone can do.
+        # These ops cost more CPU time than they sleep, and the bound ignores cores. So show what threads alone can do.
         works[BARE] = {"work": "sleeping.bare_threads", "seconds": seconds, "threads": threads, "items": items[0]}
     return Row(title, ITEMS, works, claims, f"{threads} threads that run all ops of an item")
 
@@ -109,7 +109,7 @@ def _training(title: str, threads: int, *, bare: int, wait: bool) -> Row:
         },
         (
             Claim("p99_microseconds", "at most", 1.15, BARE),
-            # A loader that is late spares the steps.
+            # A loader that is late disturbs the steps less.
             Claim("items_per_second", "at least", 396),
         ),
         f"{bare} thread{'s'[: bare - 1]}, `queue.Queue`",
@@ -141,7 +141,7 @@ def _unpacking(threads: int) -> Row:
         },
         (
             Claim("items_per_second", "at least", 2, REFERENCE),
-            # Ops of a third of a millisecond: what is handed over is noticed.
+            # The ops take a third of a millisecond, so the cost of passing items on is noticeable.
             Claim("items_per_second", "at least", 0.85, BARE),
         ),
         f"{threads} threads that do both to an item, `queue.Queue`",
@@ -152,7 +152,7 @@ def _unpacking(threads: int) -> Row:
 ON_EXECUTOR: Work = {"work": "stream.pipeline", "stages": 1, "concurrency": 4, "threads": 8, "pool": 4}
 ROUND_TRIP: Work = {"work": "round_trip.pipeline", "stages": 3, "concurrency": 4, "threads": 8, "sink": 3}
 
-# Half a second of work a round, and of sleeping graphs enough to forget the start.
+# Half a second of work per round. Sleeping graphs get enough to forget the start.
 ROWS: dict[str, Row] = {
     "no-op": _streaming("3 no-op stages, concurrency 4, 8 threads", (150_000, 2_000), 100),
     "ordered": _streaming("the same in input order", (60_000, 2_000), 60, order="input"),
@@ -225,8 +225,8 @@ ROWS: dict[str, Row] = {
     "training": _training(
         "training loop: 1 ms steps, 400/s, each takes an item of 1 ms without the GIL; 4 threads", 4, bare=1, wait=True
     ),
-    # Steps that never give the GIL up leave several loading threads to run at once when it is their turn, on the cores
-    # that there are: whoever loads, the steps are interrupted for as long as there are more threads than cores.
+    # Steps that never release the GIL leave several loading threads to run at once on the available cores when it is
+    # their turn. With any loader, the steps are interrupted for as long as there are more threads than cores.
     "training-busy-1": _training("the same, steps without a wait between them, 1 thread", 1, bare=1, wait=False),
     "training-busy-4": _training("the same, steps without a wait between them, 4 threads", 4, bare=4, wait=False),
     "wide": _wide("3 no-op stages, concurrency 16, 32 threads", [4, 8, 16, 24, 48]),

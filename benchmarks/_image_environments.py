@@ -1,4 +1,4 @@
-"""Where the contenders of `images.py` run: each in an environment of its own, made once and kept."""
+"""The environments of the contenders of `images.py`. Each contender has its own, made once and kept."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ FFCV = ("ffcv==1.0.2", *TORCH, "numba", "opencv-python-headless", "pandas", "psu
 def find_environments(
     names: Sequence[str], console: Console, makers: Mapping[str, Callable[[Console], Command]] | None = None
 ) -> tuple[dict[str, Command], dict[str, str]]:
-    """Return the command of each environment's interpreter, and why others cannot be had.
+    """Return the command of each environment's interpreter, and the reasons why others are missing.
 
     Args:
         names: The environments.
-        console: Told about what takes long.
-        makers: What makes each; None stands for `MAKERS`.
+        console: The console for messages about slow steps.
+        makers: The function that makes each environment. None stands for `MAKERS`.
     """
     found: dict[str, Command] = {}
     absent: dict[str, str] = {}
@@ -68,21 +68,21 @@ def peer(
 
 
 def _install_torchvision(python: Path, requirements: Sequence[str]) -> None:
-    """Install it beside PyTorch for CPUs: what it asks for itself is the build with CUDA."""
+    """Install torchvision beside PyTorch for CPUs. By itself, it would ask for the build with CUDA."""
     install_all(python, requirements[1:])
     pip("--python", str(python), "install", "--no-deps", requirements[0])
 
 
 def _install_pillow_simd(python: Path, requirements: Sequence[str]) -> None:
-    """Compile it as its authors advise; without the option it uses SSE4 alone."""
+    """Compile Pillow-SIMD as its authors advise. Without the option it uses only SSE4."""
     with _environment(CC=f"{os.environ.get('CC', 'cc')} -mavx2"):
-        # From the cache pip would take what somebody compiled without it.
+        # From its cache, pip would take a wheel that somebody compiled without the option.
         options = ("--no-cache-dir", "--no-binary=pillow-simd")
         pip("--python", str(python), "install", *options, *requirements, timeout=3600)
 
 
 def _install_ffcv(python: Path, requirements: Sequence[str]) -> None:
-    """Compile it against OpenCV's core and imgproc: it asks for all of OpenCV, of which it uses these two."""
+    """Compile FFCV against OpenCV's core and imgproc. It asks for all of OpenCV but uses only these two."""
     headers = Path("/usr/include/opencv4")
     if not all((headers / "opencv2" / name).exists() for name in ("core.hpp", "imgproc.hpp")):
         raise PeerUnavailable("there is no OpenCV to compile it with: apt-get install libopencv-imgproc-dev")
@@ -116,7 +116,7 @@ def _our_wheel(console: Console) -> Command:
 
 
 def _our_free_threaded_wheel(console: Console) -> Command:
-    """Return an environment of the free-threaded Python that wheels are built for, with ours."""
+    """Return an environment with our wheel, of the free-threaded Python that wheels are built for."""
     bundle = Path(os.environ.get("SPDL_BUNDLE_CACHE", cache_folder() / "bundle"))
     built = [it for it in bundle.glob("python-3.13t-*") if "tsan" not in it.name and (it / "complete").exists()]
     if not built:
@@ -150,7 +150,7 @@ def _run(*command: Path | str) -> str:
 
 
 def _digest() -> str:
-    """What stands for all that a wheel is made from."""
+    """Return a digest of everything that a wheel is made from."""
     files = [ROOT / "CMakeLists.txt", ROOT / "pyproject.toml"]
     for folder in ("native", "src", "scripts/bundle"):
         files += [it for it in (ROOT / folder).rglob("*") if it.is_file() and "__pycache__" not in it.parts]

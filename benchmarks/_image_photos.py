@@ -1,4 +1,4 @@
-"""Photos four times as large as the demo's: each is made of four of them, so that they are as rich in detail."""
+"""Photos four times as large as the demo's. Each is made of four of those, so that the detail stays as rich."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT = 96
 
 
 def large_photos(small: Path) -> Path:
-    """Return the folder of photos of 1000x750 beside that of the demo's, made on the first call."""
+    """Return the folder of photos of 1000x750 beside that of the demo's photos. It is made on the first call."""
     folder = small.with_name(f"{small.name}-large")
     with only_one(folder):
         if not folder.exists():

@@ -1,4 +1,4 @@
-"""What the benchmark of images measures: each row's work, who does it, and what is claimed of it."""
+"""The rows of the benchmark of images: work, contenders and claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from _engine_rows import OURS, REFERENCE, Claim
 from _image_environments import FREE_THREADED, OWN, WHEEL
 
-# One thread works: what others do on the machine costs time but no CPU time.
+# With one thread, other load on the machine costs time but no CPU time.
 ALONE, TOGETHER = "images_per_cpu_second", "images_per_second"
 
 BARE = "libjpeg-turbo alone"
@@ -25,13 +25,13 @@ Photos = Literal["small", "large"]
 
 @dataclass(frozen=True)
 class Contender:
-    """One who does a row's work.
+    """A program that does a row's work.
 
     Attributes:
-        environment: Where it runs, as `_image_environments` calls it.
-        work: What it does, as `_images_work` takes it.
-        resize: How it resizes, in words.
-        workers: The numbers of workers that are tried; the best one counts.
+        environment: The environment that it runs in, by its name in `_image_environments`.
+        work: The work that it does, in the form that `_images_work` takes.
+        resize: The way it resizes, in words.
+        workers: The numbers of workers that are tried. The best one counts.
     """
 
     environment: str
@@ -45,12 +45,12 @@ class Row:
     """One line of the table.
 
     Attributes:
-        title: What it measures, in words.
-        figure: What of it is shown, and by what the best number of workers is chosen.
-        contenders: Who does it.
-        claims: What the outcome is judged by.
-        photos: The demo's (500x375), or four times as large (1000x750).
-        cores: With fewer, the row is left out.
+        title: A description of the row.
+        figure: The figure that is shown, and by which the best number of workers is chosen.
+        contenders: The contenders by name.
+        claims: The claims that the outcome is judged by.
+        photos: The demo's photos (500x375), or photos four times as large (1000x750).
+        cores: With fewer cores, the row is left out.
     """
 
     title: str
@@ -64,17 +64,17 @@ class Row:
 def ours(
     kind: str, environment: str = OWN, *, resize: str = STRETCH, workers: tuple[int, ...] = (1,), **work: Any
 ) -> Contender:
-    """This package."""
+    """Return this package as a contender."""
     return Contender(environment, {"work": f"ours.{kind}", "resize": resize} | work, WORDS[resize], workers)
 
 
 def one_thread(environment: str = OWN, images: int = 1536, **work: Any) -> Contender:
-    """This package or the reference on one thread; `flow` is the batch call or image by image."""
+    """Return this package or the reference on one thread. `flow` is the batch call or image by image."""
     return ours("one_thread", environment, images=images, **({"flow": "batch"} | work))
 
 
 def at_least(mark: float | None, of: str, beside: str, figure: str = ALONE) -> Claim:
-    """Claim that one figure is so many times another one."""
+    """Claim that one figure is at least so many times another one."""
     return Claim(figure, "at least", mark, beside, of)
 
 
@@ -82,7 +82,7 @@ BARE_DECODE = Contender(OWN, {"work": "bare.one_thread", "images": 1536}, NO_RES
 
 
 def decode() -> Row:
-    """The batch call against libjpeg-turbo alone."""
+    """Compare the batch call with libjpeg-turbo alone."""
     marks = {
         (OWN, OURS, AVX512): 0.9,
         (OWN, OURS, AVX2): 0.85,
@@ -101,7 +101,7 @@ def decode() -> Row:
 
 
 def scaled() -> Row:
-    """DCT scaling."""
+    """Measure DCT scaling."""
     bare = {"work": "bare.one_thread", "images": 384}
     half = f"{BARE}, at half the size"
     contenders = {BARE: Contender(OWN, bare, NO_RESIZE), half: Contender(OWN, bare | {"fraction": 2}, "half size")}
@@ -115,7 +115,7 @@ def scaled() -> Row:
 
 
 def image_by_image() -> Row:
-    """Image by image, ours and the reference's, and what one call does in its place."""
+    """Compare image by image, with ours and with the reference, to one batch call."""
     contenders = {BARE: BARE_DECODE}
     claims = []
     for resize in (PAD, STRETCH):
@@ -125,7 +125,7 @@ def image_by_image() -> Row:
             f"{OUR_WHEEL}{words}": one_thread(WHEEL, flow="seed", resize=resize, images=1024),
             f"{REFERENCE}{words}": one_thread("reference", 384, flow="seed", resize=resize),
         }
-        # The seed pads, as is the default: that is what the mark is for.
+        # The seed pads, as is the default, so the mark is for padding.
         mark = 2.7 if resize == PAD else None
         claims += [at_least(mark, f"{name}{words}", f"{REFERENCE}{words}") for name in (OURS, OUR_WHEEL)]
     call = f"{OURS}, load_image_batch"
@@ -135,7 +135,7 @@ def image_by_image() -> Row:
 
 
 def normalised() -> Row:
-    """Floats in planes against bytes."""
+    """Compare planes of floats with bytes."""
     contenders, claims = {}, []
     for environment, name in ((OWN, OURS), (WHEEL, OUR_WHEEL)):
         plain = f"{name}, uint8 NHWC"
@@ -146,7 +146,7 @@ def normalised() -> Row:
 
 
 def loaders(workers: tuple[int, ...]) -> Row:
-    """Whole loaders, each at its best."""
+    """Compare whole loaders, each at its best."""
     contenders = {
         BARE: Contender(OWN, {"work": "bare.loader", "images": 1536}, NO_RESIZE, workers),
         OURS: ours("loader", flow="batch", workers=workers, images=1536),
@@ -166,17 +166,17 @@ def loaders(workers: tuple[int, ...]) -> Row:
 
 
 def opencv(interpolation: str, resize: str, workers: tuple[int, ...], **work: Any) -> Contender:
-    """OpenCV in a pool of threads."""
+    """Return OpenCV in a pool of threads as a contender."""
     return Contender("opencv", {"work": "opencv.loader", "interpolation": interpolation} | work, resize, workers)
 
 
 def dali(resize: str, workers: tuple[int, ...], **work: Any) -> Contender:
-    """DALI on the CPU."""
+    """Return DALI on the CPU as a contender."""
     return Contender("dali", {"work": "dali.loader", "images": 512} | work, resize, workers)
 
 
 def random_crop(workers: tuple[int, ...]) -> Row:
-    """Random crops and flips in whole loaders."""
+    """Compare random crops and flips in whole loaders."""
     crop = {"crop": True}
     contenders = {
         OURS: ours("loader", flow="batch", workers=workers, images=1536, random=True),
@@ -190,14 +190,14 @@ def random_crop(workers: tuple[int, ...]) -> Row:
             "torchvision", {"work": "torch_loader.loader", "images": 768} | crop, WORDS[STRETCH], workers
         ),
     }
-    # The mark is for the same resize: what leaves the antialiasing out is told, but not judged.
+    # The mark is for the same resize. Contenders without antialiasing are shown, but not judged.
     marks = {name: None if NOT_ANTIALIASED in name else 1.5 for name in contenders if name not in (OURS, OUR_WHEEL)}
     claims = [at_least(mark, name, peer, TOGETHER) for name in (OURS, OUR_WHEEL) for peer, mark in marks.items()]
     return Row("random crop (scale 0.08 to 1) and flip, whole loaders", TOGETHER, contenders, tuple(claims))
 
 
 def kernel() -> Row:
-    """The resize alone."""
+    """Compare the resize alone."""
     pillow = {"work": "kernel.pillow", "calls": 2000}
     contenders = {
         f"{OURS}, {name}": Contender(OWN, {"work": "kernel.ours", "kernels": name, "calls": 6000}, WORDS[STRETCH])
@@ -217,7 +217,7 @@ def kernel() -> Row:
 
 
 def memory() -> Row:
-    """Resident memory while an endless stream is loaded."""
+    """Measure resident memory while an endless stream is loaded."""
     contenders = {
         OURS: ours("stream", flow="batch", resize=PAD, workers=(2,), seconds=10),
         f"{OURS}, image by image": ours("stream", flow="seed", resize=PAD, workers=(2,), seconds=10),
@@ -230,7 +230,7 @@ def memory() -> Row:
 
 
 def ticks() -> Row:
-    """What one call means for another thread."""
+    """Measure how long one call delays another thread."""
     contenders = {OURS: Contender(OWN, {"work": "ticks.longest_wait"}, WORDS[PAD])}
     claim = Claim("excess_ms", "at most", 5)
     return Row(
@@ -240,7 +240,7 @@ def ticks() -> Row:
 
 
 def callers() -> Row:
-    """Many callers without a GIL."""
+    """Measure many callers without a GIL."""
     contenders = {
         OURS: ours("callers", FREE_THREADED, workers=(8,), seconds=4),
         BARE: Contender(FREE_THREADED, {"work": "bare.callers", "seconds": 4}, NO_RESIZE, (8,)),
@@ -249,7 +249,7 @@ def callers() -> Row:
 
 
 def many_threads() -> Row:
-    """16 threads on 16 cores."""
+    """Measure 16 threads on 16 cores."""
     contenders = {
         OURS: ours("callers", workers=(16,), seconds=4),
         BARE: Contender(OWN, {"work": "bare.callers", "seconds": 4}, NO_RESIZE, (16,)),
@@ -259,8 +259,8 @@ def many_threads() -> Row:
 
 
 def rows(cores: float) -> dict[str, Row]:
-    """Return all rows; whole loaders try numbers of workers that suit the cores."""
-    workers = (1, 2, 4) if cores < 16 else (8, 16, 24)  # noqa: PLR2004 - as many as the last row is about.
+    """Return all rows. Whole loaders try numbers of workers that suit the number of cores."""
+    workers = (1, 2, 4) if cores < 16 else (8, 16, 24)  # noqa: PLR2004 - the number of cores of the last row.
     return {
         "decode": decode(),
         "scaled": scaled(),

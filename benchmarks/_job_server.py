@@ -1,4 +1,4 @@
-"""A contender's process that does one job after the other, so that its turns do not count what it imports again."""
+"""A contender's process that does one job after another, so that its turns do not measure repeated imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LAST_WORDS = 5
-"""Seconds for a process that answers no more to say why, and end."""
+"""Seconds that a process which no longer answers has to say why, and end."""
 
 
 class JobServer:
@@ -24,12 +24,12 @@ class JobServer:
 
     Args:
         interpreter: The command that runs Python where the contender is installed.
-        program: What it runs.
+        program: The program to run.
     """
 
     def __init__(self, interpreter: Sequence[str], program: Path) -> None:
         self._ended = False
-        # Its end is that of the process: `close`.
+        # The file is closed with the process, in `close`.
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
             [*interpreter, str(program)],
@@ -37,20 +37,20 @@ class JobServer:
             stdout=subprocess.PIPE,
             stderr=self._said,
             text=True,
-            # With its children, it is a group that can be ended as one.
+            # The process and its children form a group that can be ended as one.
             start_new_session=True,
         )
 
     def send(self, arguments: Mapping[str, Any]) -> None:
-        """Give it a job, whose answer is still to be received."""
-        with suppress(BrokenPipeError):  # Why it has ended is said by what it does not answer.
+        """Give the process a job. Its answer is received later."""
+        with suppress(BrokenPipeError):  # `receive` then reports why the process has ended.
             print(json.dumps(arguments), file=self._process.stdin, flush=True)
 
     def receive(self) -> dict[str, Any]:
         """Wait for the answer.
 
         Raises:
-            JobFailedError: It failed, or took too long. The process has ended.
+            JobFailedError: The job failed, or took too long. The process has ended.
         """
         late = Event()
 
@@ -82,7 +82,7 @@ class JobServer:
         """Do one job.
 
         Raises:
-            JobFailedError: It failed, or took too long. The process has ended.
+            JobFailedError: The job failed, or took too long. The process has ended.
         """
         self.send(arguments)
         return self.receive()
@@ -94,7 +94,7 @@ class JobServer:
         self._said.close()
 
     def _end(self) -> None:
-        # Once: later its number may be another's.
+        # Only once: later, another process may have its number.
         if not self._ended:
             self._ended = True
             end_group(self._process)

@@ -1,4 +1,4 @@
-"""Who loads photos: ours and others, where each runs, by which program, and how it resizes."""
+"""The contenders that load photos: ours and others, with their environment, program and resize."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Contender:
     """One loader.
 
     Attributes:
-        environment: Where it runs, as `_loader_environments` calls it.
+        environment: The environment that it runs in, by its name in `_loader_environments`.
         program: The module of `_loaders_work` that opens it.
-        workers: What its workers are.
-        distribution: Whose version says which one it is.
-        resize: How it resizes, in words.
-        keywords: What else the program takes.
+        workers: The kind of its workers.
+        distribution: The distribution whose version identifies it.
+        resize: The way it resizes, in words.
+        keywords: Further arguments of the program.
     """
 
     environment: str
@@ -42,7 +42,7 @@ class Contender:
 
 OURS = (BATCH, FLOW)
 
-# In the order of the tables. Who has no antialiased bilinear filter, or a slow one, takes the average of the area.
+# In the order of the tables. Loaders whose antialiased bilinear filter is missing or slow use area averaging.
 CONTENDERS = {
     BATCH: Contender(OWN, "load_spdl", "threads", "spdl-turbo", keywords={"flow": "batch"}),
     FLOW: Contender(OWN, "load_spdl", "threads", "spdl-turbo", keywords={"flow": "seed"}),
@@ -61,11 +61,11 @@ CONTENDERS = {
     "FFCV": Contender("ffcv", "load_ffcv", "threads", "ffcv", AREA),
 }
 CONTENDERS[BARE] = Contender(OWN, "load_bare", "threads", "spdl-turbo", NO_RESIZE)
-"""The limit: what no loader surpasses that decodes whole photos by libjpeg-turbo."""
+"""The limit, which no loader can beat that decodes whole photos with libjpeg-turbo."""
 
 
 def find_contenders(names: Iterable[str], console: Console) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return the command of each contender's interpreter, and why others cannot be had."""
+    """Return the command of each contender's interpreter, and the reasons why others are missing."""
     environments = {name: CONTENDERS[name].environment for name in names}
     commands, missing = find_environments(list(environments.values()), console, MAKERS)
     return (

@@ -1,4 +1,4 @@
-"""Where the contenders of `loaders.py` run: where those of `images.py` do, and where loaders with an engine are."""
+"""The environments of the contenders of `loaders.py`: those of `images.py`, and those of loaders with an engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from spdl.cli._common.console import Console
 
-# PyTorch with all that its users load photos with: one environment for three contenders.
+# PyTorch with the libraries that its users load photos with: one environment for three contenders.
 TORCHDATA = ("torchdata>=0.11.0", *TORCH, *OPENCV)
 GRAIN = ("grain>=0.2.18", *OPENCV)
 TENSORFLOW = ("tensorflow-cpu>=2.21.0", "numpy")

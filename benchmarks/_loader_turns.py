@@ -1,4 +1,4 @@
-"""The turns of the contenders of `loaders.py`: who is asked for what, and what came of it."""
+"""The turns of the contenders of `loaders.py`: the cases that each measures, and their results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 WORK = Path(__file__).with_name("_loaders_work")
 STEPS = ("decode", "batch", "normalise", "transfer")
 MAIN_STEP = "normalise"
-"""What a training loop takes; by it the best number of workers is found where not all are tried."""
+"""The step whose items a training loop takes. It decides the best number of workers if not all are tried."""
 FIGURES = ("images_per_second", "cpu_ms_per_image", "memory_mib", "first_seconds")
 LARGEST_DIFFERENCE = 4.0
-"""From Pillow's pixels, in levels of 255, on average: other filters differ by less, no antialiasing by more."""
+"""The average difference from Pillow's pixels, in levels of 255. Other filters stay below; no antialiasing exceeds."""
 
 
 class Turns:
@@ -34,9 +34,9 @@ class Turns:
 
     Attributes:
         found: The figures of each turn, by contender, step and number of workers.
-        absent: Why contenders, or some of their steps, are missing.
-        versions: Of each contender.
-        differences: Of each contender's pixels from Pillow's.
+        absent: The reasons why contenders, or some of their steps, are missing.
+        versions: The version of each contender.
+        differences: The difference of each contender's pixels from Pillow's.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Turns:
 
     @contextmanager
     def one_process_each(self) -> Iterator[None]:
-        """Have each contender do all of its turns meanwhile in one process, which imports once what it needs."""
+        """Let each contender do all turns until the block ends in one process, which imports its modules once."""
         with ExitStack() as servers:
             servers.callback(self._kept.clear)
             for name in self._commands:
@@ -116,7 +116,7 @@ class Turns:
                 self.found.setdefault((name, row["step"], row["workers"]), []).append(row)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the medians of those that failed in no turn."""
+        """Return the medians of the contenders that failed in no turn."""
         return [
             {
                 "contender": name,
@@ -133,7 +133,7 @@ def compared(sample: Path, folder: Path) -> float:
     """Return how far a contender's first batch is from Pillow's.
 
     Raises:
-        JobFailedError: It is another picture.
+        JobFailedError: The picture is a different one.
     """
     batch = np.load(sample)
     _, height, width, _ = batch.shape
@@ -152,7 +152,7 @@ def all_cases(name: str, steps: Iterable[str], workers: Sequence[int]) -> list[C
 
 
 def some_cases(name: str, steps: Iterable[str], workers: Sequence[int], best: int | None) -> list[Case]:
-    """Return the main step with all numbers of workers, and the others with the best; None is to be found out."""
+    """Return the main step with all numbers of workers, and the others with the best one. None: still to be found."""
     if name == BARE:
         return all_cases(name, (), workers)
     return [(MAIN_STEP, it) for it in workers] + [(step, best) for step in steps if step != MAIN_STEP]

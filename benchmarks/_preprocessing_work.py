@@ -1,8 +1,8 @@
-"""One contender of `preprocessing.py`, in a process of its own: loads a folder in batches and prints what that cost.
+"""Run one contender of `preprocessing.py` in a process of its own: load a folder in batches and print the cost.
 
-It runs under the interpreter of the contender, the released reference's among them, so it imports nothing but that.
-Each delivers all photos of a folder, some passes of it, as batches of 32 of 224 x 224; imports are not measured, the
-start and the end of the workers are.
+It runs under the contender's interpreter, which may be that of the released reference, so it imports nothing else. Each
+contender delivers all photos of a folder, in several passes, as batches of 32 of 224 x 224. Imports are not measured;
+the start and the end of the workers are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE = 224
 
 
 def image_by_image() -> Callable[[list[str], int], Iterator[int]]:
-    """The second document's flow as it is written there; ours and the reference's alike."""
+    """Return the second document's flow as it is written there, which is the same for ours and the reference."""
     import spdl.io  # noqa: PLC0415 - each contender's process has only its own library.
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415
 
@@ -54,7 +54,7 @@ def image_by_image() -> Callable[[list[str], int], Iterator[int]]:
 
 
 def batch_call() -> Callable[[list[str], int], Iterator[int]]:
-    """Our `load_image_batch`, one call per batch, with the resize of the flow above."""
+    """Return our `load_image_batch`, one call per batch, with the resize of the flow above."""
     import spdl.io  # noqa: PLC0415
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def batch_call() -> Callable[[list[str], int], Iterator[int]]:
 
 
 def torch_dataloader() -> Callable[[list[str], int], Iterator[int]]:
-    """PyTorch's DataLoader as the second document uses it: Pillow, a bilinear stretch, tensors, collate."""
+    """Return PyTorch's DataLoader as the second document uses it: Pillow, a bilinear stretch, tensors, collate."""
     import numpy as np  # noqa: PLC0415
     import torch  # noqa: PLC0415
     from PIL import Image  # noqa: PLC0415
@@ -111,8 +111,8 @@ def torch_dataloader() -> Callable[[list[str], int], Iterator[int]]:
 
 
 def bare_decoder() -> Callable[[list[str], int], Iterator[int]]:
-    """libjpeg-turbo alone, a decoder for each thread: bytes in memory, full size, nothing kept."""
-    # A folder that is run as a program, whose modules find each other by that.
+    """Return libjpeg-turbo alone, with a decoder per thread: bytes in memory, full size, nothing kept."""
+    # The folder is made to be run as a program, and its modules find each other by its path.
     sys.path.append(str(Path(__file__).with_name("_images_work")))
     from bare import decoder as make_decoder  # noqa: PLC0415
 
@@ -138,13 +138,13 @@ began: list[float] = []
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and of the children it has waited for."""
+    """Return the user and system time of this process and of the children that it has waited for."""
     usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def start_measuring() -> None:
-    """Set the clocks."""
+    """Start the clocks."""
     began[:] = time.perf_counter(), cpu_seconds()
 
 
@@ -153,7 +153,7 @@ def main() -> None:
     options = json.loads(sys.argv[1])
     paths = sorted(str(path) for path in Path(options["folder"]).glob("*.jpg"))
     load = CONTENDERS[options["contender"]]()
-    # What a library loads of itself at its first call, it has loaded in a loop that runs for hours.
+    # A loop that runs for hours has long loaded what a library loads at its first call.
     for _ in load(paths[:BATCH_SIZE], options["workers"]):
         pass
     start_measuring()
@@ -176,7 +176,7 @@ def main() -> None:
         ),
         flush=True,
     )
-    # Not its business: what the libraries do when the process ends.
+    # The libraries' work at the end of a process is not measured, and skipped.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The plots of a report: throughput against workers, what a loader costs at its best, steps beside each loader."""
+"""The plots of a report: throughput against workers, the cost of a loader at its best, steps beside each loader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COSTS = {
 
 
 def loaders(result: Result) -> Figure:
-    """Draw images per second against workers, for each step that was tried with several numbers of them."""
+    """Draw images per second against workers, for each step that was tried with several numbers of workers."""
     tried: dict[str, dict[str, list[int]]] = {}
     for row in result["rows"]:
         tried.setdefault(row["step"], {}).setdefault(row["contender"], []).append(row["workers"])
@@ -62,7 +62,7 @@ def loaders(result: Result) -> Figure:
 
 
 def stroke(name: str, index: int) -> dict[str, Any]:
-    """Return how a contender's line looks: ours stand out, the limit is dashed."""
+    """Return the style of a contender's line: ours stand out, the limit is dashed."""
     if name == BARE:
         return {"color": "black", "linestyle": "--"}
     if name in OUR_COLOURS:
@@ -71,7 +71,7 @@ def stroke(name: str, index: int) -> dict[str, Any]:
 
 
 def costs(result: Result) -> Figure:
-    """Draw what each loader's main step yields and costs at its best number of workers."""
+    """Draw the rate and the cost of each loader's main step at its best number of workers."""
     rows = {name: row for name in result["contenders"] if (row := best(result, name, MAIN_STEP))}
     whole, panels = plt.subplots(2, 2, figsize=(13, 1.6 + 0.55 * len(rows)), sharey=True, layout="constrained")
     for axes, (figure, label) in zip(panels.flat, COSTS.items(), strict=True):
@@ -91,7 +91,7 @@ def noisy_neighbour(result: Result) -> Figure:
 
 
 def bars(axes: Axes, values: dict[str, float], label: str, others: str = OTHERS) -> None:
-    """Draw one bar for each, the first on top; whoever has no colour of its own gets that of the others."""
+    """Draw one bar per contender, the first on top. A contender without a colour of its own gets that of the others."""
     colours = [OUR_COLOURS.get(name, "black" if name == NO_LOADER else others) for name in values]
     drawn = axes.barh(list(values), list(values.values()), color=colours)
     axes.bar_label(drawn, [number(value) for value in values.values()], padding=3)
@@ -102,12 +102,12 @@ def bars(axes: Axes, values: dict[str, float], label: str, others: str = OTHERS)
 
 
 def number(value: float) -> str:
-    """Return a number as three digits, or as many as it has."""
+    """Return a number with three digits, or with as many as it has."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
 
 
 def engine(result: Result) -> Figure:
-    """Draw how many times the released reference's items the engine passes on."""
+    """Draw how many times as many items the engine passes on as the released reference."""
     ratios = {
         row["title"]: claim["value"]
         for row in result["rows"].values()
@@ -139,7 +139,7 @@ def png_and_svg(figure: Figure) -> tuple[bytes, str]:
     """Return both pictures of a figure, and close it."""
     png, svg = io.BytesIO(), io.StringIO()
     figure.savefig(png, format="png", dpi=110)
-    # Neither the date nor random names: the same result is the same file.
+    # Leave out the date and random names, so that the same result gives the same file.
     with mpl.rc_context({"svg.hashsalt": "spdl"}):
         figure.savefig(svg, format="svg", metadata={"Date": None})
     plt.close(figure)

@@ -1,4 +1,4 @@
-"""What the benchmarks found, as tables in Markdown, and the rows that we lost."""
+"""The results of the benchmarks as Markdown tables, and the rows that we lost."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 Result = dict[str, Any]
 
 NEXT_TO_ALL = 0.9
-"""The share of a contender's most images per second from which on further workers do not count."""
+"""The share of a contender's highest rate that is enough. More workers than reach it do not count."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """Return a table whose columns are numbers, but for the first ones, which are words."""
+    """Return a table. The first `words` columns hold words, the others numbers."""
     lines = [header, (*["---"] * words, *["---:"] * (len(header) - words)), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def best(result: Result, name: str, step: str) -> Result | None:
-    """Return the most images per second of a contender at that step, and what the fewest workers cost that give them.
+    """Return a contender's highest rate at a step, and the cost with the fewest workers that come close to it.
 
-    More workers than these cost memory, and gain what may be noise.
+    More workers than these cost memory, and what they gain may be noise.
     """
     rows = [row for row in result["rows"] if (row["contender"], row["step"]) == (name, step)]
     most = max((row["images_per_second"] for row in rows), default=0.0)
@@ -37,19 +37,19 @@ def best(result: Result, name: str, step: str) -> Result | None:
 
 
 def versioned(result: Result, name: str) -> str:
-    """Return the name of a contender with the version that ran, where the name does not say it."""
+    """Return a contender's name with the version that ran, unless the name already says it."""
     version = result["contenders"][name]["version"]
     return name if name in (*OURS, BARE) or version in name else f"{name} ({version})"
 
 
 def left_out(result: Result) -> str:
-    """Return a line for whatever was not measured, with the reason."""
+    """Return a line for everything that was not measured, with the reason."""
     absent = (result["absent"] or {}).items()
     return "".join(f"\nNot measured: {name.removeprefix('all: ')} ({reason}).\n" for name, reason in absent)
 
 
 def loaders(result: Result) -> str:
-    """Return images per second of every step, and what the main step costs, each at its best number of workers."""
+    """Return images per second of every step, and the cost of the main step, each at its best number of workers."""
     steps = [step for step in STEPS if any(row["step"] == step for row in result["rows"])]
     ours = max((row["images_per_second"] for name in OURS if (row := best(result, name, MAIN_STEP))), default=None)
     header = (
@@ -113,7 +113,7 @@ def noisy_neighbour(result: Result) -> str:
         f"{_usual(result)}. Late: the loader did not keep up. A number of workers that was late was not tried again,"
         " unless it was the highest."
     )
-    # Records of all rounds were written before there were tries.
+    # Records that tried all numbers in all rounds were written before "tries" existed.
     if result.get("tries", result["rounds"]) < result["rounds"]:
         told += f" After {result['tries']} of {result['rounds']} turns the best number alone went on."
     return f"{told}\n\n{table(header, rows)}" + left_out(result) + "".join(f"\n* {it}" for it in claims) + "\n"
@@ -130,7 +130,7 @@ def formats(result: Result) -> str:
 
 
 def engine(result: Result) -> str:
-    """Return what the engine costs, beside the released one and what else there is."""
+    """Return the cost of the engine, beside the released reference and other contenders."""
     rows = []
     for row in result["rows"].values():
         figures = ", ".join(row["shown"]).replace("_", " ")
@@ -146,7 +146,7 @@ def engine(result: Result) -> str:
 
 
 def outcome(claim: Result) -> str:
-    """Return a claim of the engine's in words."""
+    """Return a claim of the engine in words."""
     beside = f" of {claim['beside']}" if claim["beside"] else ""
     words = f"{claim['figure'].replace('_', ' ')} {claim['value']:,.3g}{beside}"
     if claim["mark"] is not None:

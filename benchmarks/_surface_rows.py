@@ -1,4 +1,4 @@
-"""What the benchmark of the engine's surroundings measures: each row's work, who does it, and what is claimed."""
+"""The rows of the benchmark of the engine's instrumentation and subprocesses: work, contenders and claims."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WITHOUT = f"{OURS}, without hooks"
 
 KB32, MB8 = 32 << 10, 8 << 20
 
-# A second of work a round, or half of one.
+# A second of work per round, or half a second.
 ROWS: dict[str, Row] = {
     "subprocess-bytes": _piped("subprocess pipeline of 3 stages, 32 kB of bytes", (20_000, 2_000), 3, "bytes", KB32),
     "subprocess-arrays": _piped("the same, arrays of 32 kB", (20_000, 2_000), 3, "array", KB32),
@@ -50,7 +50,7 @@ ROWS: dict[str, Row] = {
         "3 no-op stages, measured by the default `TaskStatsHook` and `StatsQueue`",
         ITEMS,
         {OURS: _surrounded("default", 150_000), WITHOUT: _surrounded("none", 150_000)},
-        # What others do on the machine comes in bursts, and this is about a few percent.
+        # Other load on the machine comes in bursts, and this is about a few percent.
         (Claim("items_per_second", "at least", 0.95, WITHOUT),),
         beside="the same with `task_hook_factory=lambda info: []`",
         times=5,

@@ -1,4 +1,4 @@
-"""Contenders take turns, each turn in a process of its own that may run another interpreter; medians count."""
+"""Let contenders take turns, each turn in a process of its own with its own interpreter, and take the medians."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Figures = dict[str, float]
 
 TOO_LONG = 300
-"""Seconds after which a contender's work is given up."""
+"""Seconds after which a contender's work is abandoned."""
 
 
 class Job(NamedTuple):
@@ -27,8 +27,8 @@ class Job(NamedTuple):
 
     Attributes:
         interpreter: The command that runs Python where the contender is installed.
-        program: What it runs; it prints its figures as JSON.
-        arguments: The arguments of the program, which are passed as JSON.
+        program: The program to run. It prints its figures as JSON.
+        arguments: The arguments of the program, passed as JSON.
     """
 
     interpreter: Sequence[str]
@@ -37,11 +37,11 @@ class Job(NamedTuple):
 
 
 class JobFailedError(Exception):
-    """Raised when a contender's work comes to nothing.
+    """Raised when a contender's work fails.
 
     Args:
-        reason: The message: why, in one line.
-        said: All that it wrote to its standard error.
+        reason: The message: the reason in one line.
+        said: Everything that it wrote to its standard error.
     """
 
     def __init__(self, reason: str, said: str = "") -> None:
@@ -50,28 +50,28 @@ class JobFailedError(Exception):
 
 
 def is_ours(name: str) -> bool:
-    """Whether a contender is of this package, in whatever variant."""
+    """Return whether a contender is this package, in any variant."""
     return "spdl-turbo" in name
 
 
 def why_left_out(name: str, failure: JobFailedError) -> str:
-    """Return why a contender has no more turns. What one of ours said is printed in full, for that is to be fixed."""
+    """Return why a contender has no more turns. The output of one of ours is printed in full, for we have to fix it."""
     if is_ours(name) and failure.said:
         print(f"{name}:\n{failure.said}", file=sys.stderr)
     return str(failure)
 
 
 def run_job(job: Job) -> dict[str, Any]:
-    """Do one contender's work, and return what it printed.
+    """Do one contender's work, and return the figures that it printed.
 
     Raises:
-        JobFailedError: It failed, took too long or printed something else. Its children have ended, too.
+        JobFailedError: The work failed, took too long or printed something else. Its children have ended, too.
     """
     command = [*job.interpreter, str(job.program), json.dumps(job.arguments)]
     late = False
-    # Files, since pipes would be held open by children that live on.
+    # Files rather than pipes, since children that live on would keep pipes open.
     with TemporaryFile("w+", encoding="utf-8") as out, TemporaryFile("w+", encoding="utf-8") as err:
-        # With its children, it is a group that can be ended as one.
+        # The process and its children form a group that can be ended as one.
         process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             process.wait(TOO_LONG)
@@ -96,25 +96,25 @@ def run_job(job: Job) -> dict[str, Any]:
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:
-    """End a process that leads a group of its own, and that group. Call it when the process ends at the latest.
+    """End a process that leads a group of its own, and the whole group. Call it when the process ends at the latest.
 
-    While others of the group live, no new process gets its number; when none does, one may, some time later.
+    While other members of the group live, no new process gets its number. Once none does, one may, some time later.
     """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def last_words(said: str, status: int) -> str:
-    """Return why a process failed: the last line that it wrote, or else its exit status; a signal has no words."""
+    """Return why a process failed: the last line that it wrote, or else its exit status. A signal is named as well."""
     line = (said.strip().splitlines() or [f"exit status {status}"])[-1]
     return line if status >= 0 else f"it was ended by signal {-status}; the last that it said: {line}"
 
 
 def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures], dict[Any, str]]:
-    """Run all jobs so many times, in turns.
+    """Run all jobs a number of times, in turns.
 
     Returns:
-        The medians of the figures by job, and the last words of those that failed, which have no more turns.
+        The medians of the figures by job, and the error messages of jobs that failed and had no more turns.
     """
     found: dict[Any, list[Figures]] = {key: [] for key in jobs}
     failed: dict[Any, str] = {}
@@ -136,7 +136,7 @@ def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures]
 
 
 def best_of_each(medians: Mapping[tuple[str, int], Figures], figure: str) -> dict[str, dict[str, float]]:
-    """Return each contender's figures at the number of workers at which that figure is greatest."""
+    """Return each contender's figures at the number of workers with the highest value of `figure`."""
     found: dict[str, dict[str, float]] = {}
     for (name, workers), figures in medians.items():
         if name not in found or figures[figure] > found[name][figure]:

@@ -1,17 +1,17 @@
-"""What loading arrays and archives costs: calls per second beside what others do with the same bytes.
+"""Measure loading arrays and archives: calls per second, beside other libraries on the same bytes.
 
-Claims, each measured beside what it names in one alternating run, each round in a process of its own, medians of the
-rounds; `_arrays_rows.py` has the marks:
+Claims. Each is measured beside the contender it names in one alternating run, each round in a process of its own, as
+the median of the rounds. `_arrays_rows.py` has the marks.
 
-* what needs no copy is a view: npy and stored npz, tar and wav are loaded at a multiple of the rate of the released
-  reference (spdl 0.8.0), in one thread and in two that share the GIL;
-* what is deflated is inflated as fast as libdeflate alone inflates the same bytes, into memory that it keeps, and
-  computes the checksum that a zip archive asks for; what it does without the checksum is shown besides;
-* a batch of archives in one call with two threads nearly doubles the rate of one thread.
+* Data that needs no copy is a view: npy and stored npz, tar and wav load at a multiple of the rate of the released
+  reference (spdl 0.8.0), in one thread and in two that share the GIL.
+* Deflated data is inflated as fast as libdeflate alone inflates the same bytes into a reused buffer with the checksum
+  that a zip archive asks for. The rate of libdeflate without the checksum is shown as well.
+* A batch of archives in one call with two threads nearly doubles the rate of one thread.
 
 Calls of one thread are counted per CPU-second. Run it as
 `python benchmarks/arrays.py [--rows ROW...] [--rounds N] [--json FILE]`. The reference is installed into an environment
-of its own in the user's cache; where that fails the benchmark says so and measures the others alone.
+of its own in the user's cache. If that fails, the benchmark says so and measures the others alone.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""How formats of arrays scale with workers: items per second through a pipeline, by threads and by processes.
+"""Measure how array formats scale with workers: items per second through a pipeline, with threads and processes.
 
-An item is an image of 3x640x480 and its labels of 640x480, of uint8 and random, 1.2 MB in all: two .npy files, a .npz
-file stored or deflated, or a file of torch.save. Each contender loads them in the pipeline that it comes with, numpy
-and PyTorch in ours. Every figure is the median of rounds in turns, in which each has a process of its own for threads
-and one for processes.
+An item is an image of 3x640x480 and its labels of 640x480, random uint8, 1.2 MB in all. It comes as two .npy files, a
+.npz file stored or deflated, or a file of torch.save. Each contender loads it in its own pipeline, numpy and PyTorch in
+ours. Every figure is the median of rounds in turns. In each round a contender has one process for threads and one for
+processes.
 
 Claim: for npy, npz and deflated npz this package loads more items per second than numpy and than the reference (spdl
-0.8.0), with every number of threads. Processes are shown beside it: what they load is pickled on its way back, whoever
-loads it. `arrays.py` measures the calls themselves.
+0.8.0), with every number of threads. Processes are shown beside them. With processes, every loader's results are
+pickled on their way back. `arrays.py` measures the calls themselves.
 
-Run it as `python benchmarks/data_formats.py [--rounds N] [--json FILE] [--plots FOLDER]`; `--draw FILE` draws the plots
-of a recorded run. The reference (spdl 0.8.0) is installed into an environment of its own in the user's cache; where
-that fails the benchmark says so and measures the others alone.
+Run it as `python benchmarks/data_formats.py [--rounds N] [--json FILE] [--plots FOLDER]`. `--draw FILE` draws the plots
+of a recorded run. The reference (spdl 0.8.0) is installed into an environment of its own in the user's cache. If that
+fails, the benchmark says so and measures the others alone.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ WORK = Path(__file__).with_name("_arrays_work")
 WORKERS = (1, 2, 4, 8, 16, 32)
 MODES = ("threads", "processes")
 OURS = "spdl-turbo"
-# Where a figure of a turn stands in the result.
+# The key of each figure of a turn in the result.
 FIELDS = {"lines": "items_per_second", "cpu_ms": "cpu_ms_per_item", "peak_mib": "peak_mib_of_the_main_process"}
 
-# What each line of the plots is called, what it loads, and whether the reference does it.
+# The name of each line of the plots, the load that it stands for, and whether the reference does it.
 LINES = {
     f"npy, {OURS}": ("npy", False),
     "npy, spdl 0.8.0": ("npy", True),
@@ -59,11 +59,11 @@ LINES = {
 def measure(
     rounds: int, seconds: float, counts: Sequence[int], reference: tuple[str, ...] | None, console: Console
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Let each line's work be done in turns.
+    """Let the work of each line be done in turns.
 
     Returns:
-        Every figure's lines: by their name and by "threads" or "processes", the median for each of the counts. And the
-        last words of those that failed.
+        The lines of every figure: by name and by "threads" or "processes", the median for each of the counts. Also the
+        error messages of lines that failed.
     """
     own = (sys.executable,)
     names = [name for name, (load, theirs) in LINES.items() if not (reference is None if theirs else lacks(load))]
@@ -98,12 +98,12 @@ def measure(
 
 
 def lacks(load: str) -> bool:
-    """Whether a load needs PyTorch, and it is not installed here."""
+    """Return whether a load needs PyTorch and PyTorch is not installed here."""
     return load == "torch" and find_spec("torch") is None
 
 
 def judge(lines: dict[str, Any], counts: Sequence[int]) -> list[dict[str, Any]]:
-    """Compare our threads with those of numpy and of the reference."""
+    """Compare our threads with numpy's and the reference's."""
     return [
         {"kind": kind, "workers": workers, "beside": by, "value": ours / theirs, "met": ours > theirs}
         for kind in ("npy", "npz", "npz deflated")
@@ -128,7 +128,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure, or read what was measured, and draw; the exit status says whether the claim holds."""
+    """Measure, or read earlier results, and draw them. The exit status says whether the claim holds."""
     parser = argparse.ArgumentParser(description="Measure how formats of arrays scale with workers.")
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=0.4, help="how long a turn lasts (default: %(default)s)")

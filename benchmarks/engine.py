@@ -1,15 +1,15 @@
-"""What the engine costs: items per second, time of a single item, efficiency where ops sleep, unrest beside it.
+"""Measure the engine: items per second, time of a single item, efficiency of sleeping ops, disturbance of others.
 
-Claims, each measured beside what it names in one alternating run, each round in a process of its own, medians of the
-rounds; `_engine_rows.py` has the marks:
+Claims. Each is measured beside the contender it names in one alternating run, each round in a process of its own, as
+the median of the rounds. `_engine_rows.py` has the marks.
 
-* stages that do nothing pass a multiple of the items per second that the released reference (spdl 0.8.0) passes, and
-  on an executor of the user's half of what bare `submit` and callback do;
-* a single item is through in a fraction of the reference's time;
-* stages that unpack and hash, which is work for the processor, reach what as many plain threads do with it;
-* sleeping stages reach min(c_i / d_i, threads / sum d_i), where c_i is a stage's concurrency and d_i its op's duration
-  measured alone, and nobody is overtaken by more than the items in flight;
-* the steps of a training loop run as evenly as beside one bare thread that does the loader's work.
+* Stages that do nothing pass a multiple of the items per second of the released reference (spdl 0.8.0). On a user's
+  executor, they pass half of the items of bare `submit` and callback.
+* A single item passes in a fraction of the reference's time.
+* Stages that unpack and hash, which is work for the processor, reach the rate of the same number of plain threads.
+* Sleeping stages reach min(c_i / d_i, threads / sum d_i), where c_i is a stage's concurrency and d_i its op's duration
+  measured alone, and no item is overtaken by more than the items in flight.
+* The steps of a training loop run as evenly as beside one bare thread that does the loader's work.
 
 Run it as `python benchmarks/engine.py [--rows ROW...] [--rounds N] [--json FILE]`. The reference is installed into an
 environment of its own in the user's cache; where that fails the benchmark says so and measures the others alone.

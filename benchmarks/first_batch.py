@@ -1,9 +1,9 @@
-"""How long the first batch of a folder of 512 photos takes, from the call of `build()`, in a fresh process.
+"""Measure how long the first batch of a folder of 512 photos takes in a fresh process, from the call of `build()`.
 
 Claim: at most 100 ms in the median, with imports excluded and the files in the system's cache.
 
-Run it as `python benchmarks/first_batch.py [--rounds N] [--json FILE]`. Each round is a process of its own: it imports
-the package, reads every file once, so that the cache is warm, then builds and starts the pipeline of
+Run it as `python benchmarks/first_batch.py [--rounds N] [--json FILE]`. Each round is a separate process. It imports
+the package and reads every file once, so that the cache is warm. Then it builds and starts the pipeline of
 `spdl bench images` and takes one batch of 32 images resized to 224x224.
 """
 
@@ -26,11 +26,11 @@ from spdl.cli._demo.photos import demo_photos
 LIMIT_SECONDS = 0.1
 BATCH_SIZE, SIZE = 32, 224
 SECONDS_OF_SOURCE = 60.0
-"""How long the source would go on: the first batch must not be the last, or less would be prefetched beside it."""
+"""Seconds that the source could go on. The first batch must not be the last, or less would be prefetched beside it."""
 
 
 def measure_once(folder: Path) -> dict[str, float]:
-    """Measure in this process, which must be fresh."""
+    """Measure in this process, which must be a fresh one."""
     paths = list_images(folder)
     for path in paths:
         Path(path).read_bytes()
@@ -48,7 +48,7 @@ def measure_once(folder: Path) -> dict[str, float]:
 
 
 def main() -> int:
-    """Run the rounds, print and write the outcome; the exit status says whether the claim holds."""
+    """Run the rounds, then print and write the outcome. The exit status says whether the claim holds."""
     parser = argparse.ArgumentParser(description="Measure the time to the first batch.")
     parser.add_argument("--rounds", type=int, default=11, help="fresh processes (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")

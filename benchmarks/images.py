@@ -1,22 +1,21 @@
-"""What loading JPEG photos as batches of 224x224 costs: beside libjpeg-turbo's bare decoding and other loaders.
+"""Measure loading JPEG photos as batches of 224x224, beside libjpeg-turbo's bare decoding and other loaders.
 
-Claims, on the demo's photos (500x375, quality 94, 4:2:0), each contender in a process and an environment of its own, in
-turns, medians of the rounds; `_image_rows.py` has the marks:
+Claims, on the demo's photos (500x375, quality 94, 4:2:0). Each contender has its own process and environment, all take
+turns, and the medians of the rounds count. `_image_rows.py` has the marks.
 
-* one thread loads nearly as many images as libjpeg-turbo alone decodes, resize included, and more of them with the
-  self-contained wheel, whose entropy decoder is ours; a greater share where exact=False allows DCT scaling;
-* the flow that programs were written with for the released reference (spdl 0.8.0) loads a multiple of what it loads
-  there;
-* floats, planes and normalisation cost little, random crops and flips less than nothing;
-* the resize alone takes no longer than that of Pillow-SIMD;
-* memory does not grow, Python is not held up, and callers on a Python without a GIL scale as bare decoding does.
+* One thread loads nearly as many images as libjpeg-turbo alone decodes, resize included. It loads more of them with the
+  self-contained wheel, whose entropy decoder is ours. The share is greater with exact=False, which allows DCT scaling.
+* The flow of programs written for the released reference (spdl 0.8.0) loads a multiple of its rate there.
+* Floats, planes and normalisation cost little. Random crops and flips cost less than nothing.
+* The resize alone takes no longer than that of Pillow-SIMD.
+* Memory does not grow, Python is not held up, and callers on a Python without a GIL scale as bare decoding does.
 
-Whole loaders are tried with several numbers of workers, and the best one counts. What each resizes by is told beside
-it: not all of them have the same. A contender that cannot be installed or fails is listed with the reason.
+Whole loaders are tried with several numbers of workers, and the best one counts. The resize of each is named beside it,
+as not all have the same one. A contender that cannot be installed or fails is listed with the reason.
 
-Run it as `python benchmarks/images.py [--rows ROW...] [--rounds N] [--json FILE]`. Other rows that the file holds
-already stay in it, each with the commit that it was measured at. `--prepare` makes the environments, which takes
-minutes, and measures nothing.
+Run it as `python benchmarks/images.py [--rows ROW...] [--rounds N] [--json FILE]`. Other rows that are already in the
+file stay there, each with the commit at which it was measured. `--prepare` makes the environments, which takes minutes,
+and measures nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ WORK = Path(__file__).with_name("_images_work")
 
 
 def measure(row: Row, rounds: int, folder: Path, commands: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Let the contenders whose environment is there work in turns, and judge them."""
+    """Let the contenders with an environment work in turns, and judge them."""
     jobs = {
         (name, workers): Job(commands[it.environment], WORK, it.work | {"folder": str(folder), "workers": workers})
         for name, it in row.contenders.items()
@@ -60,7 +59,7 @@ def measure(row: Row, rounds: int, folder: Path, commands: Mapping[str, tuple[st
 def outcome(
     row: Row, medians: Mapping[tuple[str, int], dict[str, float]], failed: Mapping[tuple[str, int], str]
 ) -> dict[str, Any]:
-    """Return what is recorded of a row: each contender at its best, what else was tried, and the claims."""
+    """Return the record of a row: each contender at its best, all other tries, and the claims."""
     best = best_of_each(medians, row.figure)
     contenders = {name: best[name] for name in row.contenders if name in best}
     claims = [judge(claim, contenders, judged=True) for claim in row.claims]
@@ -77,7 +76,7 @@ def outcome(
 
 
 def missing(row: Row, result: dict[str, Any], absent: Mapping[str, str]) -> dict[str, str]:
-    """Say why contenders have no figures."""
+    """Return why contenders have no figures."""
     words = {it["contender"]: it["why"] for it in result["failed"]}
     return {
         name: absent.get(it.environment) or words.get(name, "it did not run")
@@ -87,13 +86,13 @@ def missing(row: Row, result: dict[str, Any], absent: Mapping[str, str]) -> dict
 
 
 def merged(before: dict[str, Any], result: dict[str, Any], order: list[str]) -> dict[str, Any]:
-    """Return the result with the rows of an earlier run that it does not have, in the order of the table."""
+    """Return the result with the missing rows added from an earlier run, in the order of the table."""
     both = before.get("rows", {}) | result["rows"]
     return result | {"rows": {key: both[key] for key in order if key in both}}
 
 
 def main() -> int:
-    """Run the rounds that the command line asks for, print and write the outcome.
+    """Run the rounds that the command line asks for, then print and write the outcome.
 
     Returns:
         The exit status, which says whether the claims hold.

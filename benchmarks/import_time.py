@@ -1,4 +1,4 @@
-"""What `import spdl` and `import spdl.pipeline` cost a program that has imported nothing else.
+"""Measure `import spdl` and `import spdl.pipeline` in a program that has imported nothing else.
 
 Claim: less than 60 ms each in the median.
 
@@ -27,13 +27,13 @@ def measure(module: str) -> float:
 
 
 def main() -> int:
-    """Measure, print the medians, and write every figure where that is asked for; return the exit status."""
+    """Measure, print the medians, and write all figures if that is asked for. Return the exit status."""
     parser = argparse.ArgumentParser(description="Measure what importing costs.")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     options = parser.parse_args()
 
-    # The first import writes the bytecode, which an installed package has.
+    # The first import writes the bytecode, which an installed package already has.
     for module in MODULES:
         measure(module)
     figures: dict[str, list[float]] = {module: [] for module in MODULES}

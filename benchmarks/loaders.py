@@ -1,14 +1,14 @@
-"""How fast whole loaders deliver photos: ours and others, at four steps, with several numbers of workers.
+"""Measure how fast whole loaders deliver photos: ours and others, at four steps, with several numbers of workers.
 
 The demo's photos (500x375) are read from files, decoded and resized to 224x224 photo by photo ("decode"), made into
 batches of 32 ("batch"), normalised as float32 with channels before rows ("normalise") and copied to the GPU
-("transfer", where there is one). Every contender does the same steps to the same shapes and dtypes; its first batch
-must look as Pillow's. All stretch; a contender whose bilinear filter has no antialiasing takes the average of the area.
-Each runs in an environment and a process of its own, in turns; medians of the rounds. Beside them stands what
-libjpeg-turbo decodes on as many threads from memory without resizing: the limit.
+("transfer", if there is a GPU). Every contender does the same steps to the same shapes and dtypes, and its first batch
+must look like Pillow's. All stretch; a contender whose bilinear filter has no antialiasing uses area averaging. Each
+runs in an environment and a process of its own, in turns, and the medians of the rounds count. The limit is shown
+beside them: libjpeg-turbo decoding on as many threads, from memory and without resizing.
 
-A row is lost where another loader is faster than ours, each at its best number of workers, and is shown like the
-others. A contender that cannot be installed or fails is listed with the reason.
+A row is lost if another loader is faster than ours, each at its best number of workers. It is shown like the others. A
+contender that cannot be installed or fails is listed with the reason.
 
 Run it as `python benchmarks/loaders.py [--rounds N] [--seconds S] [--workers N...] [--other-steps best] [--json FILE]`.
 """
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 def best_workers(rows: Iterable[dict[str, Any]], name: str, step: str) -> int | None:
-    """Return the number of workers with which that contender loads most, None where it has no figures."""
+    """Return the number of workers with which a contender loads most. None if it has no figures."""
     own = [row for row in rows if (row["contender"], row["step"]) == (name, step)]
     return max(own, key=lambda row: row["images_per_second"])["workers"] if own else None
 
 
 def judge(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Say of each step by how much our fastest loader is ahead of each other one, each at its best."""
+    """Return for each step by how much our fastest loader leads each other loader, each at its best."""
     verdicts = []
     for step in STEPS:
         fastest: dict[str, float] = {}
@@ -61,7 +61,7 @@ def judge(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def describe(contender: Contender, version: str, difference: float | None) -> dict[str, Any]:
-    """Return what is to be known of a contender."""
+    """Return the description of a contender for the record."""
     return {
         "workers": contender.workers,
         "resize": contender.resize,
@@ -71,7 +71,7 @@ def describe(contender: Contender, version: str, difference: float | None) -> di
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return what the command line says; None takes the program's."""
+    """Return the parsed command line. None takes that of the program."""
     parser = argparse.ArgumentParser(description="Measure whole loaders of JPEG photos.")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contender (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long a case lasts (default: %(default)s)")
@@ -95,19 +95,19 @@ def take_round(
 ) -> None:
     """Let one contender have its turn in a round."""
     if options.other_steps == "all":
-        # Memory is what so many workers take: none is left over from others.
+        # Each number of workers has its own process, so that no memory is left over from other numbers.
         for workers in options.workers:
             turns.take(name, all_cases(name, steps, [workers]))
         return
     turns.take(name, some_cases(name, steps, options.workers, best.get(name)))
     found = best_workers(turns.rows(), name, MAIN_STEP)
     if found:
-        # The first round decides, so that all rounds measure the same.
+        # The first round decides, so that all rounds measure the same cases.
         best.setdefault(name, found)
 
 
 def main() -> int:
-    """Run the rounds and write the outcome; the exit status says whether every row is won."""
+    """Run the rounds and write the outcome. The exit status says whether every row is won."""
     options = parse_options()
     console = Console()
     commands, absent = find_contenders(options.contenders, console)
@@ -144,7 +144,7 @@ def main() -> int:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result, indent=1) + "\n")
-    # A step that cannot be had here is absent, too, by another name.
+    # A step that cannot run here is in `absent`, too, under another name.
     failed = any(name in result["absent"] for name in OURS)
     return 1 if failed or not all(it["met"] for it in result["claims"]) else 0
 

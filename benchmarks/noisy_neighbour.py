@@ -1,15 +1,15 @@
-"""How evenly a training loop's steps run beside a loader that gives it as many photos as every other one.
+"""Measure how evenly a training loop's steps run beside a loader, while all loaders deliver the same rate of photos.
 
-The stand-in for a training loop computes every 10 ms what takes 3 ms where the machine is as fast as it gets, which is
-calibrated before each round, and takes a normalised batch of 32 photos every tenth step: 320 images per second from
-whichever loader, as each waits for the loop. In each turn as many steps run with no loader, right before and after, and
-the percentiles are told as multiples of theirs. Each works in an environment and a process of its own, in turns, with
-one worker and with as many as there are cores; medians of the rounds. With which number it keeps up and disturbs the
-slowest steps least, by their 99th percentile, that is its best, and is what counts; `--tries` says how many rounds
-decide that, so that a short run spends the others on it alone.
+Every 10 ms, the stand-in for a training loop computes for 3 ms (where the machine is as fast as it gets, which is
+calibrated before each round). Every tenth step it takes a normalised batch of 32 photos. Each loader thus delivers 320
+images per second, as it waits for the loop. In each turn as many steps run with no loader, right before and after, and
+the percentiles are given as multiples of theirs. Each loader works in an environment and a process of its own, in
+turns, with one worker and with as many as there are cores, and the medians of the rounds count. A loader's best number
+of workers, which is what counts, is the one with which it keeps up and disturbs the slowest steps least, by their 99th
+percentile. `--tries` says how many rounds decide that, so that a short run spends the others on that number alone.
 
 Claim: the 50th, 95th and 99th percentile of the steps' times beside ours are within 10 % of the lowest beside any
-loader that keeps up. How far from 1 they are with no loader at all is what chance does.
+loader that keeps up. Their distance from 1 with no loader at all shows the effect of chance.
 
 Run it as `python benchmarks/noisy_neighbour.py [--rounds N] [--tries N] [--steps N] [--workers N...] [--json FILE]`.
 """
@@ -45,7 +45,7 @@ PERCENTILES = ("p50", "p95", "p99")
 MARK = 1.1
 RATE = 320.0
 LATE = 0.98
-"""The share of the rate below which a loader has not kept up: the fewer it loads, the less it disturbs."""
+"""The share of the rate below which a loader has not kept up. The less it loads, the less it disturbs."""
 
 
 def judge(contenders: Mapping[str, Row]) -> list[dict[str, Any]]:
@@ -76,9 +76,9 @@ def judge(contenders: Mapping[str, Row]) -> list[dict[str, Any]]:
 
 
 def at_their_best(rows: Sequence[Row]) -> dict[str, Row]:
-    """Return of each contender the row in which it keeps up and the 99th percentile is lowest, or else the fastest.
+    """Return each contender's row that keeps up with the lowest 99th percentile, or else its fastest row.
 
-    Only those that had most turns are considered: others were given up.
+    Only rows with the most turns are considered, as the others were abandoned.
     """
 
     def rank(row: Row) -> tuple[int, bool, float]:
@@ -90,14 +90,14 @@ def at_their_best(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 class Rounds:
-    """The turns of all contenders, each in one process that is there from the first to the last.
+    """The turns of all contenders. Each has one process from the first turn to the last.
 
-    A number of workers that was late once is not tried again, unless it is the most. After so many tries of each number
-    only the best one goes on.
+    A number of workers that was late once is not tried again, unless it is the highest. After `tries` turns with each
+    number, only the best one goes on.
 
     Attributes:
         found: The figures of each turn, by contender and number of workers.
-        absent: Why contenders are missing.
+        absent: The reasons why contenders are missing.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Rounds:
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """Have all processes there, which have imported what they need."""
+        """Start all processes and let them import their modules, until the block ends."""
         with ExitStack() as servers:
             for name, command in self._commands.items():
                 self._servers[name] = JobServer(command, WORK)
@@ -129,7 +129,7 @@ class Rounds:
             yield
 
     def take(self, name: str, workers: int, steps: int, step_turns: int) -> None:
-        """Train beside one of them, or beside none."""
+        """Train beside one loader, or beside none."""
         if name in self.absent or self._is_given_up(name, workers):
             return
         loader = CONTENDERS.get(name)
@@ -148,7 +148,7 @@ class Rounds:
             self.absent[name] = why_left_out(name, reason)
 
     def rows(self) -> list[Row]:
-        """Return the medians of those that failed in no turn, how many turns they are of, and whether it keeps up."""
+        """Return the medians of contenders that never failed, with the number of turns and whether each keeps up."""
         rows: list[Row] = []
         all_turns = max(map(len, self.found.values()), default=0)
         for (name, workers), turns in self.found.items():
@@ -168,12 +168,12 @@ class Rounds:
 
 
 def in_time(figures: Figures) -> bool:
-    """Whether the loop had its batches in time."""
+    """Return whether the loop had its batches in time."""
     return figures["images_per_second"] >= LATE * RATE
 
 
 def main() -> int:
-    """Run the rounds and write the outcome; the exit status says whether the claim holds."""
+    """Run the rounds and write the outcome. The exit status says whether the claim holds."""
     parser = argparse.ArgumentParser(description="Measure how loaders disturb a training loop.")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each loader (default: %(default)s)")
     parser.add_argument("--tries", type=int, help="rounds of all numbers of workers, before the best (default: all)")
@@ -201,7 +201,7 @@ def main() -> int:
     with rounds.prepared():
         for name, workers in console.track(options.rounds * turns, "noisy neighbour"):
             if name == NO_LOADER:
-                # Once a round: what else the machine does changes.
+                # Once per round, because other load on the machine changes.
                 try:
                     step_turns = run_job(CALIBRATE)["step_turns"]
                 except JobFailedError as reason:

@@ -1,7 +1,8 @@
-"""How fast photos are decoded, resized and batched by whole loaders: the second document's program, all in one run.
+"""Measure how fast whole loaders decode, resize and batch photos: the second document's program, all in one run.
 
-Claims, on the demo's photos (500x375), batches of 32 of 224x224, each contender at its best number of workers of all
-that are tried, each turn in a process of its own, all in turns, medians of the rounds. On fewer than 16 cores:
+Claims, on the demo's photos (500x375), in batches of 32 of 224x224. Each contender counts at the best of the numbers of
+workers that are tried. Each turn is a process of its own, all take turns, and the medians of the rounds count.
+On fewer than 16 cores:
 
 * the reference's own flow (demux, decode, aggregate, convert) loads with this package at least 2.5 times the images of
   the reference (spdl 0.8.0) and 2 times those of PyTorch's DataLoader with Pillow, at no more than 0.37 times the
@@ -13,8 +14,8 @@ On 16 cores or more:
 * the flow loads at least 0.55 of the images that libjpeg-turbo decodes on as many threads, without reading or resizing;
 * `load_image_batch` loads at least 2.7 times the images of PyTorch's DataLoader.
 
-The flow pads and is bicubic, as the reference's default is, and so is our batch call; PyTorch stretches bilinearly, as
-that program has it, which is less work.
+The flow pads and is bicubic, as is the reference's default, and so is our batch call. PyTorch stretches bilinearly, as
+in that program, which is less work.
 
 Run it as `python benchmarks/preprocessing.py [--rounds N] [--workers N...] [--passes N] [--json FILE]`.
 """
@@ -53,7 +54,7 @@ CLAIMS_ON_MANY_CORES = (
 
 
 def contenders(console: Console) -> tuple[dict[str, tuple[tuple[str, ...], str]], dict[str, str]]:
-    """Return interpreter and key of each contender, and why others are absent."""
+    """Return the interpreter and the key of each contender, and why others are absent."""
     own = (sys.executable,)
     found = {FLOW: (own, "seed"), BATCH: (own, "batch"), BARE: (own, "bare")}
     absent = {}
@@ -66,7 +67,7 @@ def contenders(console: Console) -> tuple[dict[str, tuple[tuple[str, ...], str]]
 
 
 def judge(best: dict[str, dict[str, float]], cores: float) -> list[dict[str, Any]]:
-    """Hold the figures against the claims for this number of cores."""
+    """Check the figures against the claims for this number of cores."""
     verdicts = []
     for name, figure, beside, relation, mark in CLAIMS_ON_MANY_CORES if cores >= MANY_CORES else CLAIMS_ON_FEW_CORES:
         if name in best and beside in best:
@@ -87,7 +88,7 @@ def judge(best: dict[str, dict[str, float]], cores: float) -> list[dict[str, Any
 
 
 def main() -> int:
-    """Run the rounds, print and write the outcome; the exit status says whether the claims hold."""
+    """Run the rounds, then print and write the outcome. The exit status says whether the claims hold."""
     cores = available_cores()
     default = [8, 16, 24, 32] if cores >= MANY_CORES else [1, 2, 4]
     parser = argparse.ArgumentParser(description="Measure whole loaders on JPEG photos.")

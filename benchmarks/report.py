@@ -1,7 +1,7 @@
-"""Puts what the benchmarks found side by side: tables, plots, and a summary that names the rows we lost.
+"""Put the benchmarks' results side by side: tables, plots, and a summary that names the rows we lost.
 
-Reads loaders.json, data_formats.json, engine.json and noisy_neighbour.json of a folder, those that are named and there;
-writes report.md, report.html, which needs no other file, and the plots as PNG beside them.
+It reads those of loaders.json, data_formats.json, engine.json and noisy_neighbour.json in a folder that are named and
+exist. It writes report.md, a self-contained report.html, and the plots as PNG beside them.
 
 Run it as `python benchmarks/report.py FOLDER [SECTION...]`.
 """
@@ -26,10 +26,10 @@ th:first-child, td:first-child { text-align: left; } footer, .origin { color: #6
 
 
 def origin(result: dict[str, Any]) -> str:
-    """Say where figures come from."""
+    """Return a sentence on the origin of the figures."""
     it = result["provenance"]
     versions = ", ".join(f"{name} {version}" for name, version in it["versions"].items())
-    # Records name the program alone.
+    # Records hold only the name of the program.
     command = it["command"].replace("python ", "python benchmarks/", 1)
     return (
         f"Medians of {result['rounds']} rounds in turns, each in a process of its own, on {it['cores']:g} cores"
@@ -57,7 +57,7 @@ def html_of(markdown: str) -> str:
 
 
 def summary(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the lines that stand at the end: what was lost, and who did not run."""
+    """Return the lines at the end: the lost rows, and the contenders that did not run."""
     lines = []
     for section, result in results.items():
         rows = judged(section, result)
@@ -74,7 +74,7 @@ def summary(results: dict[str, dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Write the report and print the summary."""
-    parser = argparse.ArgumentParser(description="Write what the benchmarks found as tables and plots.")
+    parser = argparse.ArgumentParser(description="Write the benchmarks' results as tables and plots.")
     parser.add_argument("folder", type=Path, help="where their JSON files are")
     parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="SECTION", help="default: %(default)s")
     options = parser.parse_args()

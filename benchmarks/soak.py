@@ -1,9 +1,9 @@
-"""What grows while a pipeline runs for long: nothing.
+"""Check that nothing grows while a pipeline runs for long.
 
 Claim: while 1,000,000 items go through every kind of stage, memory stays flat. The median resident memory of the last
-fifth of the run is at most 2 MB above that of the second fifth, and the number of Python's memory blocks at most 5,000;
-nothing in the engine ever holds more entries than the declaration lets be under way; every item arrives as often as it
-should; and none is under way any more once the last was read.
+fifth of the run is at most 2 MB above that of the second fifth, and the number of Python's memory blocks at most 5,000.
+Nothing in the engine ever holds more entries than the declaration allows in flight. Every item arrives as often as it
+should, and none is in flight any more once the last one was read.
 
 Run it as `python benchmarks/soak.py [--items N] [--json FILE]`.
 """
@@ -47,16 +47,16 @@ PAYLOAD_BYTES = 256
 
 GROWTH_MB = 2.0
 GROWTH_BLOCKS = 5_000
-# What the graph below may have under way: the places of its queues, its limits and orders, the router's look-ahead, the
-# sink, and what batches hold, each counted with all of its items.
+# The most entries that the graph below may have in flight: the slots of its queues, the stages' concurrency, items
+# that wait for their order, the router's look-ahead, the sink, and the items held in batches, each item counted.
 ENTRIES = 1_000
 
 
 class Item(NamedTuple):
-    """What goes through the pipeline."""
+    """An item that goes through the pipeline."""
 
     number: int
-    # 1 for the second result that a generator made of a number.
+    # 1 for the second result that a generator made from a number.
     copy: int
     payload: bytes
 
@@ -66,31 +66,31 @@ def make(number: int) -> Item:
     return Item(number, 0, number.to_bytes(8, "little") * (PAYLOAD_BYTES // 8))
 
 
-# ---- which items are multiplied, tried again, given up and dropped ----
+# ---- which items are doubled, retried, given up and dropped ----
 
 
 def is_doubled(item: Item) -> bool:
-    """Whether the generator makes two of it."""
+    """Return whether the generator makes two results from an item."""
     return item.number % 97 == 0
 
 
 def is_tried_again(item: Item) -> bool:
-    """Whether the first try fails."""
+    """Return whether the first try fails."""
     return item.number % 500 == 7  # noqa: PLR2004 - one in 500.
 
 
 def is_given_up(item: Item) -> bool:
-    """Whether every try fails."""
+    """Return whether every try fails."""
     return item.number % 1000 == 11  # noqa: PLR2004 - one in 1000.
 
 
 def is_dropped(item: Item) -> bool:
-    """Whether an op returns None."""
+    """Return whether an op returns None for an item."""
     return item.number % 100 == 13  # noqa: PLR2004 - one in 100.
 
 
 def expected(numbers: range) -> tuple[int, int]:
-    """How many items come out of an epoch over these numbers, and their checksum."""
+    """Return how many items come out of an epoch over these numbers, and their checksum."""
     count = checksum = 0
     for number in numbers:
         item = Item(number, 0, b"")
@@ -101,7 +101,7 @@ def expected(numbers: range) -> tuple[int, int]:
     return count, checksum
 
 
-# ---- sources: a third of every epoch each, and nothing once the last epoch is over ----
+# ---- sources: each yields a third of every epoch, and nothing once the last epoch is over ----
 
 
 class Numbers:
@@ -117,7 +117,7 @@ class Numbers:
 
 
 class AsyncNumbers(Numbers):
-    """The same for the event loop."""
+    """A continuous source for the event loop."""
 
     __iter__ = None  # type: ignore[assignment]
 
@@ -127,7 +127,7 @@ class AsyncNumbers(Numbers):
 
 
 def epochs(total: int) -> Iterator[range]:
-    """The numbers of each epoch."""
+    """Yield the numbers of each epoch."""
     size = -(-total // EPOCHS)
     for begin in range(0, total, size):
         yield range(begin, min(begin + size, total))
@@ -137,7 +137,7 @@ def epochs(total: int) -> Iterator[range]:
 
 
 def same(item: Any) -> Any:
-    """Pass an item on as it is."""
+    """Pass an item on unchanged."""
     return item
 
 
@@ -147,18 +147,18 @@ def same_batch(items: list[Item]) -> list[Item]:
 
 
 def again(item: Item) -> Item:
-    """Make a new item of an item."""
+    """Make a new item from an item."""
     return Item(item.number, item.copy, bytes(bytearray(item.payload)))
 
 
 async def again_async(item: Item) -> Item:
-    """Make a new item of an item on the event loop."""
+    """Make a new item from an item, on the event loop."""
     await asyncio.sleep(0)
     return again(item)
 
 
 def doubled(item: Item) -> Iterator[Item | None]:
-    """Pass on one result or two, and one that is dropped at once."""
+    """Yield one result or two, and one that is dropped at once."""
     yield item
     if is_doubled(item):
         yield None
@@ -166,12 +166,12 @@ def doubled(item: Item) -> Iterator[Item | None]:
 
 
 async def alone(item: Item) -> AsyncIterator[Item]:
-    """Pass on one result as an async generator."""
+    """Yield one result, as an async generator."""
     yield again(item)
 
 
 class Unreliable:
-    """Fails at the first try of some items and at every try of others."""
+    """An op that fails at the first try of some items and at every try of others."""
 
     def __init__(self) -> None:
         self._tried: set[tuple[int, int]] = set()
@@ -188,7 +188,7 @@ class Unreliable:
 
 
 async def unreliable_async(item: Item) -> Item:
-    """Pass items on; none is left here that would fail."""
+    """Pass items on. No item that would fail is left here."""
     if is_given_up(item):
         raise ValueError(item.number)
     return item
@@ -200,7 +200,7 @@ def kept(item: Item) -> Item | None:
 
 
 class Joined(Aggregator["list[Item]", "list[Item]"]):
-    """Joins two batches, in a user's aggregator."""
+    """A user's aggregator that joins two batches."""
 
     def __init__(self) -> None:
         self._held: list[Item] = []
@@ -213,7 +213,7 @@ class Joined(Aggregator["list[Item]", "list[Item]"]):
         return self.flush() if self._batches == 2 else None  # noqa: PLR2004 - two batches.
 
     def flush(self) -> list[Item] | None:
-        """Pass on what is held."""
+        """Pass on the batches that are held."""
         held, self._held, self._batches = self._held, [], 0
         return held or None
 
@@ -229,7 +229,7 @@ def halves(items: list[Item]) -> list[int]:
 
 
 def graph(total: int, threads: ThreadPoolExecutor, processes: ProcessPoolExecutor) -> PipelineConfig[Item]:
-    """One graph with every kind of source and stage."""
+    """Return one graph with every kind of source and stage."""
     sources = [
         SourceConfig(Numbers(total, 0), continuous=True),
         SourceConfig(AsyncNumbers(total, 1), continuous=True),
@@ -275,20 +275,20 @@ def graph(total: int, threads: ThreadPoolExecutor, processes: ProcessPoolExecuto
 
 
 def resident_mb() -> float:
-    """The process's resident memory."""
+    """Return the process's resident memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6
 
 
 def copied(container: Collection[Any]) -> list[Any]:
-    """What a container holds that threads go on changing: without the GIL they may do so while it is copied, too."""
+    """Return a copy of a container that threads go on changing. Without the GIL they may do so during the copy, too."""
     while True:
         with suppress(RuntimeError):
             return list(container.values() if isinstance(container, dict) else container)
 
 
 def container_sizes(engine: object) -> dict[str, int]:
-    """The largest size of each container that the engine's objects have, by class and attribute."""
+    """Return the largest size of each container that the engine's objects have, by class and attribute."""
     found: dict[str, int] = {}
     seen: set[int] = set()
     pending: list[tuple[str, object]] = [("engine", engine)]
@@ -314,13 +314,13 @@ def container_sizes(engine: object) -> dict[str, int]:
 
 
 def fifths(samples: Sequence[float]) -> tuple[float, float]:
-    """The medians of the second fifth and of the last."""
+    """Return the medians of the second fifth and of the last."""
     size = len(samples) // 5
     return median(samples[size : 2 * size]), median(samples[-size:])
 
 
 def soak(total: int) -> dict[str, Any]:
-    """Pass so many items through, and say what was seen."""
+    """Pass a number of items through, and return the observations."""
     memory: list[float] = []
     blocks: list[int] = []
     sizes: dict[str, int] = {}
@@ -338,7 +338,7 @@ def soak(total: int) -> dict[str, Any]:
                     if (read + count) % (total // SAMPLES) == 0:
                         memory.append(resident_mb())
                         blocks.append(sys.getallocatedblocks())
-                        for name, size in container_sizes(pipeline._engine).items():  # noqa: SLF001 - it is about it.
+                        for name, size in container_sizes(pipeline._engine).items():  # noqa: SLF001 - its subject.
                             sizes[name] = max(sizes.get(name, 0), size)
                 read += count
                 exact = exact and (count, checksum) == expected(numbers)
@@ -359,7 +359,7 @@ def soak(total: int) -> dict[str, Any]:
 
 
 def judge(result: dict[str, Any]) -> list[str]:
-    """The claims that the result does not bear out."""
+    """Return the claims that the result does not meet."""
     missed = []
     early, late = result["memory_mb"]
     if late - early > GROWTH_MB:
@@ -378,7 +378,7 @@ def judge(result: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Run it, print and write the outcome; the exit status says whether the claim holds."""
+    """Run it, then print and write the outcome. The exit status says whether the claim holds."""
     parser = argparse.ArgumentParser(description="Soak the engine.")
     parser.add_argument("--items", type=int, default=ITEMS, help="how many items (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the result to this file")
@@ -395,7 +395,7 @@ def main() -> int:
     for line in missed:
         print(f"MISSED {line}")
     if options.json:
-        from spdl.cli._common.provenance import provenance  # noqa: PLC0415 - what it imports is no part of what is measured.
+        from spdl.cli._common.provenance import provenance  # noqa: PLC0415 - its imports are not to be measured.
 
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({"provenance": provenance(), **result}, indent=1) + "\n")

@@ -1,10 +1,10 @@
-"""What it costs that one wheel serves all Pythons from 3.12 on: the stable ABI beside a build for 3.12 alone.
+"""Measure the cost of one wheel for all Pythons from 3.12 on: the stable ABI beside a build for 3.12 alone.
 
-Claim: no call costs 3 % more than by the build for one Python. Both wheels are built alike by `scripts/bundle/wheel.sh`
-and installed into environments of their own; processes of the two take turns, each measures all calls in CPU time, and
-the medians of the rounds are compared. Calls that do next to nothing show most of what the ABI costs.
+Claim: no call costs over 3 % more than with the build for one Python. `scripts/bundle/wheel.sh` builds both wheels
+alike, and they are installed into environments of their own. Processes of the two take turns, each measures all calls
+in CPU time, and the medians of the rounds are compared. Calls that do next to nothing show the cost of the ABI best.
 
-Run it as `python benchmarks/stable_abi.py [--rounds N] [--json FILE]`. It wants the Python 3.12 that
+Run it as `python benchmarks/stable_abi.py [--rounds N] [--json FILE]`. It needs the Python 3.12 that
 `scripts/bundle/pythons.sh 3.12` finds, and compiles for some minutes first.
 """
 
@@ -33,7 +33,7 @@ def find_python() -> str | None:
 
 
 def install(python: str, options: tuple[str, ...], folder: Path) -> Path:
-    """Build a wheel and install it into a new environment, whose interpreter is returned."""
+    """Build a wheel, install it into a new environment, and return its interpreter."""
     build = [ROOT / "scripts/bundle/wheel.sh", python, folder / "dist", *options]
     wheel = subprocess.run(build, check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run([python, "-m", "venv", folder / "environment"], check=True)

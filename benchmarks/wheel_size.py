@@ -1,6 +1,6 @@
-"""How large the wheels are, and how much of each is FFmpeg.
+"""Measure how large the wheels are, and how much of each is FFmpeg.
 
-Claim: less than 15 MB each, of 1,000,000 bytes.
+Claim: less than 15 MB each (1 MB is 1,000,000 bytes).
 
 Run it as `python benchmarks/wheel_size.py [--json FILE] [WHEEL...]`. The exit status says whether the claim holds.
 """
@@ -14,25 +14,25 @@ from pathlib import Path
 from spdl.cli._common.provenance import provenance
 
 LIMIT_BYTES = 15_000_000
-# What the repair of a wheel calls the folder of shared libraries, which are FFmpeg's alone.
+# The folder of shared libraries, as the repair of a wheel names it. They are all FFmpeg's.
 SHARED = "spdl_turbo.libs/"
 
 
 def measure(wheel: Path) -> dict[str, int]:
-    """Return the bytes of a wheel, and those that the shared libraries take in it, compressed as they are there."""
+    """Return the compressed bytes of a wheel, and those of its shared libraries in it."""
     with zipfile.ZipFile(wheel) as archive:
         shared = [entry.compress_size for entry in archive.infolist() if entry.filename.startswith(SHARED)]
     return {"bytes": wheel.stat().st_size, "ffmpeg_bytes": sum(shared)}
 
 
 def tag(wheel: Path) -> str:
-    """Return which Pythons a wheel is for, as its name says it: ``cp312-abi3``."""
+    """Return which Pythons a wheel is for, as its name says: ``cp312-abi3``."""
     _, _, python, abi, _ = wheel.stem.split("-")
     return f"{python}-{abi}"
 
 
 def main() -> int:
-    """Measure, print the sizes, and write them where that is asked for; return the exit status."""
+    """Measure, print the sizes, and write them if that is asked for. Return the exit status."""
     parser = argparse.ArgumentParser(description="Measure how large wheels are.")
     made = sorted((Path(__file__).parent.parent / "dist").glob("spdl_turbo-*.whl"))
     parser.add_argument("wheels", nargs="*", type=Path, default=made, metavar="WHEEL", help="default: those in dist")

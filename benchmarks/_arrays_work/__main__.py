@@ -1,8 +1,8 @@
-"""Loads of arrays and archives, by the functions that this project, the released reference and others have for it.
+"""Load arrays and archives with the functions that this project, the released reference and others have for it.
 
-Run as `python _arrays_work JSON`, where the JSON object names the work and holds its arguments: prints one line of
+Run as `python _arrays_work JSON`, where the JSON object names the work and holds its arguments. It prints one line of
 JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than numpy, the contender and
-the standard library. Running the folder lets its modules find each other in an isolated interpreter, too.
+the standard library. Because the folder itself is run, its modules find each other in an isolated interpreter, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""libdeflate alone, as the program that knows everything already would call it: one buffer, used again and again."""
+"""libdeflate alone, as a program would call it that knows everything already: into one buffer that is reused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def inflate(*, kind: str, threads: int, calls: int, checksum: bool) -> dict[str, float]:
-    """Inflate the members of a .npz file, and compute their checksums, which a zip archive asks for, or not."""
+    """Inflate the members of a .npz file. If `checksum`, also compute the checksums that a zip archive asks for."""
     library = ctypes.CDLL(ctypes.util.find_library("deflate"))
     library.libdeflate_alloc_decompressor.restype = ctypes.c_void_p
     library.libdeflate_deflate_decompress.argtypes = [

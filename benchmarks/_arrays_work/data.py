@@ -1,4 +1,4 @@
-"""What is loaded: an image of 3x640x480 and its labels of 640x480, 50 small files, ten seconds of sound."""
+"""The data to load: an image of 3x640x480 and its labels of 640x480, 50 small files, ten seconds of sound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arrays(kind: str) -> Arrays:
 
 
 def npy(kind: str) -> list[bytes]:
-    """Return each as a .npy file."""
+    """Return each array as a .npy file."""
     files = []
     for array in arrays(kind).values():
         file = io.BytesIO()
@@ -39,7 +39,7 @@ def npy(kind: str) -> list[bytes]:
 
 
 def npz(kind: str, compression: str) -> bytes:
-    """Return both as one .npz file, "stored" or "deflated"."""
+    """Return both arrays as one .npz file, "stored" or "deflated"."""
     file = io.BytesIO()
     save = np.savez if compression == "stored" else np.savez_compressed
     save(file, **arrays(kind))
@@ -47,8 +47,8 @@ def npz(kind: str, compression: str) -> bytes:
 
 
 def torch_file(kind: str) -> bytes:
-    """Return both as a file of torch.save."""
-    import torch  # noqa: PLC0415 - an environment of others need not have it.
+    """Return both arrays as a file of torch.save."""
+    import torch  # noqa: PLC0415 - other contenders' environments need not have it.
 
     file = io.BytesIO()
     torch.save({key: torch.from_numpy(array) for key, array in arrays(kind).items()}, file)

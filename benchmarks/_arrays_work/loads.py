@@ -1,4 +1,4 @@
-"""Calls per second of one function, in one thread or several, each in a loop."""
+"""Measure calls per second of one function, in a loop in one or several threads."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def npz(*, by: str, kind: str, compression: str, threads: int, calls: int) -> di
 
 def torch_load(*, threads: int, calls: int) -> dict[str, float]:
     """Load both arrays of a file of torch.save."""
-    import torch  # noqa: PLC0415 - an environment of others need not have it.
+    import torch  # noqa: PLC0415 - other contenders' environments need not have it.
 
     file = data.torch_file("noise")
     return timed(lambda: list(torch.load(io.BytesIO(file)).values()), threads, calls)
 
 
 def npz_batch(*, kind: str, size: int, num_threads: int, calls: int) -> dict[str, float]:
-    """Load so many .npz files as one batch; a call is a file."""
+    """Load a number of .npz files as one batch. Each file counts as a call."""
     files = [data.npz(kind, "deflated")] * size
     load = spdl_io().load_npz_batch
     figures = timed(lambda: load(files, num_threads=num_threads), 1, calls // size)
@@ -51,7 +51,7 @@ def npz_batch(*, kind: str, size: int, num_threads: int, calls: int) -> dict[str
 
 
 def tar(*, by: str, calls: int) -> dict[str, float]:
-    """Go through an archive, taking name and content of every file."""
+    """Go through an archive and take the name and the content of every file."""
     archive = data.tar()
     if by == "tarfile":
 
@@ -68,7 +68,7 @@ def wav(*, by: str, calls: int) -> dict[str, float]:
     """Load the samples of a sound."""
     sound = data.wav()
     if by == "soundfile":
-        import soundfile  # noqa: PLC0415 - an environment of others need not have it.
+        import soundfile  # noqa: PLC0415 - other contenders' environments need not have it.
 
         return timed(lambda: soundfile.read(io.BytesIO(sound), dtype="int16"), 1, calls)
     load = spdl_io().load_wav
@@ -76,14 +76,14 @@ def wav(*, by: str, calls: int) -> dict[str, float]:
 
 
 def spdl_io() -> Any:
-    """Import what both packages call so; the bare contenders do without."""
+    """Import `spdl.io`, which both packages have under that name. The bare contenders do without it."""
     import spdl.io  # noqa: PLC0415
 
     return spdl.io
 
 
 def timed(call: Callable[[], Any], threads: int, calls: int) -> dict[str, float]:
-    """Call it so often in each of so many threads at once."""
+    """Call a function a number of times in each of several threads at once."""
     for _ in range(max(calls // 20, 2)):
         call()
     barrier = threading.Barrier(threads + 1)

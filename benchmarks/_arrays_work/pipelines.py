@@ -1,4 +1,4 @@
-"""Items per second through a pipeline that loads the same item again and again, by threads or by processes."""
+"""Measure items per second through a pipeline that loads the same item again and again, in threads or processes."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 
 def numpy_npy(files: list[bytes]) -> list[Any]:
-    """Load .npy files by numpy."""
+    """Load .npy files with numpy."""
     return [np.load(io.BytesIO(file), allow_pickle=False) for file in files]
 
 
 def numpy_npz(file: bytes) -> list[Any]:
-    """Load a .npz file by numpy."""
+    """Load a .npz file with numpy."""
     return list(np.load(io.BytesIO(file)).values())
 
 
 def spdl_npy(files: list[bytes]) -> list[Any]:
-    """Load .npy files by spdl."""
+    """Load .npy files with spdl."""
     load = spdl_io().load_npy
     return [load(file) for file in files]
 
 
 def spdl_npz(file: bytes) -> list[Any]:
-    """Load a .npz file by spdl."""
+    """Load a .npz file with spdl."""
     return list(spdl_io().load_npz(file).values())
 
 
 def torch_file(file: bytes) -> list[Any]:
     """Load a file of torch.save."""
-    import torch  # noqa: PLC0415 - an environment of others need not have it.
+    import torch  # noqa: PLC0415 - other contenders' environments need not have it.
 
     return list(torch.load(io.BytesIO(file)).values())
 
@@ -70,7 +70,7 @@ def scale(*, load: str, mode: str, counts: list[int], seconds: float) -> dict[st
 def repeat(
     function: Callable[[Any], list[Any]], item: Any, mode: str, workers: int, seconds: float
 ) -> dict[str, float]:
-    """Pass an item again and again through a pipeline with so many workers, for so long after its first result."""
+    """Pass an item through a pipeline again and again, for a number of seconds after its first result."""
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the same in both packages.
 
     executor: Executor = ThreadPoolExecutor(workers) if mode == "threads" else ProcessPoolExecutor(workers)
@@ -101,6 +101,6 @@ def repeat_until(enough: threading.Event, item: Any) -> Iterator[Any]:
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and of the children it has waited for."""
+    """Return the user and system time of this process and of the children that it has waited for."""
     usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -1,8 +1,8 @@
 """The engine's workloads, on the public API that this project and the released reference share.
 
-Run as `python _engine_work JSON`, where the JSON object names the work and holds its arguments: prints one line of
+Run as `python _engine_work JSON`, where the JSON object names the work and holds its arguments. It prints one line of
 JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than `spdl.pipeline` and the
-standard library. Running the folder lets its modules find each other in an isolated interpreter, too.
+standard library. Because the folder itself is run, its modules find each other in an isolated interpreter, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coroutines that do nothing, and what an event loop alone makes of them."""
+"""Coroutines that do nothing, and the rate of an event loop alone."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from usage import cpu_seconds
 
 
 async def same_async(item: int) -> int:
-    """Do nothing, and let others run."""
+    """Do nothing but let other coroutines run."""
     await asyncio.sleep(0)
     return item
 
 
 def bare(*, items: int, concurrency: int) -> dict[str, float]:
-    """Let so many coroutines take items from one iterator."""
+    """Let a number of coroutines take items from one iterator."""
     got: list[int] = []
     source = iter(range(items))
 

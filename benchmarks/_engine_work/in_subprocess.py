@@ -1,4 +1,4 @@
-"""Items per second that come out of another process."""
+"""Measure items per second that come out of another process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def make_bytes(size: int, index: int) -> bytes:
-    """Make an item whose content tells which it is."""
+    """Make an item whose content tells which item it is."""
     return bytes((index & 255,)) * size
 
 
 def make_array(size: int, index: int) -> Any:
-    """Make the same as a numpy array."""
-    import numpy as np  # noqa: PLC0415 - the others do without.
+    """Make the same item as a numpy array."""
+    import numpy as np  # noqa: PLC0415 - the other works do without it.
 
     return np.full(size, index & 255, np.uint8)
 
@@ -32,23 +32,23 @@ MAKERS: dict[str, Callable[[int, int], Any]] = {"bytes": make_bytes, "array": ma
 
 
 class Items:
-    """Gives so many items, over and over."""
+    """An iterable that yields a number of items, over and over."""
 
     def __init__(self, items: int, make: Callable[[int], Any]) -> None:
         self.items, self.make = items, make
 
     def __call__(self) -> Items:
-        """Return itself: this is its own factory."""
+        """Return itself, as it is its own factory."""
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        """Make the items."""
+        """Yield the items."""
         return map(self.make, range(self.items))
 
 
 def pipeline(*, items: int, size: int, kind: str, stages: int, threads: int) -> dict[str, float]:
-    """Run a pipeline there that makes the items and passes them through stages that do nothing."""
-    from stream import same  # noqa: PLC0415 - as above, where this is measured alone.
+    """Run a pipeline in another process that makes the items and passes them through stages that do nothing."""
+    from stream import same  # noqa: PLC0415 - only this work needs it.
 
     from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess  # noqa: PLC0415 - the contender's.
 
@@ -59,14 +59,14 @@ def pipeline(*, items: int, size: int, kind: str, stages: int, threads: int) -> 
 
 
 def iterable(*, items: int, size: int, kind: str) -> dict[str, float]:
-    """Iterate there what makes the items, without an engine."""
+    """Iterate in another process over the object that makes the items, without an engine."""
     from spdl.pipeline import iterate_in_subprocess  # noqa: PLC0415 - the contender's.
 
     return measure(iterate_in_subprocess(Items(items, partial(MAKERS[kind], size))), items, size)
 
 
 def measure(there: Iterable[Any], items: int, size: int) -> dict[str, float]:
-    """Check the items of a pass, and say how fast they came; the pass before it is not measured."""
+    """Check the items of a pass and return how fast they came. The pass before it is not measured."""
     for _ in there:
         pass
     wrong = 0
@@ -84,7 +84,7 @@ def measure(there: Iterable[Any], items: int, size: int) -> dict[str, float]:
     return {
         "items_per_second": items / seconds,
         "megabytes_per_second": items * size / seconds / 1e6,
-        # Of both passes, and of starting two processes.
+        # The time of both passes and of starting two processes.
         "cpu_seconds_per_thousand": cpu / (2 * items) * 1e3,
         "peak_memory_mb": memory,
     }

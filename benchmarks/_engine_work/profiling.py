@@ -1,4 +1,4 @@
-"""How long a profile takes. Done by our own interpreter alone, so it may use the rest of this project."""
+"""Measure how long a profile takes. Only our own interpreter runs this, so it may use the rest of this project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def demo(*, batch_size: int, size: int) -> dict[str, float]:
     """Profile the pipeline of `spdl demo`: batches of its photos, decoded and resized."""
-    from spdl.pipeline import profile_pipeline  # noqa: PLC0415 - as in the other works, what is measured.
+    from spdl.pipeline import profile_pipeline  # noqa: PLC0415 - as in the other works.
 
     declaration = declared(batch_size, size)
     began = time.perf_counter()
@@ -29,7 +29,7 @@ def demo(*, batch_size: int, size: int) -> dict[str, float]:
 
 
 def declared(batch_size: int, size: int) -> PipelineConfig[Any]:
-    """The declaration of the demo's pipeline, which the command builds at once."""
+    """Return the declaration of the demo's pipeline. The command builds the pipeline directly."""
     from spdl.cli._common.console import Console  # noqa: PLC0415
     from spdl.cli._demo.image_folder import list_images  # noqa: PLC0415
     from spdl.cli._demo.images_job import LoadImages, PassesOverFolder, default_threads, images_pipeline  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""How long one item takes through stages that do nothing, when nothing else is under way."""
+"""Measure how long one item takes through stages that do nothing, with no other item in flight."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WARM_UP = 200
 
 
 def pipeline(*, items: int, stages: int, concurrency: int, threads: int, sink: int) -> dict[str, float]:
-    """Time each item from the permission to yield it until the consumer has it."""
-    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as for the others.
+    """Time each item from the permit to yield it until the consumer has it."""
+    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as in the other works.
 
     permits: SimpleQueue[int | None] = SimpleQueue()
 
     def source() -> Iterator[int]:
-        # Never more than one item is under way: the next is permitted when the consumer has this one.
+        # Never more than one item is in flight: the next is permitted when the consumer has this one.
         while (item := permits.get()) is not None:
             yield item
 
@@ -41,7 +41,7 @@ def pipeline(*, items: int, stages: int, concurrency: int, threads: int, sink: i
 
 
 def bare_thread(*, items: int) -> dict[str, float]:
-    """Let one thread take the permission and put the item where the consumer waits: two wake-ups, and nothing else."""
+    """Let one thread take the permit and put the item where the consumer waits: two wake-ups and nothing else."""
     permits: SimpleQueue[int | None] = SimpleQueue()
     sink: SimpleQueue[int] = SimpleQueue()
 

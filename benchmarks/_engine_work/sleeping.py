@@ -1,4 +1,4 @@
-"""Stages that sleep, beside the most that their slots and threads allow."""
+"""Measure stages that sleep, against the most that their concurrency and threads allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def sleeper(seconds: float) -> Callable[[int], int]:
-    """Make an op that sleeps."""
+    """Return an op that sleeps."""
 
     def op(item: int) -> int:
         time.sleep(seconds)
@@ -24,7 +24,7 @@ def sleeper(seconds: float) -> Callable[[int], int]:
 
 
 def alone(seconds: list[float]) -> list[float]:
-    """How long each op takes on a thread that does nothing else, in seconds; equal ones are measured once."""
+    """Return how long each op takes on an otherwise idle thread, in seconds. Equal ops are measured once."""
     found = {}
     for duration in set(seconds):
         op = sleeper(duration)
@@ -37,7 +37,7 @@ def alone(seconds: list[float]) -> list[float]:
 
 
 def bare_threads(*, items: int, seconds: list[float], threads: int) -> dict[str, float]:
-    """Let so many threads take items from one iterator and run all ops on each: what ops and GIL alone cost."""
+    """Let threads take items from one iterator and run all ops on each: the cost of the ops and the GIL alone."""
     ops = [sleeper(duration) for duration in seconds]
     source = iter(range(items))
     got: list[int] = []
@@ -59,9 +59,9 @@ def bare_threads(*, items: int, seconds: list[float], threads: int) -> dict[str,
 
 def pipeline(*, items: int, seconds: list[float], slots: list[int], threads: int) -> dict[str, float]:
     """Pass the items through, and compare with min(c_i / d_i, threads / sum d_i)."""
-    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as for the others.
+    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as in the other works.
 
-    # How long a sleep really takes moves with the machine's load: measured before and after.
+    # The real duration of a sleep varies with the machine's load, so it is measured before and after.
     before = alone(seconds)
     builder: Any = PipelineBuilder().add_source(range(items))
     for duration, concurrency in zip(seconds, slots, strict=True):
@@ -75,6 +75,6 @@ def pipeline(*, items: int, seconds: list[float], slots: list[int], threads: int
     bounds = [count / duration for count, duration in zip(slots, mean, strict=True)]
     result["bound_items_per_second"] = min(*bounds, threads / sum(mean))
     result["share_of_bound"] = result["items_per_second"] / result["bound_items_per_second"]
-    # What can be ahead of an item: the stages' slots, and 2 places in the queue in front of each.
+    # The items that can be ahead of an item: the stages' concurrency, and 2 slots in each stage's input queue.
     result["overtaken_share_of_in_flight"] = result["overtaken_by_at_most"] / (sum(slots) + 2 * len(slots))
     return result

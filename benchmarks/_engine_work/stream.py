@@ -1,4 +1,4 @@
-"""Items per second through stages that do nothing, and through what they would be without an engine."""
+"""Measure items per second through stages that do nothing, and through equivalents without an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items per second through stages that do nothing, inside hooks or measured for the log."""
+"""Measure items per second through stages that do nothing, inside hooks or measured for the log."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A stand-in for a training loop: how evenly its steps run while a loader works beside it.
+"""A stand-in for a training loop, to measure how evenly its steps run while a loader works beside it.
 
-A step is a millisecond of work in Python. 400 times a second a step begins with taking the next item, which is a
-millisecond of work on one core without the GIL. Between two such steps the loop either waits without the GIL, as for an
-accelerator, or goes on with steps that take nothing. What is timed is the step with its taking, without that wait. Both
-kinds of work are a number of turns that was found beforehand, so that what is interrupted takes longer instead of doing
-less.
+A step is a millisecond of work in Python. 400 times a second, a step begins by taking the next item, which is a
+millisecond of work on one core without the GIL. Between two such steps, the loop either waits without the GIL, as for
+an accelerator, or goes on with steps that take no item. The time of a step includes taking the item and excludes that
+wait. Both kinds of work are a fixed number of turns, found beforehand, so that interrupted work takes longer instead of
+doing less.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PERIOD = 1 / 400
-# Items that may wait for the loop. All loaders work ahead until so many wait.
+# Items that may wait for the loop. All loaders work ahead until this many wait.
 AHEAD = 10
-# Each loader fills its buffers before the first step that counts.
+# Each loader fills its buffers before the first step that is timed.
 WARM_UP = 100
 
 
 def python_work(turns: int) -> int:
-    """Keep the GIL for so many turns of a loop."""
+    """Hold the GIL for a number of turns of a loop."""
     state = 1
     for _ in range(turns):
         state = state * 1_103_515_245 + 12_345 & 0x7FFF_FFFF
@@ -37,12 +37,12 @@ def python_work(turns: int) -> int:
 
 
 def native_work(turns: int) -> bytes:
-    """Keep a core busy without the GIL: taken once and released once, and no memory to speak of."""
+    """Keep a core busy without the GIL, which is released once and taken back once. It needs hardly any memory."""
     return hashlib.pbkdf2_hmac("sha256", b"item", b"salt", turns)
 
 
 def calibrate() -> dict[str, int]:
-    """How many turns of either take a millisecond when nothing interferes."""
+    """Return how many turns of each kind of work take a millisecond when nothing interferes."""
     return {"step_turns": _turns(python_work), "item_turns": _turns(native_work)}
 
 
@@ -60,13 +60,13 @@ def _turns(work: Callable[[int], Any]) -> int:
 
 
 def no_loader(*, steps: int, wait: bool, step_turns: int, item_turns: int) -> dict[str, float]:
-    """The steps alone."""
+    """Run the steps alone."""
     del item_turns
     return _train(lambda: None, nullcontext(), steps, step_turns, wait=wait)
 
 
 def bare_threads(*, steps: int, wait: bool, step_turns: int, item_turns: int, threads: int) -> dict[str, float]:
-    """Bare threads do the items' work and put them into a queue."""
+    """Let bare threads do the items' work and put the items into a queue."""
     items: Queue[bytes] = Queue(AHEAD)
     ended = Event()
 
@@ -79,7 +79,7 @@ def bare_threads(*, steps: int, wait: bool, step_turns: int, item_turns: int, th
         thread.start()
     result = _train(items.get, nullcontext(), steps, step_turns, wait=wait)
     ended.set()
-    # The queue has room for what each of them may still put.
+    # The queue has room for the items that each thread may still put.
     for _ in range(items.qsize()):
         items.get()
     for thread in loaders:
@@ -88,7 +88,7 @@ def bare_threads(*, steps: int, wait: bool, step_turns: int, item_turns: int, th
 
 
 def pipeline(*, steps: int, wait: bool, step_turns: int, item_turns: int, threads: int) -> dict[str, float]:
-    """A pipeline does."""
+    """Let a pipeline do the items' work."""
     from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - the bare contenders do without.
 
     builder: Any = PipelineBuilder().add_source(range(10**9))

@@ -1,4 +1,4 @@
-"""Real work: blocks are unpacked and hashed, in stages and in plain threads. Both ops do it without the GIL."""
+"""Real work: blocks are unpacked and hashed, in stages and in plain threads. Both ops release the GIL."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from outcome import figures
 from usage import cpu_seconds
 
 BLOCK_BYTES = 1 << 18
-"""Unpacked: some tenths of a millisecond for each of the two ops."""
+"""The unpacked size. Each of the two ops takes some tenths of a millisecond."""
 SINK = 100
-"""Places for what is done."""
+"""Finished items that may wait for the consumer."""
 
 
 class Blocks:
@@ -31,11 +31,11 @@ class Blocks:
         self._digest = hashlib.sha256(block).digest()
 
     def unpack(self, item: int) -> tuple[int, bytes]:
-        """Do what a loader's first stage does."""
+        """Unpack the block, as a loader's first stage does."""
         return item, zlib.decompress(self._packed)
 
     def check(self, unpacked: tuple[int, bytes]) -> int:
-        """Go through what came out, and return the item's number."""
+        """Hash the unpacked block, check it, and return the item's number."""
         item, block = unpacked
         if hashlib.sha256(block).digest() != self._digest:
             raise SystemExit("a block is not what was packed")
@@ -43,8 +43,8 @@ class Blocks:
 
 
 def pipeline(*, items: int, threads: int) -> dict[str, float]:
-    """Unpack in one stage, hash in the next, each as often at once as there are threads."""
-    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as for the others.
+    """Unpack in one stage and hash in the next, each with a concurrency of the number of threads."""
+    from spdl.pipeline import PipelineBuilder  # noqa: PLC0415 - as in the other works.
 
     blocks = Blocks()
     builder: Any = PipelineBuilder().add_source(range(items))
@@ -57,7 +57,7 @@ def pipeline(*, items: int, threads: int) -> dict[str, float]:
 
 
 def bare_threads(*, items: int, threads: int) -> dict[str, float]:
-    """Let so many threads take numbers, do both ops on each, and put them where the consumer waits."""
+    """Let a number of threads take numbers, do both ops on each, and put them where the consumer waits."""
     blocks = Blocks()
     numbers = count()
     sink: Queue[int] = Queue(SINK)

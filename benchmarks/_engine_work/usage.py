@@ -1,4 +1,4 @@
-"""What a piece of work takes: CPU time, memory, and how its single times are spread."""
+"""The cost of a piece of work: CPU time, memory, and the spread of its times."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def cpu_seconds() -> float:
-    """The CPU time of this process's threads so far."""
+    """Return the CPU time of this process's threads so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process ever had resident, in MiB."""
-    # ru_maxrss would do where there is no /proc, but on Linux a process inherits that of the one that started it.
+    """Return the most memory that this process ever had resident, in MiB."""
+    # Without /proc, ru_maxrss is good enough. On Linux, a process inherits it from the process that started it.
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except FileNotFoundError:
@@ -25,7 +25,7 @@ def peak_memory_mb() -> float:
 
 
 def spread(seconds: list[float]) -> dict[str, float]:
-    """The median, the 99th percentile (nearest rank) and the largest, in microseconds."""
+    """Return the median, the 99th percentile (nearest rank) and the maximum, in microseconds."""
     ranked = sorted(seconds)
     return {
         "p50_microseconds": ranked[ceil(len(ranked) * 0.50) - 1] * 1e6,

@@ -1,8 +1,9 @@
-"""Work on JPEG photos, by the functions that this project, the released reference and others have for it.
+"""Work on JPEG photos with the functions that this project, the released reference and others have for it.
 
-Run as `python _images_work JSON`, where the JSON object names the work and holds its arguments: prints one line of
-JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than the contender, what that
-needs, and the standard library. Running the folder lets its modules find each other in an isolated interpreter, too.
+Run as `python _images_work JSON`, where the JSON object names the work and holds its arguments. It prints one line of
+JSON. It runs in the contender's own interpreter, so nothing in this folder imports more than the contender, its
+dependencies and the standard library. Because the folder itself is run, its modules find each other in an isolated
+interpreter, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def main() -> None:
     arguments = json.loads(sys.argv[1])
     module, _, function = arguments.pop("work").partition(".")
     print(json.dumps(getattr(import_module(module), function)(**arguments)), flush=True)
-    # Not its business: what the libraries do when the process ends.
+    # The libraries' work at the end of a process is not measured, and skipped.
     os._exit(0)
 
 

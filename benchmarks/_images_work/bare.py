@@ -1,4 +1,4 @@
-"""libjpeg-turbo alone, through its own interface: bytes in memory, one buffer used again and again."""
+"""libjpeg-turbo alone, through its own interface: bytes in memory, one reused buffer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def decoder(paths: list[str], fraction: int = 1) -> Callable[[list[str]], None]:
-    """Read these photos, and return what decodes batches of them, at such a fraction of their size."""
+    """Read these photos, and return a function that decodes batches of them at a fraction of their size."""
     name = ctypes.util.find_library("turbojpeg")
     if name is None:
         raise SystemExit("the library turbojpeg is not installed")
@@ -34,7 +34,7 @@ def decoder(paths: list[str], fraction: int = 1) -> Callable[[list[str]], None]:
         found = [ctypes.addressof(value) for value in (width, height, subsampling, space)]
         if library.tjDecompressHeader3(state, data, len(data), *found) != 0:
             raise SystemExit(f"{path} is no JPEG")
-        # It rounds up, and asks to be told what comes out.
+        # libjpeg-turbo rounds up, and wants to be given the output size.
         images[path] = (data, -(-width.value // fraction), -(-height.value // fraction))
         largest = max(largest, 3 * width.value * height.value)
     buffer = ctypes.create_string_buffer(largest)
@@ -78,6 +78,6 @@ def loader(*, folder: str, images: int, workers: int) -> Figures:
 
 
 def callers(*, folder: str, workers: int, seconds: float) -> Figures:
-    """Compare so many threads with one."""
+    """Compare a number of threads with one thread."""
     paths = photos(folder)
     return scaling([decoder(paths) for _ in range(workers)], paths, seconds)

@@ -1,4 +1,4 @@
-"""Random crops of random area and aspect ratio, drawn as torchvision draws them, where a contender has none itself."""
+"""Random crops of random area and aspect ratio, drawn as torchvision does, for contenders that have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVIDIA DALI on the CPU: a pipeline of its own, with its own threads."""
+"""NVIDIA DALI on the CPU: its own pipeline with its own threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def loader(*, folder: str, images: int, workers: int, antialias: bool, crop: bool = False) -> Figures:
-    """Read, decode, resize and batch; with `crop`, its decoder decodes the crop alone."""
+    """Read, decode, resize and batch. With `crop`, its decoder decodes only the crop."""
     paths = photos(folder)
 
     @pipeline_def(batch_size=BATCH, num_threads=workers, device_id=None)
@@ -34,7 +34,7 @@ def loader(*, folder: str, images: int, workers: int, antialias: bool, crop: boo
     def run(number: int) -> Iterator[int]:
         for _ in range(number // BATCH):
             (batch,) = pipeline.run()
-            # A view of its memory, which is one array.
+            # A view of DALI's memory, which is one array.
             yield len(batch.as_array())
 
     return whole_loader(run, images)

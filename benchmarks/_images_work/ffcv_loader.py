@@ -1,4 +1,4 @@
-"""FFCV: photos in a file of its own format, as the same JPEG data; its loader compiles its pipeline by numba."""
+"""FFCV: photos in a file of its own format, as the same JPEG data. Its loader compiles its pipeline with numba."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# It refuses more workers than there are cores otherwise.
+# Otherwise numba refuses more workers than there are cores.
 os.environ["NUMBA_NUM_THREADS"] = "32"
 
 import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Photos:
-    """Gives pixels, which the writer insists on, and remembers the file they come from."""
+    """A dataset that yields pixels, which the writer insists on, and remembers the file that they come from."""
 
     last = ""
 
@@ -42,7 +42,7 @@ class Photos:
 
 
 def dataset(folder: str) -> str:
-    """Return its file of these photos, written on the first call, each photo as the very bytes of its JPEG file."""
+    """Return FFCV's file of these photos, with each JPEG file's bytes unchanged. It is written on the first call."""
     file = Path(tempfile.gettempdir(), f"spdl-bench-{os.getuid()}-{Path(folder).name}.beton")
     if not file.exists():
         rgb_image.encode_jpeg = lambda _pixels, _quality: np.frombuffer(Path(Photos.last).read_bytes(), np.uint8)
@@ -54,7 +54,7 @@ def dataset(folder: str) -> str:
 
 
 def loader(*, folder: str, images: int, workers: int, crop: bool = False) -> Figures:
-    """Decode, crop and resize by the average of the area, which is what its decoder has; whole images are a crop."""
+    """Decode, crop and resize by area averaging, which FFCV's decoder offers. A whole image counts as a crop."""
     width, height = Image.open(photos(folder)[0]).size
     whole = {"scale": (1, 1), "ratio": (width / height, width / height)}
     decoder = RandomResizedCropRGBImageDecoder((SIZE, SIZE), **({"scale": SCALE, "ratio": RATIO} if crop else whole))
@@ -64,7 +64,7 @@ def loader(*, folder: str, images: int, workers: int, crop: bool = False) -> Fig
         batch_size=BATCH,
         num_workers=workers,
         os_cache=True,
-        # One long epoch: it starts its threads anew at each.
+        # One long epoch, because FFCV starts its threads anew in each.
         indices=np.resize(np.arange(len(photos(folder))), images),
         order=OrderOption.SEQUENTIAL,
         pipelines={"image": steps},

@@ -14,7 +14,7 @@ FROM = 712
 
 
 def ours(*, folder: str, workers: int, calls: int, kernels: str, exact: bool = True) -> Figures:
-    """Our resize, through the entry of the native module that nothing else uses."""
+    """Measure our resize, through an entry of the native module that nothing else uses."""
     import numpy as np  # noqa: PLC0415 - each contender's process has only its own library.
 
     import spdl.io  # noqa: PLC0415
@@ -31,7 +31,7 @@ def ours(*, folder: str, workers: int, calls: int, kernels: str, exact: bool = T
 
 
 def pillow(*, folder: str, workers: int, calls: int) -> Figures:
-    """Pillow's, or that of Pillow-SIMD, which has the same name."""
+    """Measure the resize of Pillow, or of Pillow-SIMD, which has the same name."""
     from PIL import Image  # noqa: PLC0415
 
     with Image.open(photos(folder)[0]) as file:

@@ -14,14 +14,14 @@ from threads import in_threads
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Its bilinear filter shrinks without antialiasing; the average of the area is what it has with it.
+# OpenCV's bilinear filter shrinks without antialiasing. Area averaging is its method with antialiasing.
 INTERPOLATIONS = {"linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA}
 READ = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
 
 
 def loader(*, folder: str, images: int, workers: int, interpolation: str, crop: bool = False) -> Figures:
     """Read, decode, resize and batch."""
-    # The pool's threads are the workers; its own would come on top.
+    # The pool's threads are the workers. OpenCV's own threads would come on top.
     cv2.setNumThreads(1)
     paths = photos(folder)
     how = INTERPOLATIONS[interpolation]

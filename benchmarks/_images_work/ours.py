@@ -1,4 +1,4 @@
-"""This package and the released reference: what both have runs the same code with each, in its own environment."""
+"""This package and the released reference. Features of both run with the same code, each in its own environment."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def batch_call(resize: str, *, kernels: str = "", random: bool = False, **keywords: Any) -> Callable[[list[str]], Any]:
-    """Our `load_image_batch`: one native call per batch.
+    """Return our `load_image_batch`: one native call per batch.
 
     Args:
         resize: The mode and the interpolation, such as "stretch-bilinear".
-        kernels: The instruction set; none is what the processor gets.
+        kernels: The instruction set. If empty, it is the one that the processor gets by default.
         random: Whether to crop and flip at random.
-        keywords: What else is given to it.
+        keywords: Further arguments of the call.
     """
-    from spdl.io._common.native import native  # noqa: PLC0415 - the reference has no such thing.
+    from spdl.io._common.native import native  # noqa: PLC0415 - the reference has no such module.
 
     if kernels and not native.select_kernels(kernels):
         raise SystemExit(f"this processor does not run {kernels!r}")
@@ -54,7 +54,7 @@ def batch_call(resize: str, *, kernels: str = "", random: bool = False, **keywor
 
 
 def image_by_image(resize: str) -> tuple[Callable[[Any], Any], Callable[[list[Any]], Any]]:
-    """Demux and decode an image, and convert a batch, as programs written for the reference do."""
+    """Return functions that demux and decode an image, and convert a batch, as programs for the reference do."""
     mode, interpolation = resize.split("-")
     desc = spdl.io.get_video_filter_desc(
         scale_width=SIZE, scale_height=SIZE, scale_mode="pad" if mode == "pad" else None, scale_algo=interpolation
@@ -95,7 +95,7 @@ def loader(*, folder: str, images: int, workers: int, flow: str, resize: str, **
 
 
 def stream(*, folder: str, seconds: float, workers: int, flow: str, resize: str, **keywords: Any) -> Figures:
-    """Load for so long, and look at how much memory is resident meanwhile."""
+    """Load for a number of seconds, and sample the resident memory meanwhile."""
     paths = photos(folder)
     run = _pipeline(flow, resize, workers, **keywords)
     begin = time.perf_counter()
@@ -107,7 +107,7 @@ def stream(*, folder: str, seconds: float, workers: int, flow: str, resize: str,
             break
         if elapsed > len(looks) * seconds / LOOKS:
             looks.append(resident_mib())
-    # What is in flight differs from look to look, and there is less of it at the start.
+    # The memory in flight varies from sample to sample, and there is less of it at the start.
     early, late = median(looks[len(looks) // 10 : len(looks) // 2]), median(looks[len(looks) // 2 :])
     return {
         "first_half_mib": early,
@@ -119,7 +119,7 @@ def stream(*, folder: str, seconds: float, workers: int, flow: str, resize: str,
 
 
 def callers(*, folder: str, workers: int, seconds: float, resize: str, **keywords: Any) -> Figures:
-    """Compare so many threads that call us with one."""
+    """Compare a number of threads that call us with one thread."""
     return scaling([batch_call(resize, **keywords)] * workers, photos(folder), seconds)
 
 

@@ -1,4 +1,4 @@
-"""Threads of Python's that call something, and how much more many of them do than one."""
+"""Python threads that call a function, and how much more many threads get done than one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def in_threads(call: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
-    """Yield the results in order, two more calls under way than there are threads."""
+    """Yield the results in order, with two more calls in flight than there are threads."""
     waiting = iter(items)
     with ThreadPoolExecutor(workers) as pool:
         under_way = deque(pool.submit(call, item) for item in islice(waiting, workers + 2))
@@ -30,9 +30,9 @@ def in_threads(call: Callable[[T], R], items: Iterable[T], workers: int) -> Iter
 
 
 def scaling(loads: list[Callable[[list[str]], object]], paths: list[str], seconds: float) -> Figures:
-    """Let all of them load for so long, each in a thread of its own, and the first alone for as long.
+    """Let all functions load for a number of seconds, each in its own thread, and the first one alone for as long.
 
-    They take turns, so that what else the machine does concerns both.
+    The two cases alternate, so that other load on the machine affects both.
     """
     todo = list(batches(paths, max(len(paths), BATCH)))
     for load in loads:
@@ -63,7 +63,7 @@ def _images_per_second(loads: list[Callable[[list[str]], object]], todo: list[li
             loads[number](todo[index % len(todo)])
             index += 1
             count += BATCH
-        # The last batch may end late, and others have the cores to themselves then: each by its own clock.
+        # The last batch may end late, when others have the cores to themselves. So each thread has its own clock.
         loaded[number] = count / elapsed
 
     workers = [threading.Thread(target=call, args=(number,)) for number in range(len(loads))]

@@ -1,4 +1,4 @@
-"""How long Python waits while one native call loads many images: beside a thread, and beside another process."""
+"""Measure how long Python waits while one native call loads many images: in another thread, in another process."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def longest_wait(*, folder: str, workers: int) -> Figures:
 
 
 def load(paths: list[str]) -> None:
-    """The work: one call."""
+    """Do the work: one call."""
     load_image_batch(paths, width=SIZE, height=SIZE)
 
 
 def _tick_while(call: Callable[[], object]) -> tuple[float, float]:
-    """Sleep a millisecond at a time; return how long the longest sleep really took, and the median one."""
+    """Sleep a millisecond at a time. Return how long the longest and the median sleep really took."""
     done = threading.Event()
 
     def work() -> None:
@@ -75,7 +75,7 @@ def _tick_while(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def serve(*, folder: str) -> Figures:
-    """Be the other process: warm up, wait for the word, make the call."""
+    """Act as the other process: warm up, wait for the word, make the call."""
     paths = photos(folder)[:IMAGES]
     load(paths[:BATCH])
     print("ready", flush=True)

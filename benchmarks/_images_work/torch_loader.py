@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader with Pillow, whose workers stay from epoch to epoch."""
+"""PyTorch's DataLoader with Pillow, whose workers are kept from epoch to epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Photos:
-    """Loads one photo."""
+    """A dataset that loads one photo at a time."""
 
     def __init__(self, paths: list[str], transform: Callable[[Image.Image], Any]) -> None:
         self._paths = paths
@@ -31,7 +31,7 @@ class Photos:
 
 
 class Batches:
-    """Numbers of photos, in batches; how many is said before each epoch."""
+    """A sampler of batches of photo numbers. The number of batches is set before each epoch."""
 
     def __init__(self, photos: int) -> None:
         self.images = 0
@@ -43,7 +43,7 @@ class Batches:
 
 
 def loader(*, folder: str, images: int, workers: int, resize: str = "", crop: bool = False) -> Figures:
-    """Open, resize, collate; with `crop`, by the transforms of torchvision."""
+    """Open, resize and collate. With `crop`, use torchvision's transforms."""
     torch.set_num_threads(1)
     paths = photos(folder)
     sampler = Batches(len(paths))
@@ -74,8 +74,8 @@ def pillow_resize(resize: str) -> Callable[[Image.Image], Image.Image]:
 
 
 def torchvision_crop() -> Callable[[Image.Image], Image.Image]:
-    """Return its random resized crop and flip, of Pillow's images."""
-    # There is no build for CPUs on PyPI; its transforms are Python, and want to hear of these two operators alone.
+    """Return torchvision's random resized crop and flip, for Pillow images."""
+    # There is no build for CPUs on PyPI. The transforms are Python code, and need only these two operators to exist.
     operators = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
         operators.define(f"{name}(Tensor boxes) -> Tensor")
@@ -88,4 +88,4 @@ def torchvision_crop() -> Callable[[Image.Image], Image.Image]:
 
 
 kept: list[Any] = []
-"""Operators are gone when nobody holds their library."""
+"""Keeps the operators' library alive, as they are gone when nothing holds it."""

@@ -1,13 +1,14 @@
-"""A training loop that takes batches at a fixed rate: how evenly its steps run beside a loader.
+"""A training loop that takes batches at a fixed rate, to measure how evenly its steps run beside a loader.
 
-A step is some milliseconds of work in Python, a number of turns that is found beforehand, so that what is interrupted
+A step is some milliseconds of work in Python: a number of turns that is found beforehand, so that interrupted work
 takes longer instead of doing less. Then the loop waits without the GIL, as for an accelerator, until the next step is
-due. Every so many steps begin with taking a batch. What is timed is the step with its taking, without the wait. The
-loader works ahead as far as it does by itself, and is held up by the loop: all give the same images per second.
+due. At regular intervals a step begins by taking a batch. The time of a step includes taking the batch and excludes the
+wait. The loader works ahead as far as it does by itself, and is held up by the loop, so all loaders deliver the same
+images per second.
 
-A machine that is shared is fast at some moments and slow at others, and the slow ones make up the upper percentiles.
-So as many steps as beside the loader run with none, one half right before it is opened and the other right after it is
-closed, and each percentile is divided by the same one of these, so that p99 may be less than p95.
+A shared machine is fast at some moments and slow at others, and the slow ones make up the upper percentiles. So an
+equal number of steps runs without a loader, one half right before it is opened and the other half right after it is
+closed. Each percentile is divided by the same percentile of these steps, so p99 may be less than p95.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from training import python_work
 STEP = "normalise"
 PERIOD = 0.01
 MILLISECONDS = 3
-"""Where the machine is as fast as it gets."""
+"""Milliseconds of work in a step where the machine is as fast as it gets."""
 STEPS_PER_BATCH = 10
 IMAGES_PER_SECOND = BATCH / (STEPS_PER_BATCH * PERIOD)
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 WARM_UP = 40
-"""Steps before the time counts: each loader has filled its buffers by then."""
+"""Steps before the timing starts. By then each loader has filled its buffers."""
 FIRST = 10
-"""Steps before the time counts where there is no loader: the first ones take longer."""
+"""Steps before the timing starts if there is no loader. The first steps take longer."""
 
 
 def train(
     *, loader: str | None, keywords: dict[str, Any], folder: str, workers: int, steps: int, step_turns: int
 ) -> dict[str, float]:
-    """Run so many steps beside a loader; None is no loader."""
+    """Run a number of steps beside a loader, or without one if `loader` is None."""
     open_step = None if loader is None else opener(loader, photos(folder), keywords)
     turns = step_turns * MILLISECONDS
     without = alone(steps // 2, turns)
@@ -56,18 +57,18 @@ def train(
 
 
 def alone(steps: int, turns: int) -> list[float]:
-    """Time the steps with no loader, after some that do not count."""
+    """Time the steps without a loader, after some that are not timed."""
     time_steps(lambda: None, 0, FIRST, turns)
     return time_steps(lambda: None, 0, steps, turns)
 
 
 def percentile(values: list[float], percent: int) -> float:
-    """Return the least value that so many percent do not exceed."""
+    """Return the least value that at least `percent` percent of the values do not exceed."""
     return sorted(values)[ceil(len(values) * percent / 100) - 1]
 
 
 def run_steps(take: Any, steps: int, turns: int) -> tuple[list[float], dict[str, float]]:
-    """Time the steps, after some that do not count, and say what all of it took."""
+    """Time the steps, after some that are not timed, and return their times and the cost of all of it."""
     time_steps(take, 0, WARM_UP, turns)
     cpu, began = cpu_seconds(), time.perf_counter()
     took = time_steps(take, WARM_UP, steps, turns)
@@ -79,7 +80,7 @@ def run_steps(take: Any, steps: int, turns: int) -> tuple[list[float], dict[str,
 
 
 def time_steps(take: Any, first: int, steps: int, turns: int) -> list[float]:
-    """Take so many steps, the first one with this number, and return how long each took, in seconds."""
+    """Run a number of steps, numbered from `first`, and return how long each took, in seconds."""
     took = []
     due = time.perf_counter()
     for step in range(first, first + steps):

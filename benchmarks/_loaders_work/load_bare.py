@@ -1,4 +1,4 @@
-"""libjpeg-turbo alone, a decoder for each thread: bytes in memory, full size, nothing kept. It is the limit."""
+"""libjpeg-turbo alone, with a decoder per thread: bytes in memory, full size, nothing kept. This is the limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[Any]]:
-    """Decode batches, of which nothing is handed out."""
+    """Decode batches without delivering them."""
     del step
     free: SimpleQueue[Callable[[list[str]], None]] = SimpleQueue()
     for _ in range(workers):

@@ -1,4 +1,4 @@
-"""NVIDIA DALI on the CPU: a pipeline of its own, with its own threads."""
+"""NVIDIA DALI on the CPU: its own pipeline with its own threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[Any]]:
-    """Read, decode, resize and normalise; photo by photo it works in batches, too."""
+    """Read, decode, resize and normalise. It works in batches also for single photos."""
 
     @pipeline_def(batch_size=BATCH, num_threads=workers, device_id=None)
     def load() -> Any:
@@ -40,7 +40,7 @@ def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[
     def run() -> Iterator[Any]:
         while True:
             (batch,) = pipeline.run()
-            # A view of its memory, which is one array.
+            # A view of DALI's memory, which is one array.
             array = batch.as_array()
             if step == "decode":
                 yield from array

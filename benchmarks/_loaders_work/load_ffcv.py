@@ -1,4 +1,4 @@
-"""FFCV: photos in a file of its own format, as the same JPEG data; its loader compiles its pipeline by numba."""
+"""FFCV: photos in a file of its own format, as the same JPEG data. Its loader compiles its pipeline with numba."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# It sets what numba reads as it is imported, so it comes first.
+# Imported first, because it sets a variable that numba reads on import.
 from ffcv_loader import dataset  # isort: skip
 
 import numpy as np
@@ -26,7 +26,7 @@ EPOCHS = 100
 
 @contextmanager
 def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[Any]]:
-    """Decode and resize by the average of the area, which is what its decoder has; whole images are a crop."""
+    """Decode and resize by area averaging, which FFCV's decoder offers. A whole image counts as a crop."""
     width, height = Image.open(paths[0]).size
     whole = {"scale": (1, 1), "ratio": (width / height, width / height)}
     steps: list[Any] = [RandomResizedCropRGBImageDecoder((SIZE, SIZE), **whole)]
@@ -38,7 +38,7 @@ def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[
         batch_size=1 if step == "decode" else BATCH,
         num_workers=workers,
         os_cache=True,
-        # Long epochs: it starts its threads anew at each.
+        # Long epochs, because FFCV starts its threads anew in each.
         indices=np.tile(np.arange(len(paths)), EPOCHS),
         order=OrderOption.SEQUENTIAL,
         pipelines={"image": steps},

@@ -21,5 +21,5 @@ def open_loader(paths: list[str], step: str, workers: int) -> Iterator[Iterator[
     source = cycle(paths) if step == "decode" else batches(paths, 1 << 40)
     op = load if step == "decode" else batch_loader(load, step)
     node = ParallelMapper(IterableWrapper(source), op, num_workers=workers, method="thread", in_order=False)
-    # Its threads end with the last reference to it.
+    # The node's threads end with the last reference to it.
     yield iter(Loader(node))

@@ -1,4 +1,4 @@
-"""This package and the released reference: image by image, the same code runs with each, in its own environment."""
+"""This package and the released reference. Image by image, both run the same code, each in its own environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRETCH = "stretch-bilinear"
 
 @contextmanager
 def open_loader(paths: list[str], step: str, workers: int, *, flow: str) -> Iterator[Iterator[Any]]:
-    """Load in a pipeline; `flow` is "seed", image by image, or "batch", our one call for a whole batch."""
+    """Load in a pipeline. `flow` is "seed" for image by image, or "batch" for our one call per batch."""
     builder = in_batches(paths, step, workers) if flow == "batch" else by_image(paths, step, workers)
     pipeline = builder.add_sink(workers).build(num_threads=workers)
     with pipeline.auto_stop():
@@ -38,7 +38,7 @@ def in_batches(paths: list[str], step: str, workers: int) -> Any:
 
 
 def by_image(paths: list[str], step: str, workers: int) -> Any:
-    """Demux, decode with a filter, convert, as programs written for the reference do."""
+    """Demux, decode with a filter, and convert, as programs written for the reference do."""
     decode, convert = image_by_image(STRETCH)
     builder: Any = PipelineBuilder().add_source(cycle(paths)).pipe(decode, concurrency=workers)
     if step == "decode":

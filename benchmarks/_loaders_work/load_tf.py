@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-# What it says at its start is about GPUs.
+# TensorFlow's messages at the start are about GPUs.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def load(path: Any) -> Any:
-    """Read, decode and resize by the average of the area, which takes half the time of its antialiased bilinear."""
+    """Read, decode and resize by area averaging, which takes half the time of its antialiased bilinear filter."""
     image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3, dct_method="INTEGER_ACCURATE")
     return tf.cast(tf.round(tf.image.resize(image, (SIZE, SIZE), method="area")), tf.uint8)
 
 
 def normalise(batch: Any) -> Any:
-    """Make floats, channels before rows."""
+    """Make floats, with channels before rows."""
     planes = tf.transpose(tf.cast(batch, tf.float32), (0, 3, 1, 2))
     means, deviations = (tf.reshape(255 * tf.constant(values), (3, 1, 1)) for values in (MEAN, STD))
     return (planes - means) / deviations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Photos:
-    """Loads one photo; what loads it is made in the worker."""
+    """A dataset that loads one photo at a time. Its loading function is made in the worker."""
 
     def __init__(self, paths: list[str], library: str) -> None:
         self._paths = paths
@@ -34,7 +34,7 @@ class Photos:
 
 
 class Endless:
-    """Numbers of photos, one by one or in batches, for ever."""
+    """A sampler that yields photo numbers for ever, one by one or in batches."""
 
     def __init__(self, step: str) -> None:
         self._step = step
@@ -66,5 +66,5 @@ def open_loader(paths: list[str], step: str, workers: int, *, library: str) -> I
         collate_fn=collate_normalised if step == "normalise" else None,
         **sampling,
     )
-    # Its workers end with the last reference to it.
+    # The loader's workers end with the last reference to it.
     yield iter(loader)

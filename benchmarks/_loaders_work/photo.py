@@ -1,4 +1,4 @@
-"""One photo, decoded and resized by OpenCV or Pillow, for loaders that leave this to others."""
+"""One photo, decoded and resized by OpenCV or Pillow, for loaders that leave this to other libraries."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def by_opencv() -> Callable[[str], np.ndarray[Any, Any]]:
-    """Return what loads a photo by OpenCV, whose bilinear filter has no antialiasing: the average of the area has."""
+    """Return a function that loads a photo with OpenCV, by area averaging: its bilinear filter has no antialiasing."""
     import cv2  # noqa: PLC0415 - each contender's process has only its own library.
 
-    # The loader's workers are the threads; OpenCV's own would come on top.
+    # The loader's workers are the threads. OpenCV's own would come on top.
     cv2.setNumThreads(1)
     read = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
 
@@ -27,20 +27,20 @@ def by_opencv() -> Callable[[str], np.ndarray[Any, Any]]:
 
 
 def by_pillow() -> Callable[[str], np.ndarray[Any, Any]]:
-    """Return what loads a photo by Pillow."""
+    """Return a function that loads a photo with Pillow."""
     from PIL import Image  # noqa: PLC0415
 
     def load(path: str) -> np.ndarray[Any, Any]:
         with Image.open(path) as file:
             image = file.convert("RGB").resize((SIZE, SIZE), Image.Resampling.BILINEAR)
-        # A copy, because PyTorch warns about memory that cannot be written to.
+        # A copy, because PyTorch warns about read-only memory.
         return np.array(image)
 
     return load
 
 
 def batch_loader(load: Callable[[str], np.ndarray[Any, Any]], step: str) -> Callable[[list[str]], Any]:
-    """Return what loads a batch in one thread, photo by photo."""
+    """Return a function that loads a batch in one thread, photo by photo."""
 
     def load_batch(paths: list[str]) -> np.ndarray[Any, Any]:
         batch = np.empty((len(paths), SIZE, SIZE, 3), np.uint8)

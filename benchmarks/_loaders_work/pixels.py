@@ -1,4 +1,4 @@
-"""What contenders without a function for it do in numpy: batches normalised into planes of floats."""
+"""Normalise batches into planes of floats with numpy, for contenders without a function for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def normalise(batch: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the batch as float32, channels before rows."""
     number, height, width, channels = batch.shape
     planes = np.empty((number, channels, height, width), np.float32)
-    # Channel by channel, because numpy is slow where its inner loop is as short as a pixel.
+    # Channel by channel, because numpy is slow with an inner loop as short as a pixel.
     for channel in range(channels):
         np.multiply(batch[..., channel], SCALES[channel], out=planes[:, channel])
         planes[:, channel] += SHIFTS[channel]

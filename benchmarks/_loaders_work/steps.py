@@ -1,8 +1,8 @@
-"""The steps that a loader is asked for, and what each costs.
+"""The steps of a loader, and the measurement of their cost.
 
 A loader is opened for one step: it decodes and resizes photo by photo ("decode"), makes batches of them ("batch"),
-makes normalised floats of those ("normalise"), or hands these to the GPU ("transfer"). It goes through the photos again
-and again until it is closed. What is no loader, but the limit of all, has a step of its own ("bare").
+makes normalised floats of those ("normalise"), or copies these to the GPU ("transfer"). It goes through the photos over
+and over until it is closed. Bare decoding is not a loader but the limit of all, and has its own step ("bare").
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ SHAPES = {
 SHAPES["transfer"] = SHAPES["normalise"]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 WARM_UP = 0.1
-"""Seconds, at least, in which what was done ahead is taken."""
+"""The least number of seconds for consuming what was loaded ahead."""
 AT_REST = 0.004, 0.04
-"""CPU-seconds in so many seconds below which nothing works; what does gets more, unless it waits for a core."""
+"""CPU-seconds, and the seconds of a look in which a resting loader uses less. Working takes more, if it has a core."""
 LOOKS_AT_REST = 2
-"""How often in a row that must be seen."""
+"""How often in a row this must be seen."""
 PATIENCE = 5.0
-"""Seconds for what was closed to come to rest."""
+"""Seconds that a closed loader has to become idle."""
 LOOKS = 3
-"""How often memory is looked at, while the loader goes on."""
+"""How often memory is sampled while the loader runs."""
 
 
 class UnavailableError(Exception):
-    """Raised when a loader has no such step; the message says why."""
+    """Raised when a loader does not have a step. The message says why."""
 
 
 def opener(
     module: str, paths: list[str], keywords: dict[str, Any]
 ) -> Callable[[str, int], AbstractContextManager[Iterator[Any]]]:
-    """Return what opens the loader of that module for a step and a number of workers."""
-    # What is imported is not part of any first batch.
+    """Return a function that opens the loader of a module for a step and a number of workers."""
+    # Import it now, so that the import is not part of any first batch.
     open_loader = import_module(module).open_loader
     return lambda step, workers: open_loader(paths, step, workers, **keywords)
 
 
 def get_ready(*, loader: str) -> dict[str, str]:
-    """Import a loader's module, and return the versions of what is installed beside it."""
+    """Import a loader's module, and return the versions of the distributions installed beside it."""
     import_module(loader)
     return {it.metadata["Name"].replace("_", "-"): it.version for it in distributions()}
 
@@ -72,12 +72,12 @@ def measure(
     """Measure some steps of one loader, one after the other.
 
     Args:
-        loader: Its module.
-        keywords: What else its `open_loader` takes.
-        folder: The photos.
-        cases: Steps and numbers of workers; None is the number with which most was loaded so far.
-        seconds: How long each is measured.
-        sample: A file for the first batch of one worker; None makes none.
+        loader: The loader's module.
+        keywords: Further arguments of its `open_loader`.
+        folder: The folder of photos.
+        cases: Steps and numbers of workers. None is the number with the highest rate so far.
+        seconds: How long each case is measured.
+        sample: A file for the first batch of one worker. None makes none.
     """
     open_step = opener(loader, photos(folder), keywords)
     if sample:
@@ -91,13 +91,13 @@ def measure(
         except UnavailableError as reason:
             row["unavailable"] = str(reason)
         rows.append(row)
-    # Others have their turns next.
+    # Other contenders have their turns next.
     settle()
     return {"rows": rows}
 
 
 def fastest(rows: list[dict[str, Any]]) -> int:
-    """Return the number of workers with which most was loaded."""
+    """Return the number of workers with the highest rate."""
     workers: int = max(rows, key=lambda row: row.get("images_per_second", 0.0))["workers"]
     return workers
 
@@ -105,7 +105,7 @@ def fastest(rows: list[dict[str, Any]]) -> int:
 def measure_step(
     open_step: Callable[[str, int], AbstractContextManager[Iterator[Any]]], step: str, workers: int, seconds: float
 ) -> dict[str, float]:
-    """Measure one step, from one item to another one, while the loader goes on."""
+    """Measure one step, from one item to another, while the loader runs."""
     to_device = cuda_copy() if step == "transfer" else None
     begin = time.perf_counter()
     with open_step("normalise" if to_device else step, workers) as opened:
@@ -113,7 +113,7 @@ def measure_step(
         check(next(items), step)
         first = time.perf_counter() - begin
         images = len_of(step)
-        # What was done ahead while nobody took anything is gone before the clock starts.
+        # Consume what was loaded ahead while nobody took anything, before the clock starts.
         take(items, max(WARM_UP, seconds / 4), workers if step != "decode" else BATCH)
         cpu, begin = cpu_seconds(), time.perf_counter()
         taken = take(items, seconds, workers)
@@ -131,9 +131,9 @@ def measure_step(
 
 
 def settle() -> None:
-    """Wait until a loader that was closed works no more, so that the next one has the cores to itself.
+    """Wait until a closed loader no longer works, so that the next one has the cores to itself.
 
-    Threads of some loaders go on until the garbage collector finds what holds them.
+    Threads of some loaders go on until the garbage collector finds the objects that hold them.
     """
     gc.collect()
     most, interval = AT_REST
@@ -144,15 +144,15 @@ def settle() -> None:
             raise SystemExit(f"it still works {PATIENCE:g} seconds after it was closed")
         time.sleep(interval)
         before, used = used, cpu_seconds()
-        # Less than before: a child has just ended, and was looked for among the living and the dead in between.
+        # A negative value means: a child has just ended, and was in neither the live nor the dead processes in between.
         quiet = quiet + 1 if 0 <= used - before < most else 0
 
 
 def take(items: Iterator[Any], seconds: float, wave: int) -> int:
-    """Take items for so long; return how many they were.
+    """Take items for a number of seconds, and return how many there were.
 
-    Workers that began together end together: their items come in waves of so many. It takes whole waves, for one more
-    or less would be as much as all that a short time holds.
+    Workers that started together end together, so their items come in waves of `wave`. Only whole waves are taken: in a
+    short time, one wave more or less would change the result by as much as the result itself.
     """
     begin = time.perf_counter()
     for number, _ in enumerate(items, start=1):
@@ -162,12 +162,12 @@ def take(items: Iterator[Any], seconds: float, wave: int) -> int:
 
 
 def len_of(step: str) -> int:
-    """How many images an item of that step holds."""
+    """Return how many images an item of a step holds."""
     return 1 if step == "decode" else BATCH
 
 
 def check(item: Any, step: str) -> None:
-    """Say so if an item is not what the step promises."""
+    """Raise SystemExit if an item does not have the step's shape or dtype."""
     if step not in SHAPES:
         return
     shape, dtype = SHAPES[step]
@@ -177,15 +177,15 @@ def check(item: Any, step: str) -> None:
 
 
 def save_sample(open_step: Callable[[str, int], AbstractContextManager[Iterator[Any]]], file: Path) -> None:
-    """Write the first batch, whose pixels others are compared with."""
-    import numpy as np  # noqa: PLC0415 - the bare decoder does without.
+    """Write the first batch, so that its pixels can be compared with others."""
+    import numpy as np  # noqa: PLC0415 - the bare decoder does without it.
 
     with open_step("batch", 1) as items:
         np.save(file, np.asarray(next(items)))
 
 
 def cuda_copy() -> Callable[[Any], Any]:
-    """Return what copies a batch to the GPU by PyTorch, and waits for it."""
+    """Return a function that copies a batch to the GPU with PyTorch, and waits for it."""
     if find_spec("torch") is None:
         raise UnavailableError("its environment has no PyTorch, which hands batches to the GPU")
     import torch  # noqa: PLC0415
