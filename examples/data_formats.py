@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Load arrays from npy, npz and PyTorch files that are in memory, by threads and by processes, and compare the rates.
+"""Load npy, npz and PyTorch files that are in memory, with threads and with processes, and compare the rates.
 
-A sample is an RGB image of 640 x 480 and its labels, 1.2 MB together. It is serialised once, and loaded many times:
+A sample is an RGB image of 640 x 480 and its labels, 1.2 MB together. It is serialised once and loaded many times:
 
 * ``torch``: `torch.save` of both tensors, loaded by `torch.load`;
 * ``npy``: `numpy.save` of each array, loaded by `numpy.load` or by `spdl.io.load_npy`;
 * ``npz``: `numpy.savez`, or `numpy.savez_compressed`, loaded by `numpy.load` or by `spdl.io.load_npz`.
 
-The rows printed are format, whether it is compressed, which library loads it, ``mt`` for threads or ``mp`` for
-processes, how many of them, and samples per second. Each row runs in a process of its own.
+Each printed row gives the format, whether it is compressed, the library that loads it, ``mt`` for threads or ``mp``
+for processes, their number, and samples per second. Each row runs in a process of its own.
 
-What to hold it to: with every number of threads `spdl.io` is to load more npy, npz and compressed npz than `numpy.load`
-and than spdl 0.8.0. `benchmarks/data_formats.py` measures that, and on two cores it is met in every row.
+The target: with every number of threads, `spdl.io` should load npy, npz and compressed npz faster than `numpy.load` and
+than spdl 0.8.0. `benchmarks/data_formats.py` measures that. On two cores the target is met in every row.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CONFIGS = (
     ("npz", False, "spdl"),
     ("npz", True, "spdl"),
 )
-"""Format, compressed or not, and what loads it."""
+"""Format, compressed or not, and the library that loads it."""
 
 COLUMNS = ("data_format", "compressed", "impl", "mode", "num_workers", "items_per_second")
 MODES = {"mp": "processes", "mt": "threads"}
@@ -69,11 +69,11 @@ LIBRARIES = {"torch": "torch.load", "np": "numpy.load", "spdl": "spdl.io"}
 
 
 class DataSource(Generic[T]):
-    """A source that yields the same data as often as it is told.
+    """A source that yields the same data a given number of times.
 
     Args:
-        data: What is yielded.
-        repeat: How often.
+        data: The data to yield.
+        repeat: How often to yield it.
     """
 
     def __init__(self, data: T, repeat: int) -> None:
@@ -91,7 +91,7 @@ def load_npy(items: Sequence[bytes]) -> list[NDArray[Any]]:
 
 
 def load_npy_spdl(items: Sequence[bytes]) -> list[NDArray[Any]]:
-    """View the arrays in npy bytes with `spdl.io.load_npy`."""
+    """Return the arrays in npy bytes as views, with `spdl.io.load_npy`."""
     return [spdl.io.load_npy(item) for item in items]
 
 
@@ -101,7 +101,7 @@ def load_npz(item: bytes) -> list[NDArray[Any]]:
 
 
 def load_npz_spdl(item: bytes) -> list[NDArray[Any]]:
-    """View, or inflate, the arrays of npz bytes with `spdl.io.load_npz`."""
+    """Return the arrays of npz bytes, as views or inflated, with `spdl.io.load_npz`."""
     return list(spdl.io.load_npz(item).values())
 
 
@@ -111,14 +111,14 @@ def load_torch(item: bytes) -> list[Any]:
 
 
 def get_mock_data(format: str, compressed: bool = False) -> tuple[bytes, bytes] | bytes:  # noqa: A002, FBT001, FBT002 - the seed's signature.
-    """Make a sample in a format: an image (3, 640, 480) and its labels (640, 480), both random and uint8.
+    """Return a serialised sample: an image (3, 640, 480) and its labels (640, 480), both random and uint8.
 
     Args:
         format: ``"npz"``, ``"npy"`` or ``"torch"``.
         compressed: Whether the npz file is compressed.
 
     Returns:
-        The serialised arrays: two byte strings for npy, and one that holds both for the others.
+        The serialised arrays: two byte strings for npy, and one byte string with both arrays for the other formats.
 
     Raises:
         ValueError: If `format` is none of these.
@@ -145,7 +145,7 @@ def _dump(save: Callable[..., None], *args: Any, **kwargs: Any) -> bytes:
 
 
 def get_load_fn(data_format: str, impl: str) -> Callable[[Any], list[Any]]:
-    """Return what loads a format with a library."""
+    """Return the function that loads a format with a library."""
     functions: dict[tuple[str, str], Callable[[Any], list[Any]]] = {
         ("torch", "torch"): load_torch,
         ("npy", "np"): load_npy,
@@ -157,16 +157,16 @@ def get_load_fn(data_format: str, impl: str) -> Callable[[Any], list[Any]]:
 
 
 def get_pipeline(src: Iterable[T], load_fn: Callable[[T], list[Any]], num_workers: int, mode: str) -> Pipeline[Any]:
-    """Build a pipeline that loads what a source yields.
+    """Build a pipeline that loads the items of a source.
 
     Args:
         src: Yields the serialised samples.
-        load_fn: Makes arrays of one.
+        load_fn: Turns one sample into arrays.
         num_workers: How many threads or processes.
         mode: ``"mt"`` for threads, ``"mp"`` for processes.
 
     Raises:
-        ValueError: If `mode` is neither.
+        ValueError: If `mode` is anything else.
     """
     executor: Executor
     if mode == "mt":
@@ -185,7 +185,7 @@ def get_pipeline(src: Iterable[T], load_fn: Callable[[T], list[Any]], num_worker
 
 
 def run_pipeline(pipeline: Pipeline[Any]) -> tuple[int, float]:
-    """Run a pipeline to its end; return how many items it gave and how many seconds that took."""
+    """Run a pipeline to its end. Return how many items it yielded and how many seconds that took."""
     num_items = 0
     start = time.monotonic()
     with pipeline.auto_stop():
@@ -203,13 +203,13 @@ def measure_row(
         ``items``, ``seconds`` and ``items_per_second``.
     """
     load_fn, data = get_load_fn(data_format, impl), get_mock_data(data_format, compressed)
-    load_fn(data)  # Libraries load parts of themselves at their first call.
+    load_fn(data)  # Libraries load some of their parts at the first call.
     num_items, seconds = run_pipeline(get_pipeline(DataSource(data, repeat), load_fn, num_workers, mode))
     return {"items": num_items, "seconds": seconds, "items_per_second": num_items / seconds}
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: a panel for each format, with threads and processes in it."""
+    """Return the panels to draw: one for each format, with threads and processes in it."""
     kinds = {"npy": ("npy", False), "npz": ("npz", False), "npz, compressed": ("npz", True), "torch": ("torch", False)}
     found = []
     for title, kind in kinds.items():
@@ -232,7 +232,7 @@ def panels(measured: Record) -> list[Panel]:
 
 
 def main() -> None:
-    """Measure all rows, print the table, and write what the command line asks for."""
+    """Measure all rows, print the table, and write the files that the command line asks for."""
     parser = make_parser(__doc__)
     parser.add_argument(
         "--workers", type=positive, nargs="+", default=[1, 2, 4, 8, 16, 32], metavar="N", help="workers to try"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Find out how much faster training could get if loading took no time.
 
-The training is that of `image_classification.py`. It runs once with its DataLoader, and once with the same loader under
-`CacheDataLoader`, which soon repeats its first batches and stops loading. The quotient of the two rates is the
-headspace: the most that any better loader, more threads or more cores for it can gain. At 1.0 x, look elsewhere.
+The training is that of `image_classification.py`. It runs once with its DataLoader, and once with the same loader
+wrapped in `CacheDataLoader`, which soon repeats its first batches and stops loading. The ratio of the two rates is the
+headspace: the most that a better loader, more threads or more cores for loading can gain. At 1.0 x, look elsewhere.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["main", "measure_training"]
 
 WARM_UP = 8
-"""Batches that are trained on before the time counts, while buffers fill and the first batches are remembered."""
+"""Batches trained on before the timing starts, while buffers fill and the first batches are cached."""
 
 
 def measure_training(
     *, photos: Sequence[tuple[str, int]], batch_size: int, num_threads: int, batches: int, cached: bool
 ) -> dict[str, float]:
-    """Train on so many batches.
+    """Train on a number of batches.
 
     Args:
         photos: Paths and classes, at least as many as a batch holds.
         batch_size: Photos per batch.
         num_threads: How many threads load.
-        batches: How many batches count.
-        cached: Whether the first batches are repeated instead of loading on.
+        batches: How many batches are timed.
+        cached: Whether to repeat the first batches instead of loading more.
 
     Returns:
         ``images_per_second``, ``data_ms`` and ``step_ms`` per batch.
@@ -54,7 +54,7 @@ def measure_training(
     loader: Iterable[Any] = make_loader(photos, batch_size=batch_size, num_threads=num_threads, device=device)
     if cached:
         loader = CacheDataLoader(loader, num_caches=4, return_caches_after=4)
-    # Epoch after epoch: the cached one never ends.
+    # Repeat the epochs. The cached loader never ends.
     endless = chain.from_iterable(repeat(loader))
     train(model, optimizer, islice(endless, WARM_UP))
     training = train(model, optimizer, islice(endless, batches)).figures()
@@ -62,7 +62,7 @@ def measure_training(
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: both rates, and what a batch takes of it, against the threads that load."""
+    """Return the panels to draw against the loading threads: both rates, the headspace, and the time of a batch."""
     rows = measured["rows"]
     threads = [row["num_threads"] for row in rows]
     lines = {
@@ -83,11 +83,11 @@ def panels(measured: Record) -> list[Panel]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Measure, print and write the results."""
     parser = make_parser(__doc__)
     parser.add_argument("--photos", type=folder, help="a folder with a sub-folder for each class (default: the demo's)")
     parser.add_argument("--batch-size", type=positive, default=32, help="photos per batch (default: %(default)s)")
-    parser.add_argument("--batches", type=positive, default=100, help="batches that count (default: %(default)s)")
+    parser.add_argument("--batches", type=positive, default=100, help="batches that are timed (default: %(default)s)")
     parser.add_argument(
         "--workers", type=positive, nargs="+", default=[1, 2, 4, 8], metavar="N", help="numbers of threads to try"
     )

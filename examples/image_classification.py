@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Train a small convolutional network on photos that a DataLoader loads, and tell waiting for data from training.
+"""Train a small convolutional network on photos from a DataLoader, and measure waiting for data apart from training.
 
 The photos are a folder of your own, with a sub-folder for each class, or the demo's small set. They are decoded in
-threads, gathered into batches, brought to the device and normalised there. Each epoch prints a row: how long the loop
-waited for its batches (data), how long it trained (step), and what came of it. Where the data takes a noticeable share,
-`headspace.py` tells how much faster training could get.
+threads, gathered into batches, moved to the device and normalised there. Each epoch prints a row: how long the loop
+waited for its batches (data), how long it trained (step), the loss and the accuracy. If loading takes a noticeable
+share of the time, `headspace.py` shows how much faster training could get.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ STD = (0.229, 0.224, 0.225)
 def make_loader(
     photos: Sequence[tuple[str, int]], *, batch_size: int, num_threads: int, device: torch.device
 ) -> DataLoader[Batch]:
-    """Load photos in another order each epoch.
+    """Return a loader that yields the photos in a different order each epoch.
 
     Args:
         photos: Paths and classes.
-        batch_size: Photos per batch; what remains of an epoch is left out.
-        num_threads: How many threads decode and gather.
-        device: Where batches are to arrive.
+        batch_size: Photos per batch. An incomplete last batch is left out.
+        num_threads: How many threads decode photos and gather batches.
+        device: The device to deliver batches to.
 
     Returns:
         A loader of images, float32 (N, 3, 96, 96) and normalised, and their classes, int64 (N,).
@@ -93,14 +93,14 @@ def make_model(num_classes: int) -> nn.Module:
 
 @dataclass
 class Training:
-    """What an epoch of training took, and what came of it.
+    """The times and the outcome of one epoch of training.
 
     Attributes:
-        images: How many were trained on.
+        images: How many images were trained on.
         data_seconds: How long the loop waited for each batch.
-        step_seconds: How long it trained on each.
+        step_seconds: How long it trained on each batch.
         losses: The loss of each batch.
-        correct: How many images were classified rightly before they were trained on.
+        correct: How many images were classified correctly before they were trained on.
     """
 
     images: int = 0
@@ -110,7 +110,7 @@ class Training:
     correct: int = 0
 
     def figures(self) -> dict[str, float]:
-        """Return the totals, and means per batch in milliseconds."""
+        """Return totals, and means per batch in milliseconds."""
         data, step, batches = sum(self.data_seconds), sum(self.step_seconds), len(self.losses)
         return {
             "images": self.images,
@@ -124,11 +124,11 @@ class Training:
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Iterable[Batch]) -> Training:
-    """Train a model on batches, and tell waiting from training.
+    """Train a model on batches, and time waiting and training separately.
 
     Args:
-        model: Gives a score per class.
-        optimizer: Of its parameters.
+        model: Returns a score per class.
+        optimizer: The optimizer of the model's parameters.
         batches: Images and classes on the model's device.
     """
     training = Training()
@@ -141,7 +141,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Iterable[
         loss = nn.functional.cross_entropy(scores, labels)
         loss.backward()
         optimizer.step()
-        # item() waits for the device, so that the step's time is its own.
+        # item() waits for the device, so that the step's time includes all of its work.
         training.losses.append(loss.item())
         training.correct += int((scores.argmax(1) == labels).sum())
         training.images += len(labels)
@@ -166,9 +166,9 @@ def train_epochs(
         epochs: How many times all photos are seen.
 
     Returns:
-        For each epoch its `Training.figures`.
+        The `Training.figures` of each epoch.
     """
-    # More threads for the training's operators would leave the loader none.
+    # More threads for the training's operators would leave none for the loader.
     torch.set_num_threads(1)
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -179,7 +179,7 @@ def train_epochs(
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: times and the outcome against the epochs."""
+    """Return the panels to draw: times and accuracy against the epochs."""
     rows = measured["rows"]
     epochs = [row["epoch"] for row in rows]
 
@@ -198,7 +198,7 @@ def panels(measured: Record) -> list[Panel]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Train, print and write the results."""
     parser = make_parser(__doc__, rounds=1)
     parser.add_argument("--photos", type=folder, help="a folder with a sub-folder for each class (default: the demo's)")
     parser.add_argument("--batch-size", type=positive, default=32, help="photos per batch (default: %(default)s)")

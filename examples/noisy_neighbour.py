@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""See what work in the background does to a training loop that needs none of it.
+"""See how work in the background slows down a training loop that does not depend on it.
 
-A small network is trained on one and the same batch, so that nothing has to be loaded. Beside it work so many
-neighbours, which is what a data loader is to a training loop:
+A small network is trained on the same batch over and over, so nothing has to be loaded. Beside it runs a number of
+neighbours, which stand for the workers of a data loader:
 
 * ``processes``: each computes in a process of its own, as the workers of PyTorch's DataLoader do;
 * ``threads without the GIL``: each computes in native code in a thread of the training's process;
-* ``threads with the GIL``: each computes in Python in such a thread.
+* ``threads with the GIL``: each computes in Python in a thread of the training's process.
 
-Training slows down when the cores are used up, and with the GIL long before that: the loop's next operator cannot be
-started while a neighbour holds it. So a loader should use no more CPU than it needs, and hold the GIL for moments only.
+Training slows down when the cores are used up, and with the GIL long before that: the loop cannot start its next
+operator while a neighbour holds it. So a loader should use no more CPU than it needs, and hold the GIL only briefly.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = ["beside_processes", "beside_threads", "main", "measure_steps"]
 BATCH_SIZE = 16
 CLASSES = 10
 WARM_UP = 5
-"""Steps before the time counts."""
+"""Steps before the timing starts."""
 
 
 def compute_natively() -> None:
-    """Keep a core busy for about a millisecond without the GIL."""
+    """Keep a core busy for about a millisecond without holding the GIL."""
     hashlib.pbkdf2_hmac("sha256", b"photo", b"salt", 2_000)
 
 
 def compute_in_python() -> None:
-    """Keep the GIL for about a millisecond."""
+    """Hold the GIL for about a millisecond."""
     sum(range(50_000))
 
 
@@ -61,7 +61,7 @@ def _compute_for_ever() -> None:
 
 @contextmanager
 def beside_processes(number: int) -> Iterator[None]:
-    """Have processes compute meanwhile."""
+    """Let processes compute until the block ends."""
     neighbours = [multiprocessing.Process(target=_compute_for_ever, daemon=True) for _ in range(number)]
     for process in neighbours:
         process.start()
@@ -76,7 +76,7 @@ def beside_processes(number: int) -> Iterator[None]:
 
 @contextmanager
 def beside_threads(number: int, compute: Callable[[], None]) -> Iterator[None]:
-    """Have threads of this process compute meanwhile."""
+    """Let threads of this process compute until the block ends."""
     ended = Event()
 
     def work() -> None:
@@ -106,11 +106,11 @@ def measure_steps(*, neighbours: str, number: int, seconds: float) -> dict[str, 
 
     Args:
         neighbours: One of `NEIGHBOURS`.
-        number: How many of them.
-        seconds: How long.
+        number: How many neighbours.
+        seconds: How many seconds to train.
 
     Returns:
-        ``steps_per_second``, and of the steps' times ``median_ms`` and ``p99_ms``.
+        ``steps_per_second``, and ``median_ms`` and ``p99_ms`` of the steps' times.
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -126,7 +126,7 @@ def measure_steps(*, neighbours: str, number: int, seconds: float) -> dict[str, 
         loss = nn.functional.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
-        # It waits for the device.
+        # item() waits for the device.
         loss.item()
 
     with ExitStack() as beside:
@@ -140,7 +140,7 @@ def measure_steps(*, neighbours: str, number: int, seconds: float) -> dict[str, 
             now = time.perf_counter()
             took.append(now - last)
             last = now
-    # A single step has no percentiles: it is what it is.
+    # A single step has no percentiles, so its own time is used.
     p99 = quantiles(took, n=100)[-1] if len(took) > 1 else took[0]
     return {
         "steps_per_second": len(took) / (last - start),
@@ -150,7 +150,7 @@ def measure_steps(*, neighbours: str, number: int, seconds: float) -> dict[str, 
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: the rate, and the slowest steps, against the number of neighbours."""
+    """Return the panels to draw: the rate, and the slowest steps, against the number of neighbours."""
     rows = measured["rows"]
 
     def lines(key: str) -> dict[str, Line]:
@@ -167,7 +167,7 @@ def panels(measured: Record) -> list[Panel]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Measure, print and write the results."""
     cores = int(available_cores())
     parser = make_parser(__doc__)
     parser.add_argument(

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Train one model on arrays that come from NPZ or NPY files in four ways, and watch how the rate goes.
+"""Train one model on arrays from NPZ or NPY files, loaded in four ways, and watch how the rate develops.
 
-The dataset is images and their segmentation labels. The training loop is the same for all:
+The dataset consists of images and their segmentation labels. The training loop is the same for all ways:
 
 * ``NPZ, processes``: the baseline, torchdata's StatefulDataLoader (PyTorch's DataLoader where torchdata is not
   installed), whose processes call `numpy.load`;
-* ``NPZ, threads``: a DataLoader of this package, whose threads call `numpy.load`, which holds the GIL for much of it;
-* ``NPY, threads``: the same with the data converted to NPY and `spdl.io.load_npy`, which copies nothing;
-* ``upper bound``: the same again under `CacheDataLoader`: a loader that takes no time.
+* ``NPZ, threads``: a DataLoader of this package whose threads call `numpy.load`, which holds the GIL much of the time;
+* ``NPY, threads``: the same, with the data converted to NPY and loaded by `spdl.io.load_npy`, which copies nothing;
+* ``upper bound``: the same under `CacheDataLoader`, so that loading takes no time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 
 CLASSES = 8
 WARM_UP = 5
-"""Batches that are trained on before the time counts."""
+"""Batches that are trained on before the timing starts."""
 POINTS = 20
 """How many points of the curve are drawn."""
 
@@ -70,7 +70,7 @@ def write_samples(folder: str, *, number: int, side: int) -> None:
     """Write a dataset as NPZ and as NPY: images (3, side, side) of noise around a shape, and its labels (side, side).
 
     Args:
-        folder: Where to.
+        folder: The folder to write to.
         number: How many samples.
         side: Width and height in pixels.
     """
@@ -87,13 +87,13 @@ def write_samples(folder: str, *, number: int, side: int) -> None:
 
 
 def load_npz_file(path: str) -> Arrays:
-    """Load a sample with `numpy.load` from bytes in memory, as one does that come from remote storage."""
+    """Load a sample with `numpy.load` from bytes in memory, as for data from remote storage."""
     with np.load(io.BytesIO(Path(path).read_bytes())) as data:
         return data["img"], data["lbl"]
 
 
 def load_npy_files(path: str) -> Arrays:
-    """View a sample's arrays in the bytes of its two files with `spdl.io.load_npy`."""
+    """Return a sample's arrays as views of the bytes of its two files, with `spdl.io.load_npy`."""
     stem = path.removesuffix(".npz")
     image, label = (spdl.io.load_npy(Path(f"{stem}.{part}.npy").read_bytes()) for part in ("img", "lbl"))
     return image, label
@@ -133,7 +133,7 @@ def load_npz_in_processes(paths: Sequence[str], *, batch_size: int, num_workers:
 def load_in_threads(
     load: Callable[[str], Arrays], paths: Sequence[str], *, batch_size: int, num_workers: int
 ) -> DataLoader[Batch]:
-    """Load samples with a function in threads."""
+    """Load samples in threads with a given function."""
     return DataLoader(paths, preprocessor=load, batch_size=batch_size, aggregator=collate, num_threads=num_workers)
 
 
@@ -148,7 +148,7 @@ def load_npy_in_threads(paths: Sequence[str], *, batch_size: int, num_workers: i
 
 
 def repeat_first_batches(paths: Sequence[str], *, batch_size: int, num_workers: int) -> Iterable[Batch]:
-    """Load NPY in threads for the first batches, and repeat those."""
+    """Load the first batches from NPY in threads, then repeat them."""
     loader = load_npy_in_threads(paths, batch_size=batch_size, num_workers=num_workers)
     return CacheDataLoader(loader, num_caches=2, return_caches_after=2)
 
@@ -162,7 +162,7 @@ WAYS: dict[str, Callable[..., Iterable[Batch]]] = {
 
 
 def make_model() -> nn.Module:
-    """Return a network that gives each eighth pixel of (N, 3, H, W) scores for its class: (N, 8, H/8, W/8)."""
+    """Return a network that scores the classes of every eighth pixel of (N, 3, H, W): (N, 8, H/8, W/8)."""
     return nn.Sequential(
         nn.Conv2d(3, 16, 5, stride=4, padding=2),
         nn.ReLU(),
@@ -173,7 +173,7 @@ def make_model() -> nn.Module:
 
 
 def train(batches: Iterable[Batch]) -> Iterator[float]:
-    """Train a new model on batches; yield the loss after each."""
+    """Train a new model on batches, and yield the loss after each."""
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = make_model().to(device)
@@ -190,17 +190,17 @@ def train(batches: Iterable[Batch]) -> Iterator[float]:
 def measure_training(
     *, way: str, paths: Sequence[str], batch_size: int, num_workers: int, batches: int
 ) -> dict[str, Any]:
-    """Train on so many batches, epoch after epoch.
+    """Train on a number of batches, epoch after epoch.
 
     Args:
         way: One of `WAYS`.
         paths: The NPZ files; the NPY files lie beside them.
-        batch_size: Samples per batch, at most as many as there are.
+        batch_size: Samples per batch, at most as many as there are samples.
         num_workers: How many processes or threads load.
-        batches: How many batches count.
+        batches: How many batches are timed.
 
     Returns:
-        ``seconds`` from the first batch that counts to the end of each, ``batches_per_second`` and the last ``loss``.
+        ``seconds`` from the first timed batch to the end of each one, ``batches_per_second`` and the last ``loss``.
     """
     torch.set_num_threads(1)
     loader = WAYS[way](paths, batch_size=batch_size, num_workers=num_workers)
@@ -225,19 +225,19 @@ def curve(seconds: Sequence[float]) -> tuple[list[float], list[float]]:
 
 
 def panels(measured: Record) -> list[Panel]:
-    """Say what is to be drawn: the rate over time."""
+    """Return the panels to draw: the rate over time."""
     lines = {row["way"]: Line(*curve(row["seconds"]), ours=row["way"] == "NPY, threads") for row in measured["rows"]}
     return [Panel("Training over time", "seconds", "batches/s", lines)]
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Measure, print and write the results."""
     parser = make_parser(__doc__)
     parser.add_argument("--samples", type=positive, default=256, help="size of the dataset (default: %(default)s)")
     parser.add_argument("--side", type=positive, default=512, help="width and height in pixels (default: %(default)s)")
     parser.add_argument("--batch-size", type=positive, default=16, help="samples per batch (default: %(default)s)")
     parser.add_argument("--num-workers", type=positive, default=4, help="processes or threads (default: %(default)s)")
-    parser.add_argument("--batches", type=positive, default=200, help="batches that count (default: %(default)s)")
+    parser.add_argument("--batches", type=positive, default=200, help="batches that are timed (default: %(default)s)")
     options = parser.parse_args()
     if options.quick:
         options.samples, options.side, options.batch_size, options.batches, options.rounds = 8, 64, 4, 6, 1
@@ -261,7 +261,7 @@ def main() -> None:
                 )
                 costs = {"cpu_seconds": outcome.cpu_seconds, "peak_mib": outcome.peak_mib}
                 found.append({"way": way, **outcome.result, **costs})
-    # A curve has no median: it is that of the round whose rate is the median.
+    # Curves have no median, so the curve of the round with the median rate is used.
     rows = [sorted(found, key=lambda it: it["batches_per_second"])[len(found) // 2] for found in turns.values()]
     print_table(
         ("way", "batches/s", "CPU ms per batch", "peak MiB", "loss"),

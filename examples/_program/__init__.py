@@ -1,4 +1,4 @@
-"""What the example programs share: options, measuring in a process of its own, records, plots, photos, transforms.
+"""Code that the example programs share: options, measuring in separate processes, records, plots, photos, transforms.
 
-Nothing here is needed to use the package; it keeps the programs down to what a user would write.
+You do not need any of it to use the package. It keeps the programs down to what a user would write.
 """

@@ -1,4 +1,4 @@
-"""How much memory a function takes from the system, measured by the system."""
+"""Measure how much memory a function takes from the system, as the system counts it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ LARGE = 16 * 1024
 
 
 def measure_fresh_memory(function: Callable[[], object], times: int) -> float:
-    """Return how many bytes of fresh memory a call touches, of those that it allocates in blocks of 16 KiB or more.
+    """Return how many bytes of fresh memory a call touches, counting only blocks of 16 KiB or more.
 
-    Such blocks are made to come from the system each, and to go back when they are freed, as they would if malloc kept
-    nothing. The system provides a page when it is first written to and counts that, so the number of pages is what was
-    allocated and written, whoever did it: Python, Pillow, PyTorch, FFmpeg. What a library keeps and uses again counts
-    once, in a first call that is not measured. Results are kept until the end. This changes the process for good, so
-    call it in one of its own.
+    Each such block is made to come from the system, and to go back when it is freed, as if malloc kept nothing. The
+    system provides a page when it is first written to, and counts it. The number of pages therefore tells how much was
+    allocated and written, no matter by which library: Python, Pillow, PyTorch, FFmpeg. Memory that a library keeps and
+    reuses counts once, in a first call that is not measured. Results are kept until the end. This changes the process
+    for good, so call it in a separate process.
 
     Args:
-        function: What is measured.
-        times: How often it is called.
+        function: The function to measure.
+        times: How often to call it.
 
     Raises:
-        OSError: If this is not Linux with glibc, whose means it takes.
+        OSError: If this is not Linux with glibc, which it depends on.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "mallopt") or not hasattr(libc, "prctl"):

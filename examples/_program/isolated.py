@@ -1,4 +1,4 @@
-"""Measuring a function in a process of its own, of which nothing is left afterwards."""
+"""Measure a function in a process of its own that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PRELOADED = ("torch", "torch._dynamo", "spdl.io._native", "spdl.io", "spdl.dataloader")
-"""What takes long to import is imported once, by the process that the others are forked from."""
+"""Modules that take long to import. They are imported once, by the process that the others are forked from."""
 
 WEIGHING_PAUSE = 0.2
-"""Seconds between two looks at the memory; looking is work for the system."""
+"""Seconds between two looks at the memory. Each look is work for the system."""
 
 PATIENCE = 10.0
-"""Seconds that a process has for its end once it has answered."""
+"""Seconds that a process has to end after its answer."""
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """What a function returned, and what it cost.
+    """The result of a function and its cost.
 
     Attributes:
-        result: What it returned.
-        cpu_seconds: Processor time in it and in the processes it started. Imports are not in it.
-        peak_mib: The most that its processes held together, pages that several share divided among them. It is looked
-            at five times a second. None where the system does not tell.
+        result: The function's return value.
+        cpu_seconds: Processor time of the function and of the processes that it started, without imports.
+        peak_mib: The most memory that its processes held together; shared pages are divided among them. It is sampled
+            five times a second. None if the system does not report it.
     """
 
     result: T
@@ -49,23 +49,23 @@ class Outcome(Generic[T]):
 
 
 class ChildError(RuntimeError):
-    """Raised when a function fails in its process; the message is its traceback."""
+    """Raised when a function fails in its process. The message is the traceback."""
 
 
 def run_in_process(function: Callable[..., T], /, **arguments: Any) -> Outcome[T]:
     """Call a function in a fresh process and wait for it.
 
-    The process is a session of its own. Whatever of it is still there at the end is killed, also when the caller is
-    interrupted.
+    The process has a session of its own. Any part of the session that is left at the end is killed, also if the caller
+    is interrupted.
 
     Args:
-        function: A function of a module's top level.
-        **arguments: Its arguments; like its result, they are pickled.
+        function: A function at the top level of a module.
+        **arguments: Its arguments. Like its result, they are pickled.
 
     Raises:
-        ChildError: If it raises, or its process dies.
+        ChildError: If the function raises, or its process dies.
     """
-    # Forked from a process without threads: a fork of this one might copy locks that nobody would release.
+    # The new process is forked from one without threads. A fork of this one might copy locks that nobody would release.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
     ours, theirs = context.Pipe()
@@ -91,18 +91,18 @@ def run_in_process(function: Callable[..., T], /, **arguments: Any) -> Outcome[T
 def measure_in_turns(
     function: Callable[..., Mapping[str, float]], cases: Sequence[Mapping[str, Any]], rounds: int
 ) -> list[dict[str, float]]:
-    """Measure a function with several sets of arguments, each call in a process of its own.
+    """Measure a function with several sets of arguments, each call in a separate process.
 
-    All cases have their turn in a round before the next round begins, so that what else the machine does meets all
-    alike.
+    In each round every case has a turn before the next round begins, so that other load on the machine affects all
+    cases alike.
 
     Args:
         function: Returns figures by name.
         cases: The arguments of each case.
-        rounds: How many turns each case has.
+        rounds: The number of turns of each case.
 
     Returns:
-        For each case the medians of its figures, with ``cpu_seconds`` and, where the system tells, ``peak_mib`` added.
+        The medians of the figures of each case, with ``cpu_seconds`` and, if the system reports it, ``peak_mib``.
     """
     found: list[list[dict[str, float]]] = [[] for _ in cases]
     for _ in range(rounds):
@@ -115,26 +115,26 @@ def measure_in_turns(
 
 def _work(pipe: Connection, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     os.setsid()
-    # A pool's workers are then children of this process: they are measured and ended with it.
+    # A pool's workers are then children of this process, so they are measured and ended with it.
     multiprocessing.set_start_method("fork", force=True)
-    # Which number of workers is too many is what the programs find out.
+    # The programs find out how many workers are too many.
     warnings.filterwarnings("ignore", message="This DataLoader will create")
-    # torchdata's own call of PyTorch.
+    # The call is made by torchdata itself.
     warnings.filterwarnings("ignore", message="'set_vital' is deprecated")
     before = cpu_seconds()
     result, complaint = None, ""
     try:
         result = function(**arguments)
-    except BaseException:  # noqa: BLE001 - it is told to whoever waits.
+    except BaseException:  # noqa: BLE001 - it is passed on to the waiting process.
         complaint = traceback.format_exc()
-    # Worker processes count once they were waited for, which loaders do when they are dropped.
+    # Worker processes count once they have been waited for. Loaders do that when they are dropped.
     gc.collect()
     pipe.send((result, cpu_seconds() - before, complaint))
     pipe.close()
 
 
 def _watch(session: int, pipe: Connection) -> float | None:
-    """Look at the memory until there is an answer."""
+    """Sample the memory until there is an answer."""
     peak = None
     ended = threading.Event()
     while not ended.is_set():
@@ -149,7 +149,7 @@ def _watch(session: int, pipe: Connection) -> float | None:
 def _end(process: multiprocessing.process.BaseProcess) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid or 0, signal.SIGKILL)
-    # It may not have got as far as being a group of its own.
+    # The process may have been stopped before it had a group of its own.
     process.kill()
     process.join()
     process.close()

@@ -1,4 +1,4 @@
-"""The command line that all programs have."""
+"""The command-line options that all programs have."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ def make_parser(doc: str | None, *, rounds: int = 3) -> argparse.ArgumentParser:
     """Return a parser with the options that all programs have.
 
     Args:
-        doc: The program's docstring, of which ``--help`` shows the first paragraph.
-        rounds: How often each row is measured unless told otherwise.
+        doc: The program's docstring. ``--help`` shows its first paragraph.
+        rounds: How often each row is measured by default.
     """
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n\n")[0])
-    parser.add_argument("--json", type=_writable, metavar="FILE", help="write what was measured, and where")
-    parser.add_argument("--plot", type=_picture, metavar="FILE.png", help="draw what was measured")
+    parser.add_argument("--json", type=_writable, metavar="FILE", help="write the results and their origin to FILE")
+    parser.add_argument("--plot", type=_picture, metavar="FILE.png", help="draw the results")
     parser.add_argument(
         "--quick", action="store_true", help="little data, few rows, one round: shows that it works, measures nothing"
     )
@@ -48,7 +48,7 @@ def _at_least(least: int, text: str) -> int:
 
 
 def folder(text: str) -> Path:
-    """Parse the path of a folder that is there."""
+    """Parse the path of an existing folder."""
     path = Path(text)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
@@ -63,7 +63,7 @@ def _writable(text: str) -> Path:
 
 
 def _picture(text: str) -> Path:
-    # Found out now and not at the end of a long measurement.
+    # Checked now rather than at the end of a long measurement.
     if find_spec("matplotlib") is None:
         raise argparse.ArgumentTypeError("drawing needs matplotlib: pip install matplotlib")
     path = _writable(text)

@@ -21,17 +21,16 @@ SUFFIXES = (".jpeg", ".jpg", ".png")
 def list_photos(root_dir: str | os.PathLike[str] | None, split: str = "val") -> list[tuple[str, int]]:
     """List photos and the numbers of their classes, in a fixed order.
 
-    Args:
-        root_dir: A folder. If it holds a folder named by `split`, that is read as ImageNet; otherwise all photos below
-            it are taken, and those of one folder are one class. None stands for the demo's 512 photos of 500 x 375
-            pixels, cut from ten originals that are their classes; they are fetched from package data once.
+    root_dir: A folder. If it holds a folder named by `split`, it is read as ImageNet. Otherwise all photos below it
+        are taken, and the photos of one folder form one class. None stands for the demo's 512 photos of 500 x 375
+        pixels. They are cut from ten originals, which are their classes, and fetched from package data once.
         split: ``"train"`` or ``"val"``.
 
     Raises:
-        FileNotFoundError: If there is no photo.
+        FileNotFoundError: If there are no photos.
     """
     if root_dir is None:
-        # The demo cuts them from its originals in turns.
+        # The demo cuts its photos from the originals in turn.
         paths = sorted(map(str, demo_photos(Console()).glob("*.jpg")))
         return [(path, index % len(ORIGINALS)) for index, path in enumerate(paths)]
     if (Path(root_dir) / split).is_dir():
@@ -50,13 +49,13 @@ def open_rgb(path: str) -> Image.Image:
 
 
 class PhotoDataset:
-    """A dataset in the manner of torchvision's ``ImageNet``: it maps a number to an image and its class.
+    """A dataset like torchvision's ``ImageNet``: it maps a number to an image and its class.
 
     Args:
         photos: Paths and classes, from `list_photos`.
-        transform: Applied to what `loader` returns.
-        loader: Makes an image of a path.
-        length: How many items to have; the photos are repeated. None is as many as there are.
+        transform: Applied to the image that `loader` returns.
+        loader: Makes an image from a path.
+        length: How many items to have; the photos are repeated. None means as many as there are photos.
     """
 
     def __init__(
@@ -88,11 +87,11 @@ def write_resized(paths: Sequence[str], folder: str, size: tuple[int, int]) -> l
 
     Args:
         paths: The photos.
-        folder: Where to.
+        folder: The folder to write to.
         size: Width and height.
 
     Returns:
-        The paths of what was written.
+        The paths of the written files.
     """
     written = []
     for index, path in enumerate(paths):

@@ -1,4 +1,4 @@
-"""Pictures of what was measured: panels of lines."""
+"""Plots of results: panels of lines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 OURS = ("#0b7a5c", "#3fb98f", "#8fd6bd")
 OTHERS = ("#b4532a", "#6b7684", "#d59a2b", "#4a6fa5", "#8a5a9e")
 COLUMNS = 2
-"""A page is 46 em wide; more beside each other could not be read there."""
+"""Panels beside each other. A page is 46 em wide; more panels could not be read there."""
 MARKED = 12
-"""How many points of a line are marked at most."""
+"""The most points of a line that are marked."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One contender's figures.
+    """The figures of one contender.
 
     Attributes:
-        x: Where they were taken.
+        x: The horizontal positions of the figures.
         y: The figures.
-        ours: Whether this is about this package, which has colours of its own.
+        ours: Whether the line is about this package, which has colours of its own.
     """
 
     x: Sequence[float]
@@ -39,11 +39,11 @@ class Panel:
     """One set of axes.
 
     Attributes:
-        title: What stands above it.
-        x_label: What is along the horizontal axis.
-        y_label: What is along the vertical axis, with its unit; it begins at zero.
-        lines: The lines by what the legend calls them. The same name has the same colour in all panels.
-        doubling: Whether the horizontal axis goes in powers of two, as numbers of workers do.
+        title: The title above the axes.
+        x_label: The label of the horizontal axis.
+        y_label: The label of the vertical axis, with its unit. The axis begins at zero.
+        lines: The lines by their names in the legend. The same name has the same colour in all panels.
+        doubling: Whether the horizontal axis grows in powers of two, as numbers of workers do.
     """
 
     title: str
@@ -54,8 +54,8 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
-    """Draw panels beside each other, in rows of two at most, below them one legend, and write them to a file."""
-    # No pyplot: it would choose a window system and keep the figure alive.
+    """Draw panels in rows of at most two, with one legend below them, and write them to a file."""
+    # pyplot is not used: it would choose a window system and keep the figure alive.
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only drawing needs it.
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What a program leaves: a JSON file with where its figures come from, and a picture."""
+"""The output of a program: a JSON file with the figures and their origin, and a picture."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Record = dict[str, Any]
 def finish(
     options: argparse.Namespace, measured: Record, title: str, panels: Callable[[Record], Sequence[Panel]]
 ) -> None:
-    """Write what the command line asks for.
+    """Write the files that the command line asks for.
 
     Args:
         options: The parsed command line; see `_program.options.make_parser`.
-        measured: What was measured, as JSON holds it.
-        title: What stands above the picture.
-        panels: Makes of `measured` what is to be drawn.
+        measured: The results, in a form that JSON can hold.
+        title: The title above the picture.
+        panels: Turns `measured` into the panels to draw.
     """
     if options.json:
         origin = provenance()

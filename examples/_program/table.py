@@ -1,4 +1,4 @@
-"""Tables of what was measured, for people: columns that line up."""
+"""Print results as tables whose columns line up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, indent: str = "") -> None:
-    """Print a table with a line of headings; numbers are to the right of their column, text is to the left.
+    """Print a table with a line of headings. Numbers are right-aligned and text is left-aligned.
 
     Args:
         columns: The headings.
-        rows: What stands below them, written as it is to be read.
-        indent: What each line begins with.
+        rows: The rows below the headings, already formatted.
+        indent: The start of each line.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]

@@ -1,6 +1,6 @@
-"""The transforms of torchvision that the programs use: its own if it is there, else the same from Pillow and torch.
+"""The torchvision transforms that the programs use: torchvision's if installed, else copies made of Pillow and torch.
 
-The ones here give the same pixels: torchvision's ``Resize`` of a Pillow image is Pillow's bilinear resize.
+The copies give the same pixels: torchvision's ``Resize`` of a Pillow image is Pillow's bilinear resize.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ __all__ = ["Compose", "Normalize", "PILToTensor", "Resize"]
 
 try:
     from torchvision.transforms import Compose, Normalize, PILToTensor, Resize
-except (ImportError, RuntimeError):  # RuntimeError: one that was built for another torch.
+except (ImportError, RuntimeError):  # RuntimeError: torchvision was built for another torch.
 
     class Compose:  # type: ignore[no-redef]
-        """One transform after the other."""
+        """A chain of transforms, applied one after the other."""
 
         def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
             self.transforms = transforms
 
         def __call__(self, image: Any) -> Any:
-            """Apply them all."""
+            """Return the image after all transforms."""
             for transform in self.transforms:
                 image = transform(image)
             return image
 
     class Resize:  # type: ignore[no-redef]
-        """Bring a Pillow image to a (height, width)."""
+        """Resizes a Pillow image to a (height, width)."""
 
         def __init__(self, size: tuple[int, int]) -> None:
             self.size = size
@@ -44,14 +44,14 @@ except (ImportError, RuntimeError):  # RuntimeError: one that was built for anot
             return image.resize((width, height), Image.Resampling.BILINEAR)
 
     class PILToTensor:  # type: ignore[no-redef]
-        """Make a uint8 tensor (C, H, W) of a Pillow image."""
+        """Converts a Pillow image to a uint8 tensor (C, H, W)."""
 
         def __call__(self, image: Image.Image) -> torch.Tensor:
             """Return the tensor."""
             return torch.as_tensor(np.array(image, copy=True)).permute(2, 0, 1)
 
     class Normalize:  # type: ignore[no-redef]
-        """Subtract a mean and divide by a standard deviation, each per channel, of (..., C, H, W)."""
+        """Subtracts a mean and divides by a standard deviation, per channel, for a tensor (..., C, H, W)."""
 
         def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
             self.mean = mean
