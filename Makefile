@@ -1,4 +1,4 @@
-# Every target sets up what it needs (scripts/setup.sh) and costs nothing to repeat.
+# Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-cuda mutation fuzz lint typecheck bench bench-full docs wheel sources clean
 
@@ -6,7 +6,7 @@ export PYTHON WHEEL
 ARGS ?=
 bin := .venv/bin
 setup := @scripts/setup.sh
-# Most tests wait more than they work. With many processes those that look at the time would see each other's.
+# Most tests wait more than they work. With many processes, tests that measure time would slow each other down.
 parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
 
 help: ## Print this list
@@ -20,7 +20,7 @@ test: ## Run the test suite (ARGS="tests/io -k jpeg" to choose)
 	$(setup) test
 	@$(bin)/python -m pytest $(or $(ARGS),$(parallel))
 
-test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes long)
+test-all: ## Build the wheel for each Python found and run the test suite on it (for releases; it takes a long time)
 	@scripts/setup.sh release
 	@scripts/test_all.sh $(or $(ARGS),$(parallel))
 
@@ -31,7 +31,7 @@ mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS=
 	$(setup) test
 	@$(bin)/python -m tests.mutation $(ARGS)
 
-fuzz: ## Fuzz what reads untrusted bytes under AddressSanitizer (ARGS="arrays --seconds 60")
+fuzz: ## Fuzz the readers of untrusted bytes under AddressSanitizer (ARGS="arrays --seconds 60")
 	$(setup) test
 	@scripts/fuzz.sh $(or $(ARGS),arrays --seconds 60)
 
@@ -49,7 +49,7 @@ bench: ## Compare with other loaders in less than ten minutes (ARGS="loaders eng
 	$(setup) bench
 	@scripts/bench.sh quick $(ARGS)
 
-bench-full: ## The same with all numbers of workers and more rounds, and every other benchmark; it takes hours
+bench-full: ## Measure all numbers of workers in more rounds, and run every other benchmark; this takes hours
 	$(setup) bench
 	@scripts/bench.sh full $(ARGS)
 
@@ -62,7 +62,7 @@ wheel: ## Build the wheel with all libraries inside into dist (PYTHON=python3.12
 	@scripts/setup.sh bundle
 	@scripts/bundle/wheel.sh $(or $(PYTHON),python3)
 
-sources: ## Put the sources of all that is in the wheel into dist, and our own, for a release
+sources: ## Put the sources of all libraries in the wheel, and our own, into dist for a release
 	@scripts/setup.sh bundle
 	@scripts/bundle/release_sources.sh
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Measures this package beside others, and puts the outcome into build/bench: JSON, tables, plots, a summary.
+# Measures this package beside others, and puts the results into build/bench: JSON, tables, plots, a summary.
 # Usage: scripts/bench.sh quick|full [NAME...]
-# quick: short rows, few workers, three rounds; less than ten minutes on two cores, without what is installed first.
-# NAME is a section or any other script of benchmarks/ (arrays, images, ...; demo is that of `make demo`). By default
-# quick runs the sections, full everything.
+# quick: short rows, few workers, three rounds. It takes less than ten minutes on two cores, plus the installations.
+# NAME is a section, another script of benchmarks/ (arrays, images, ...), or demo, which is that of `make demo`. By
+# default quick runs the sections, full everything.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -44,7 +44,7 @@ SECONDS=0
 missed=() failed=()
 for name in "${names[@]}"; do
   printf '\n== %s\n' "$name"
-  # What an earlier run left there is not to pass for this one's.
+  # A result that an earlier run left there must not pass for this run's.
   rm -f "$results/$name.json"
   options=()
   [[ $effort == quick ]] && read -ra options <<<"${short[$name]:-}"
@@ -69,9 +69,9 @@ reported=()
 for name in "${names[@]}"; do
   [[ " ${sections[*]} " != *" $name "* ]] || reported+=("$name")
 done
-# No more than these: what an earlier run left there may be of another version.
+# Report only these. Other results may come from an earlier run of another version.
 [[ ${#reported[@]} -eq 0 ]] || $python benchmarks/report.py $results "${reported[@]}" || failed+=(report)
-[[ ${#missed[@]} -eq 0 ]] || printf 'not all that is claimed holds: %s\n' "${missed[*]}"
+[[ ${#missed[@]} -eq 0 ]] || printf 'claims that do not hold: %s\n' "${missed[*]}"
 [[ ${#failed[@]} -eq 0 ]] || printf 'failed, with the reason above: %s\n' "${failed[*]}"
 [[ ${#reported[@]} -eq 0 ]] || printf 'report: %s\n' $results/report.html $results/report.md
 written=()

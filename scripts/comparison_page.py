@@ -1,4 +1,4 @@
-"""Writes the recorded runs of benchmarks/loaders.py and noisy_neighbour.py into docs/case_studies/loaders.md.
+"""Write the recorded runs of benchmarks/loaders.py and noisy_neighbour.py into docs/case_studies/loaders.md.
 
 Tables go between the page's markers, plots into docs/images. Run it as `.venv/bin/python scripts/comparison_page.py`,
 together with scripts/loaders_table.py, which says how to record the results. A test compares the page with the results.

@@ -42,7 +42,7 @@ def best(rows: Iterable[Row], figure: str, **wanted: Any) -> float:
 
 
 def data_formats(record: Record) -> list[str]:
-    """Compare the libraries, and threads with processes."""
+    """Return a comparison of the libraries, and of threads with processes."""
     rows, rate = record["rows"], "items_per_second"
     found = []
     for name, kind in {
@@ -60,7 +60,7 @@ def data_formats(record: Record) -> list[str]:
 
 
 def multi_thread_preprocessing(record: Record) -> list[str]:
-    """Compare the loaders at each step."""
+    """Return a comparison of the loaders at each step."""
     found = []
     for step in dict.fromkeys(row["step"] for row in record["rows"]):
         rows = [row for row in record["rows"] if row["step"] == step]
@@ -123,7 +123,7 @@ def image_classification(record: Record) -> list[str]:
 
 
 def headspace(record: Record) -> list[str]:
-    """Say how much faster training could get."""
+    """Return how much faster training could get."""
     return [
         f"With {row['num_threads']} loading thread{'s' * (row['num_threads'] > 1)}, training could be"
         f" {times(row['headspace'])} as fast if loading took no time."

@@ -1,4 +1,4 @@
-"""Draws the flow diagrams of the pages on the example programs, and of other pages, as SVG into docs/images.
+"""Draw the flow diagrams of the pages on the example programs, and of other pages, as SVG into docs/images.
 
 Run it as `.venv/bin/python scripts/flow_diagrams.py` after a change here; a test compares the files with its output.
 """

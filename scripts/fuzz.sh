@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fuzzes what reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
+# Fuzzes the code that reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
 # Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays or images)
-#        scripts/fuzz.sh NAME --coverage [the same]   (which lines of our files the inputs reach, by gcov)
-# Images are read with the libraries of the wheel where they are in the cache, and with our entropy decoder, otherwise with
-# the system's. SPDL_FUZZ_LIBRARIES names another folder that the former were installed in, or none ("") for the latter.
+#        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
+# Images are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
+# system's. SPDL_FUZZ_LIBRARIES names another folder of such libraries, or is empty ("") for the system's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +25,7 @@ case $name in
     if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
       origin=${prefix##*/}
       sources+=("${own_entropy[@]}")
-      # As RPATH, which serves the libraries that these need, too.
+      # As RPATH, which also applies to the libraries that these depend on.
       linking=(-Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib")
       export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
     else
@@ -33,7 +33,7 @@ case $name in
     fi
     ;;
   *)
-    printf 'fuzz: there is nothing called %q to be fuzzed; there are: arrays, images\n' "$name" >&2
+    printf 'fuzz: unknown target %q; known are: arrays, images\n' "$name" >&2
     exit 2
     ;;
 esac
@@ -59,23 +59,23 @@ compile() {
   fi
 }
 for source in "${sources[@]}" "fuzz/$name.cpp"; do
-  # As many at once as there are cores.
+  # Run as many compilers at once as there are cores.
   while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
   compile "$source" "${flags[@]}" "${traced[@]}" "${packages[@]}" &
 done
-# The driver is not what is looked at, and is to cost little.
+# The driver is not under test, and should cost little.
 compile fuzz/driver.cpp -O2 &
 wait
-# Code is known by its addresses: they have to be the same in each run, for a seed to mean something.
+# Code is identified by its addresses, which must be the same in each run for a seed to mean something.
 "${CXX:-c++}" "${flags[@]}" "${traced[@]:1}" -no-pie "$folder"/*.o "${packages[@]}" "${linking[@]}" -o "$folder/fuzz"
 
 cd "$folder"
 rm -f ./*.gcda
-# Freed memory is kept from being used again for a while, but not hundreds of megabytes of it, which would be slow.
+# Freed memory is held back from reuse for a while, but not hundreds of megabytes of it, which would be slow.
 ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=16:malloc_context_size=8 ./fuzz "$root/fuzz/corpus/$name" "$@"
 if [[ $flavour == coverage ]]; then
   for source in "${sources[@]}"; do
-    # Of each source its own lines, not those of the headers that it includes.
+    # Report only the source's own lines, not those of the headers that it includes.
     gcov --no-output --object-file "${source//\//_}.o" "$source" 2>/dev/null |
       awk -v file="$source" 'index($0, "File ") { own = index($0, file) > 0 } own && /^Lines executed/ { print file ": " $0; own = 0 }'
   done

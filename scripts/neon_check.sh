@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Shows on any machine that the NEON kernels give the bytes of the portable ones, and that these are the same on ARM as on
-# this processor: compiled by the wheel's compiler for ARM and run by qemu. It says nothing of their speed.
-# Usage: scripts/neon_check.sh [ROUNDS]   (wants qemu-aarch64-static; Debian: apt-get install qemu-user-static)
+# Shows on any machine that the NEON kernels produce the same bytes as the portable ones, and that these produce the
+# same on ARM as on this processor. The wheel's compiler compiles them for ARM, and qemu runs them. This does not test
+# their speed.
+# Usage: scripts/neon_check.sh [ROUNDS]   (needs qemu-aarch64-static; Debian: apt-get install qemu-user-static)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/bundle/places.sh
@@ -14,7 +15,7 @@ export ZIG_GLOBAL_CACHE_DIR=$bundle_cache/zig ZIG_LOCAL_CACHE_DIR=$bundle_cache/
 readonly folder=build/neon
 mkdir -p $folder
 for machine in "$(uname -m)" aarch64; do
-  # Linked statically, it needs no system of that machine around it.
+  # Linked statically, the program needs no system of that machine around it.
   "$python" -m ziglang c++ -target "$machine-linux-musl" -static -std=c++20 -O2 -ffp-contract=off \
     -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror -Inative scripts/neon_check.cpp \
     native/image/{array_format,channels,interpolation,resample_table}.cpp native/image/{kernels,pixel_writers}*.cpp \

@@ -89,7 +89,7 @@ def recorded() -> Record:
 
 
 def wrapped(text: str) -> list[str]:
-    """Break long lines as a terminal does, but between words."""
+    """Break long lines as a terminal does, but only between words."""
     return [part for line in text.strip("\n").splitlines() for part in textwrap.wrap(line, COLUMNS) or [line]]
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Brings a checkout to the point where one make target can run: system libraries, .venv, dependencies, the package.
+# Prepares a checkout so that one make target can run: system libraries, .venv, dependencies, the package.
 # Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle|release
-# wheel is for a wheel on the system's libraries, bundle for one that brings them along, release for testing such ones.
-# The last two need no .venv.
+# wheel prepares a wheel on the system's libraries, bundle one that includes them, release the tests of the latter.
+# bundle and release need no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,13 +10,13 @@ readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|doc
 readonly python=.venv/bin/python
 readonly stamps=.venv/.spdl-setup
 readonly logs=build/logs
-# The newest release that the tests were run with; another one may round differently.
+# The newest release that the tests were run with. Another one may round differently.
 readonly torch="torch==2.13.0"
 
-# What each target needs. native: compilers and codec libraries. package: the editable install.
+# The needs of each target. native: compilers and codec libraries. package: the editable install.
 groups=() extras="" native=no package=no optional_system=()
-# What cannot be done without the optional packages: the released reference, one of the demo's contenders, links
-# libavdevice, and so does torchcodec.
+# The consequence of missing optional packages. The released reference, one of the demo's contenders, links libavdevice,
+# and so does torchcodec.
 without="the released spdl cannot be compared here"
 case $profile in
   lint) groups=(lint) ;;
@@ -44,7 +44,7 @@ fail() {
   exit 1
 }
 
-# logged NAME MESSAGE COMMAND...: one plain line on the terminal, everything else in a log that a failure shows.
+# logged NAME MESSAGE COMMAND...: prints one plain line, and writes all other output to a log that is shown on failure.
 logged() {
   local log=$logs/$1.log message=$2
   shift 2
@@ -57,8 +57,8 @@ logged() {
 
 # ---- system packages -------------------------------------------------------------------------------------------
 
-# pkg-config module and its least version (FFmpeg 5.1, libjpeg-turbo 2.1), and the Debian package that has it.
-# libturbojpeg is what benchmarks/images.py measures bare decoding with; the package links libjpeg.
+# pkg-config module with its least version (FFmpeg 5.1, libjpeg-turbo 2.1), and the Debian package that has it.
+# benchmarks/images.py measures bare decoding with libturbojpeg; the package itself links libjpeg.
 readonly libraries=(
   "libavformat >= 59.27:libavformat-dev"
   "libavcodec >= 59.37:libavcodec-dev"
@@ -72,7 +72,7 @@ readonly libraries=(
   "libjpeg >= 2.1:libjpeg-dev" # Brings libjpeg62-turbo-dev on Debian and libjpeg-turbo8-dev on Ubuntu.
 )
 
-# Prints the packages of those "module:package" arguments that pkg-config does not find.
+# Prints the packages of the "module:package" arguments that pkg-config does not find.
 missing_libraries() {
   local entry
   for entry in "$@"; do
@@ -80,7 +80,7 @@ missing_libraries() {
   done
 }
 
-# nasm: FFmpeg and libjpeg-turbo lose most of their speed where they are built from source without it.
+# nasm: without it, FFmpeg and libjpeg-turbo lose most of their speed when built from source.
 missing_tools() {
   command -v pkg-config >/dev/null || echo pkg-config
   command -v nasm >/dev/null || echo nasm
@@ -88,7 +88,7 @@ missing_tools() {
   command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || echo g++
 }
 
-# sudo may ask for a password only where somebody is there to type it.
+# sudo may ask for a password only if somebody is there to type it.
 [[ -t 0 ]] && readonly interactive=yes || readonly interactive=no
 
 as_root() {
@@ -161,7 +161,7 @@ has_headers() {
   "$1" -c 'import os, sysconfig as s; raise SystemExit(not os.path.exists(os.path.join(s.get_path("include"), "Python.h")))'
 }
 
-# Debian splits its interpreter into packages; any other build comes whole, and apt could not complete it.
+# Debian splits its interpreter into packages. Any other build comes whole, and apt could not complete it.
 require_python_part() {
   local base=$1 part=$2 what=$3 version
   version=$("$base" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -188,7 +188,8 @@ setup_pip() {
   fi
 }
 
-# A CPU build costs 200 MB, a CUDA build several GB: too much to take unasked for the few tests, and the line of a plot, that need it.
+# A CPU build costs 200 MB, a CUDA build several GB. That is too much to take unasked for the few tests and the one plot
+# line that need it.
 setup_torch() {
   local report=$logs/torch.json
   if $python -c 'import importlib.util as u; raise SystemExit(u.find_spec("torch") is None)'; then
@@ -216,7 +217,7 @@ digest() { sha256sum | cut -d ' ' -f 1; }
 
 dependencies_key() { cat pyproject.toml scripts/setup.sh | digest; }
 
-# An editable install runs the Python files where they are, but remembers which there were.
+# An editable install runs the Python files in place, but remembers the list of files.
 package_key() {
   {
     cat pyproject.toml CMakeLists.txt
@@ -229,7 +230,7 @@ is_fresh() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
 
 mark() { printf '%s\n' "$2" >"$stamps/$1"; }
 
-# ---- the order of things ---------------------------------------------------------------------------------------
+# ---- the steps, in order ---------------------------------------------------------------------------------------
 
 setup_dependencies() {
   local key arguments=() group
@@ -253,7 +254,7 @@ setup_dependencies() {
   mark "dependencies-$profile" "$key"
 }
 
-# No build isolation: the build folder then keeps what it compiled, and a change costs only itself.
+# Without build isolation, the build folder keeps its compiled files, and a change compiles only itself.
 install_package() {
   local key
   key=$(package_key)
@@ -277,7 +278,7 @@ if [[ $profile == bundle || $profile == release ]]; then
   mapfile -t missing < <(missing_tools; command -v xz >/dev/null || echo xz-utils)
   [[ ${#missing[@]} -eq 0 ]] || install_system "${missing[@]}"
   setup_optional_system
-  # The tools that compile are installed into an environment of their own, by whichever Python is the first on PATH.
+  # The tools that compile are installed into an environment of their own, by the first suitable Python on PATH.
   base=$(PYTHON="" find_python)
   "$base" -c 'import ensurepip, venv' 2>/dev/null || require_python_part "$base" venv "the modules venv and ensurepip"
   exit

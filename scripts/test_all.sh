@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the test suite on the wheel of each Python that releases are made for, in a new environment each, beside the other
-# libraries that bring an FFmpeg along, as far as they have wheels for that Python. PYTHONS may name interpreters that are not
-# on PATH; where one is missing, the others are tested, and the end is a failure.
+# Runs the test suite on the wheel of each Python that releases support, each in a new environment, beside the other
+# libraries that bundle an FFmpeg, as far as they have wheels for that Python. PYTHONS may name interpreters that are
+# not on PATH. If one is missing, the others are tested and the script fails at the end.
 # Usage: scripts/test_all.sh [PYTEST_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What is installed beside the wheel, and what can be imported then. PyTorch has a build for the CPU alone, which is not
-# several GB, for 3.11; for 3.12 and 3.13 $SPDL_TEST_TORCH says what to install.
+# The packages to install beside the wheel, and the modules that can then be imported. For 3.11, PyTorch has a CPU-only
+# build, which is not several GB. For 3.12 and 3.13, $SPDL_TEST_TORCH names the package to install.
 neighbours() {
   case $1 in
     3.11) printf 'av opencv-python-headless torch==2.13.0 torchcodec==0.13.0\n' ;;
@@ -25,7 +25,7 @@ importable() {
 }
 
 readonly wanted=(3.11 3.12 3.13 3.13t)
-# The wheel of 3.12 is for all later ones, so they are to be tested with that very file.
+# The wheel of 3.12 serves all later Pythons, so they are tested with that very file.
 stable=$(scripts/bundle/wheel.sh python3.12) || stable=""
 readonly stable
 failed=() missing=()

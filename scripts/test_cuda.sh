@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests that need an NVIDIA GPU; where there is none, each says so and is skipped.
+# Runs the tests that need an NVIDIA GPU. Without a GPU, each says so and is skipped.
 # Usage: [WHEEL=dist/NAME.whl] [PYTHON=python3] scripts/test_cuda.sh [PYTEST_ARGUMENT...]
 #
-# With WHEEL nothing is compiled and nothing downloaded, since a machine with a GPU often can do neither: the wheel is
-# unpacked into build/test-cuda, and the tests run on it with the packages that PYTHON has.
+# With WHEEL, nothing is compiled or downloaded, since a machine with a GPU often can do neither. The wheel is unpacked
+# into build/test-cuda, and the tests run on it with the packages that PYTHON has.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Those that hold such tests, so that no other ones need what they import.
+# Only the modules with such tests, so that the imports of other tests are not needed.
 readonly tests=(tests/io/device/test_gpu.py tests/io/device/test_transfer_tensor.py tests/seeds)
 
 if [[ -z ${WHEEL:-} ]]; then

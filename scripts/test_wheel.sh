@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel for one Python, installs it with the test tools alone into a new environment, and runs tests there with
-# no compiler on PATH. SPDL_TEST_NEIGHBOURS may name further packages to install beside it, and SPDL_TEST_WHEEL a wheel that
-# was built already.
+# Builds the wheel for one Python, installs it with only the test tools into a new environment, and runs tests there
+# without a compiler on PATH. SPDL_TEST_NEIGHBOURS may name further packages to install beside it, and SPDL_TEST_WHEEL a
+# wheel that is already built.
 # Usage: scripts/test_wheel.sh PYTHON [PYTEST_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ read -r -a neighbours <<<"${SPDL_TEST_NEIGHBOURS:-}"
 "$environment/bin/python" -m pip install --quiet --quiet --only-binary :all: --group "$group" "$wheel[demo]" \
   "${neighbours[@]}"
 
-# Compilers lie in the system's folders of commands, beside tools that the tests need: what is not one is linked here.
+# Compilers share the system's folders of commands with tools that the tests need. Link all but compilers here.
 readonly commands=$environment/commands
 mkdir "$commands"
 for command in /usr/bin/* /bin/*; do
@@ -36,7 +36,7 @@ for command in /usr/bin/* /bin/*; do
   esac
 done
 
-# One that tests make a driver with which stands in for CUDA's: nothing else is to find it.
+# Tests use this compiler to build a driver that stands in for CUDA's. Nothing else should find it.
 SPDL_TEST_CC=$(command -v cc || true)
 export SPDL_TEST_CC
 PATH=$PWD/$environment/bin:$PWD/$commands SPDL_WHEEL=$(realpath "$wheel") \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of threads under ThreadSanitizer: a free-threaded CPython and our extension, both built for it, on the
-# system's libraries. Fails where a data race is found. The first run builds that CPython, which takes some minutes.
-# Usage: scripts/thread_sanitizer.sh [PYTEST_ARGUMENT...]   (by default the modules about threads)
+# Runs the thread tests under ThreadSanitizer, with a free-threaded CPython and our extension, both built for it, on the
+# system's libraries. Fails if a data race is found. The first run builds that CPython, which takes some minutes.
+# Usage: scripts/thread_sanitizer.sh [PYTEST_ARGUMENT...]   (default: the modules about threads)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,12 +12,12 @@ tools=$(scripts/bundle/tools.sh)
 readonly environment=$PWD/build/thread-sanitizer build=$PWD/build/thread-sanitizer-native
 readonly site=$environment/lib/python3.13t/site-packages reports=$PWD/build/thread-sanitizer-reports
 
-# Under ThreadSanitizer pip and the build's own Python code would take minutes: another Python does what they do.
+# Under ThreadSanitizer, pip and the build's own Python code would take minutes, so another Python runs them.
 platforms=()
 for glibc in 5 12 17 24 27 28; do
   platforms+=(--platform "manylinux_2_${glibc}_$(uname -m)")
 done
-# Of the interpreter and numpy, which are not under test, nothing is reported while things are set up.
+# The interpreter and numpy are not under test, so nothing is reported about them during the setup.
 export TSAN_OPTIONS=report_bugs=0
 if [[ ! -f $environment/complete ]]; then
   rm -rf "$environment"
@@ -26,7 +26,7 @@ if [[ ! -f $environment/complete ]]; then
     --abi abi3 --abi none "${platforms[@]}" --group test-free-threaded numpy nanobind
   touch "$environment/complete"
 fi
-# With nanobind, whose atomics would else go unseen, and with the names that reports give.
+# Include nanobind, as its atomics would otherwise go unseen, and the names that reports show.
 CC=gcc CXX=g++ "$tools/cmake" -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_MAKE_PROGRAM="$tools/ninja" -DPython_EXECUTABLE="$environment/bin/python" \
   -Dnanobind_DIR="$site/nanobind/cmake" -DCMAKE_CXX_FLAGS=-fsanitize=thread
@@ -35,11 +35,11 @@ rm -rf "$site/spdl"
 cp -r src/spdl "$site/"
 cp "$build"/native/_native.*.so "$site/spdl/io/"
 
-# Reports go into files, those of the tests' own subprocesses too: pytest would keep most of them to itself.
+# Reports go into files, including those of the tests' subprocesses, as pytest would keep most of them to itself.
 rm -rf "$reports"
 mkdir -p "$reports"
 export TSAN_OPTIONS="exitcode=66 history_size=4 log_path=$reports/report suppressions=$PWD/scripts/thread_sanitizer.supp"
-# A thread of ThreadSanitizer's own makes Python warn of each fork.
+# ThreadSanitizer has a thread of its own, which makes Python warn at each fork.
 export PYTHONWARNINGS="ignore:This process:DeprecationWarning"
 status=0
 "$environment/bin/python" -m pytest --timeout 900 "$@" || status=$?
