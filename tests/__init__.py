@@ -1,1 +1,1 @@
-"""The tests mirror the packages of spdl: one module for each module there."""
+"""The tests mirror the packages of spdl, with one module for each module there."""

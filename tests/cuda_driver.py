@@ -1,7 +1,7 @@
-"""A pytest plugin for what needs a GPU: tests that are marked so, and a driver to test the logic without one.
+"""A pytest plugin for tests that need a GPU, with a driver to test the logic without one.
 
-`make test-cuda` runs the tests marked `cuda` on the real driver. All others that need a driver get `fake_cuda`, a
-library of ours in the real one's place: a process loads one driver, so no run has both.
+`make test-cuda` runs the tests marked `cuda` on the real driver. All other tests that need a driver get `fake_cuda`, a
+library of ours in place of the real one. A process loads only one driver, so no run has both.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ VARIABLE = "SPDL_TEST_CUDA_DRIVER"
 """Names the library that is loaded in place of CUDA's."""
 
 COMPILER = "SPDL_TEST_CC"
-"""Names the compiler that makes that library where none is to be found on PATH, as where a wheel is tested."""
+"""Names the compiler that builds the library if PATH has none, as when a wheel is tested."""
 
 SOURCE = Path(__file__).with_name("fake_cuda_driver.c")
 
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class FakeDriver:
-    """What the tests set and read of the driver in fake_cuda_driver.c."""
+    """The settings and counters of the driver in fake_cuda_driver.c."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class FakeDriver:
         self._library.fake_reset()
 
     def set_latency(self, seconds: float) -> None:
-        """Have every copy take as long, and happen at its end."""
+        """Let every copy take this long, and happen at its end."""
         self._library.fake_set_latency(seconds)
 
     def set_devices(self, count: int) -> None:
@@ -66,7 +66,7 @@ class FakeDriver:
         self._library.fake_set_pools(int(supported))
 
     def fail(self, call: str, status: int, after: int = 0) -> None:
-        """Have the call of this name fail that comes after `after` others."""
+        """Let the call of this name fail that comes after `after` others."""
         self._library.fake_fail(call.encode(), after, status)
 
     def calls(self, call: str) -> int:
@@ -98,10 +98,10 @@ class FakeDriver:
 
 @pytest.fixture(scope="session")
 def fake_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The driver, compiled."""
+    """Return the compiled driver."""
     compiler = os.environ.get(COMPILER) or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        pytest.skip("needs a C compiler, for the driver that stands in for CUDA's")
+        pytest.skip("needs a C compiler for the driver that stands in for CUDA's")
     library = tmp_path_factory.mktemp("cuda") / "libfakecuda.so"
     options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-pthread"]
     subprocess.run([compiler, *options, "-o", str(library), str(SOURCE)], check=True, timeout=60)
@@ -110,7 +110,7 @@ def fake_cuda_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def loaded_fake_cuda(fake_cuda_library: Path) -> FakeDriver:
-    """The driver, loaded into this process."""
+    """Return the driver, loaded into this process."""
     os.environ[VARIABLE] = str(fake_cuda_library)
     try:
         assert native.cuda_device_count() == 1
@@ -121,7 +121,7 @@ def loaded_fake_cuda(fake_cuda_library: Path) -> FakeDriver:
 
 @pytest.fixture
 def fake_cuda(loaded_fake_cuda: FakeDriver) -> Iterator[FakeDriver]:
-    """A GPU of main memory, which finds out what is used too early, lost, or given back twice."""
+    """Return a GPU made of main memory. It detects memory that is used too early, lost, or freed twice."""
     loaded_fake_cuda.reset()
     yield loaded_fake_cuda
     gc.collect()

@@ -1,4 +1,4 @@
-"""Several threads on one object at once."""
+"""Use one object from several threads at once."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ ROUNDS = 20
 
 
 def hammer(*works: Callable[[], object]) -> list[list[object]]:
-    """Run the works in turns in each of the threads, all starting at once; what each returned, work by work."""
+    """Run the works in turn in each of several threads that start together. Return the results, work by work."""
     barrier = threading.Barrier(THREADS)
     returned: list[list[object]] = [[] for _ in works]
 

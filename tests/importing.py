@@ -1,4 +1,4 @@
-"""Import the programs of a folder by the names that they call one another by."""
+"""Import the programs of a folder under the names by which they import each other."""
 
 import contextlib
 import sys
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 @contextlib.contextmanager
 def importable(*folders: str) -> Iterator[None]:
-    """Let modules of these folders be imported, and forget them afterwards: other folders have some of those names."""
+    """Make modules of these folders importable, and forget them afterwards: other folders have some of their names."""
     paths = [ROOT / folder for folder in folders]
     names = {file.stem for path in paths for file in path.glob("*.py")}
     others = {name: sys.modules.pop(name) for name in names & sys.modules.keys()}

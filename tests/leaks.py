@@ -1,8 +1,8 @@
 """A pytest plugin that fails a test which leaves a thread, process, file descriptor or shared-memory segment behind.
 
-A process keeps some of these for good once it has asked for them: the helper processes of multiprocessing, and the
-thread pools of numerical libraries. The former are told by identity. The latter cannot be told from a leaked native
-thread: they are started before the first test, provided that the test module imports the library at its top.
+A process keeps some of these for good once it has used them: the helper processes of multiprocessing, and the thread
+pools of numerical libraries. The helpers are recognised by identity. The pools cannot be told from a leaked native
+thread, so they are started before the first test, provided that the test module imports the library at its top.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-# A thread that was joined is gone for Python a moment before it is gone for the kernel.
+# For Python, a joined thread is gone a moment earlier than for the kernel.
 _GRACE_SECONDS = 1.0
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - this is where POSIX puts the segments, not a temporary file of ours.
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - POSIX puts the segments here; it is no temporary file of ours.
 
-# What this check's own tests leave behind, by the process that does: another one may be running other tests meanwhile.
+# The names of segments that this check's own tests leak on purpose, as another process may run other tests meanwhile.
 FORGOTTEN = "spdl-forgotten-"
 
 Resources = Mapping[tuple[object, ...], str]
@@ -68,7 +68,7 @@ def _list_descriptors() -> Resources:
         getattr(forkserver._forkserver, "_forkserver_alive_fd", None),
     }
     found: dict[tuple[object, ...], str] = {}
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - as few objects as can be between listing and looking.
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - as few objects as possible between listing and looking.
         # The descriptor that listed the folder is closed by now.
         with contextlib.suppress(FileNotFoundError):
             target = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
@@ -90,7 +90,7 @@ def _list_segments() -> Resources:
 
 
 def _is_of_another(segment: tuple[object, ...]) -> bool:
-    """Tell whether the segment is an unrelated process's: one has it mapped, or had it and has removed it since."""
+    """Return whether the segment is an unrelated process's: one has it mapped, or had it and has removed it since."""
     own = {process.pid for process in psutil.Process().children(recursive=True)} | {os.getpid()}
     path = str(_SHARED_MEMORY / str(segment[1]))
     for pid in psutil.pids():
@@ -105,18 +105,18 @@ def _list_resources() -> Resources:
 
 
 def _find_leaks(before: Resources) -> list[str]:
-    """Return what is here and was not before, once things on their way out had the time to go."""
+    """Return the resources that are here now but not before, after waiting for those that are about to go."""
     leaks = {key: text for key, text in _list_resources().items() if key not in before}
     if leaks:
-        # What only a reference cycle holds is released by the collector, at a time that no test chooses.
+        # The collector releases objects that only a reference cycle holds, at a time that no test chooses.
         gc.collect()
-    # Collecting and looking take long on a busy machine, so they count as no grace: the last look begins after it.
+    # Collecting and looking take long on a busy machine, so they do not count as grace: the last look begins after it.
     deadline = time.monotonic() + _GRACE_SECONDS
     late = False
     while leaks and not late:
         late = time.monotonic() > deadline
         time.sleep(0.01)
-        # What came after the test is another process's, or what is left behind has made it.
+        # Resources that appear after the test belong to another process, or to something that the test left behind.
         here = _list_resources()
         leaks = {key: here[key] for key in leaks if key in here}
     return sorted(text for key, text in leaks.items() if not (key[0] == "segment" and _is_of_another(key)))

@@ -1,4 +1,4 @@
-"""The number of cores as a container sees it, on file systems made up after those that the kernel shows."""
+"""The number of cores as a container sees it, on file systems modelled on those that the kernel shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AFFINITY = 64
 VERSION_2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
 VERSION_2_BESIDES_1 = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw"
 CPU_OF_VERSION_1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct"
-# Before control groups got namespaces, a container's own group was mounted as the root.
+# Before control groups had namespaces, a container's own group was mounted as the root.
 CONTAINER_OF_VERSION_1 = "32 31 0:29 /docker/0123 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct"
 OTHERS = """\
 23 28 0:21 / /proc rw,nosuid - proc proc rw
@@ -35,7 +35,7 @@ OTHERS = """\
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Make a file system of mount points, the process's groups, and the files of groups."""
+    """Return a function that makes a file system: mount points, the process's groups, and the files of groups."""
 
     def make(mounts: str, groups: str, files: dict[str, str]) -> None:
         everything = {"proc/self/mountinfo": OTHERS + mounts + "\n", "proc/self/cgroup": groups + "\n", **files}
@@ -64,7 +64,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     ],
 )
 class TestQuota:
-    """The least of the affinity and the quota counts; what is no quota sets no limit."""
+    """The smaller of the affinity and the quota counts. A value that is no quota sets no limit."""
 
     def test_in_a_container(self, machine: Machine, quota: str, expected: float) -> None:
         machine(VERSION_2, "0::/", {"sys/fs/cgroup/cpu.max": quota + "\n"})
@@ -103,7 +103,7 @@ def test_the_groups_around_the_own_one_count(
     [
         (CPU_OF_VERSION_1, "4:cpu,cpuacct:/docker/0123", "docker/0123"),
         (CPU_OF_VERSION_1, "4:cpu,cpuacct:/docker/0123", "docker"),
-        # The path is the machine's, and the folder is not there.
+        # The path is the machine's, and the folder does not exist.
         (CONTAINER_OF_VERSION_1, "4:cpu,cpuacct:/docker/0123", ""),
         (CONTAINER_OF_VERSION_1, "4:cpu,cpuacct:/docker/0123/job", "job"),
         (CONTAINER_OF_VERSION_1, "4:cpu,cpuacct:/docker/01234", ""),
@@ -151,7 +151,7 @@ def test_whatever_the_files_say(machine: Machine, mounts: str, groups: str) -> N
 )
 def test_a_pipeline_gets_a_few_more_threads_than_cores(machine: Machine, quota: str, threads: int) -> None:
     machine(VERSION_2, "0::/", {"sys/fs/cgroup/cpu.max": quota})
-    # The op blocks, so that no thread has ended when they are counted.
+    # The op blocks, so that all threads still run when they are counted.
     gate = threading.Event()
     builder = PipelineBuilder[Any, Any]().add_source([1]).pipe(lambda _: gate.wait(10), concurrency=100).add_sink(1)
     before = threading.active_count()
@@ -159,6 +159,6 @@ def test_a_pipeline_gets_a_few_more_threads_than_cores(machine: Machine, quota: 
     for arguments, expected in cases:
         gate.clear()
         with builder.build(**arguments).auto_stop():
-            # One more pulls the source.
+            # One extra thread pulls the source.
             assert threading.active_count() - before == expected + 1
             gate.set()

@@ -1,4 +1,4 @@
-"""The reference's distributions beside ours in one environment: who says so, and does the printed command mend it."""
+"""The reference's distributions beside ours in one environment: the error says so, and its command repairs it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Builds a wheel and fills environments: minutes on a slow machine.
+# These build a wheel and fill environments, which takes minutes on a slow machine.
 slow = pytest.mark.timeout(600)
 
 
@@ -35,7 +35,7 @@ class Environment:
         self.run(self.python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels).check_returncode()
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
-        # Away from the checkout, whose folders must not be importable, and without settings that reach in here.
+        # Away from the checkout, whose folders must not be importable, and without variables that affect Python.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return subprocess.run(command, cwd=self.folder, env=clean, check=False, capture_output=True, text=True)
 
@@ -43,7 +43,7 @@ class Environment:
         return self.run(self.python, "-c", code)
 
     def mend(self, message: str) -> None:
-        """Run the one command that a message tells to run."""
+        """Run the one command that a message gives."""
         commands = re.findall(r"^    (.+ -m pip .+)$", message, re.MULTILINE)
         assert len(commands) == 1, message
         self.run("sh", "-c", commands[0]).check_returncode()
@@ -54,7 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel with spaces")
     if made := os.environ.get("SPDL_WHEEL"):
         return Path(shutil.copy(made, folder))
-    # The checkout's own build folder: what the editable install compiled is not compiled again.
+    # Use the checkout's own build folder, so that files the editable install has compiled are not compiled again.
     command = [
         sys.executable,
         "-m",
@@ -115,7 +115,7 @@ def test_theirs_first(wheel: Path, reference: list[Path], tmp_path: Path) -> Non
     assert_whole(environment)
 
 
-# Tries every module by name and prints those that come up without the guard's complaint.
+# Tries every module by name, and prints those whose import does not raise the guard's error.
 IMPORT_EACH = """
 import importlib, sys
 sys.path.append({packages!r})
@@ -143,10 +143,10 @@ def test_theirs_after_ours(wheel: Path, reference: list[Path], tmp_path: Path) -
     environment.install(*reference)
 
     overwritten = set().union(*map(list_modules, reference))
-    # The command's stand-in is there to be imported by their script, and complains when it is called.
+    # The command's stand-in exists to be imported by the reference's script, and complains when it is called.
     survivors = sorted(list_modules(wheel) - overwritten - {"spdl._command.__main__"})
     assert "spdl.cli" in survivors
-    # What our modules need from other distributions lies in the environment that runs this test.
+    # Our modules' dependencies lie in the environment that runs this test.
     code = IMPORT_EACH.format(names=survivors, packages=sysconfig.get_path("purelib"))
     imported = environment.run_python(code)
     assert (imported.stdout, imported.stderr) == ("", "")
@@ -217,7 +217,7 @@ def test_remedy_installs_from_where_ours_came(tmp_path: Path, origin: str, their
     assert (
         f"\n    {pip} uninstall --yes spdl spdl-core spdl-io && {pip} install --force-reinstall --no-deps {expected}\n"
     ) in result.stderr
-    # The record of a wheel that pip found in a folder by its name is that of one from an index.
+    # A wheel that pip found in a folder by its name has the same record as one from an index.
     assert ("Add --find-links and the folder" in result.stderr) == (expected == "spdl-turbo==1.2.3")
 
 

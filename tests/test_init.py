@@ -1,4 +1,4 @@
-"""The top-level package: its version, and what importing it costs."""
+"""The top-level package: its version, and the cost of importing it."""
 
 import importlib.metadata
 import os
@@ -24,7 +24,7 @@ def test_version_is_that_of_our_distribution() -> None:
 
 
 def test_version_of_a_tree_that_is_not_installed() -> None:
-    # -S leaves out site-packages, and with them all metadata.
+    # -S leaves out site-packages, and with it all metadata.
     assert run_python("-S", "-c", "import spdl; print(spdl.__version__)") == "unknown"
 
 

@@ -1,4 +1,4 @@
-"""Contenders' processes answer or say why not, end with their children, and have their memory counted once."""
+"""Contenders' processes answer or say why not, end with their children, and have shared memory counted once."""
 
 import contextlib
 import importlib
@@ -23,7 +23,7 @@ def benchmarks() -> Iterator[None]:
 
 @pytest.fixture
 def server(benchmarks: None, tmp_path: Path) -> Any:
-    """Return what starts a process that answers each job with what this program says."""
+    """Return a function that starts a process that answers each job with this program's output."""
     job_server = importlib.import_module("_job_server")
 
     def start(program: str) -> Any:
@@ -53,7 +53,7 @@ def test_a_process_that_does_not_answer_says_why(server: Any, program: str, reas
     started.close()
 
 
-# Works for longer than it may, and so does a child, which holds the pipes of its parent.
+# It works for longer than it may, and so does its child, which holds the pipes of its parent.
 LONG = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
@@ -64,7 +64,7 @@ time.sleep(100)
 
 
 def has_ended(child: Path) -> bool:
-    """Whether the process whose number that file holds ends soon."""
+    """Return whether the process with the number in this file ends soon."""
     status = Path("/proc", child.read_text(), "status")
     for _ in range(100):
         try:

@@ -1,4 +1,4 @@
-"""A row of a benchmark says who failed, and goes on without; what ours fails at is missed."""
+"""A row of a benchmark names contenders that fail and goes on without them. If ours fails, its claim is missed."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ if "reason" in work:
     sys.exit(work["reason"])
 print(json.dumps({"items_per_second": work["speed"]}))
 """
-# What loads 2 items per second of numpy's formats and 3 of the others, and fails at one.
+# Loads 2 items per second of numpy's formats and 3 of the others, and fails at one format.
 FORMATS = """
 import json, sys
 work = json.loads(sys.argv[1])
@@ -49,7 +49,7 @@ def alternating() -> Iterator[ModuleType]:
 
 @pytest.fixture
 def measure(alternating: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return what measures a row of ours beside another, with no reference to be had."""
+    """Return a function that measures a row of ours beside another, with the reference unavailable."""
 
     def unavailable(console: object) -> None:
         raise alternating.PeerUnavailable("there is no network")
@@ -105,7 +105,7 @@ def test_the_machines_speed_that_cannot_be_measured_leaves_a_row_without_figures
 
 @pytest.fixture
 def formats(alternating: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return what measures the formats, of which some fail, by threads or by processes."""
+    """Return a function that measures the formats, some of which fail, with threads or with processes."""
     data_formats = importlib.import_module("data_formats")
     json_file = tmp_path / "found.json"
 

@@ -1,4 +1,4 @@
-"""The benchmark of images judges what was measured and says who did not run; its contenders do run."""
+"""The benchmark of images judges its figures and names contenders that did not run. Its contenders do run."""
 
 import importlib
 import json
@@ -128,5 +128,5 @@ def test_work_prints_its_figures(work: dict[str, Any], tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, WORK, json.dumps(arguments)], check=True, capture_output=True, text=True)
     figures = json.loads(done.stdout)
     assert figures
-    # The wait beside a thread may be shorter than that beside a process.
+    # The wait beside a thread may be shorter than the wait beside a process.
     assert all(value > 0 for name, value in figures.items() if name != "excess_ms")

@@ -21,7 +21,7 @@ SIZE = 64
 
 
 class Folder:
-    """A dataset in the manner of torchvision's: files with a class each, decoded by the given loader."""
+    """A dataset like torchvision's: files with a class each, decoded by the given loader."""
 
     def __init__(self, paths: list[str], loader: Any) -> None:
         self.paths = paths

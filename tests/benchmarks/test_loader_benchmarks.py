@@ -1,4 +1,4 @@
-"""The benchmarks of loaders judge by the figures alone, and leave nobody out silently."""
+"""The benchmarks of loaders judge only by the figures, and leave no contender out silently."""
 
 import importlib
 import json
@@ -44,7 +44,7 @@ def noisy(benchmarks: None) -> ModuleType:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """40 photos of noise, smooth enough that a filter matters little."""
+    """Return a folder of 40 photos of noise, smooth enough that a filter matters little."""
     random = np.random.default_rng(0)
     photos = tmp_path / "photos"
     photos.mkdir()
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
     return photos
 
 
-# A contender's program: what it is asked for comes line by line, what it does is said by the environment's command.
+# A contender's program. Its jobs come line by line, and the environment's command says how it behaves.
 PROGRAM = """
 import json, sys
 import numpy as np
@@ -97,7 +97,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def make(turns: ModuleType, loaders: ModuleType, folder: Path, tmp_path: Path) -> Any:
-    """Return what makes the turns of contenders that do what their name's value says."""
+    """Return a function that makes the turns of contenders, whose names say how they behave."""
     program = tmp_path / "contender.py"
     program.write_text(PROGRAM)
 
@@ -198,7 +198,7 @@ def test_long_rounds_try_every_step_with_every_number(make: Any, loaders: Module
     assert {key[1:] for key in turns.found} == {("decode", 1), ("decode", 8), ("batch", 1), ("batch", 8)}
 
 
-# Its thread works on until nobody holds the loader, which holds itself: the garbage collector has to find it.
+# Its thread runs as long as something holds the loader. The loader holds itself, so the garbage collector must find it.
 LOADER = """
 import contextlib, itertools, threading, time, weakref
 
@@ -274,7 +274,7 @@ def test_nothing_is_claimed_of_steps_without_ours(loaders: ModuleType) -> None:
 
 @pytest.fixture
 def result() -> dict[str, Any]:
-    """A run in which ours lose a step, and one contender is missing."""
+    """Return a run in which ours lose a step and one contender is missing."""
     about = {"workers": "threads", "resize": "stretch, bilinear, antialiased", "levels_from_pillow": 0.1}
     costs = {"cpu_ms_per_image": 1.0, "memory_mib": 100.0, "first_seconds": 0.1}
     speeds = {OURS: {"batch": 80.0, "normalise": 100.0}, THEIRS: {"batch": 90.0, "normalise": 50.0}}

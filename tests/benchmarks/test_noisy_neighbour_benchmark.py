@@ -1,4 +1,4 @@
-"""The benchmark beside a training loop judges each loader at its best, and leaves nobody out silently."""
+"""The benchmark beside a training loop judges each loader at its best, and leaves none out silently."""
 
 import importlib
 import sys
@@ -55,7 +55,7 @@ def test_the_best_number_of_workers_disturbs_least_of_those_that_keep_up(noisy: 
     assert best == {OURS: 2, THEIRS: 2, "no loader": 1}
 
 
-# What keeps up with the loop for so many turns, and then no more.
+# A loader that keeps up with the loop for a number of turns, and then no longer.
 TRAINING = """
 import json, sys
 turns = 0
@@ -71,7 +71,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def take_rounds(noisy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return what takes so many rounds, in which theirs are late after so many turns, and ours never."""
+    """Return a function that takes rounds in which theirs are late after a number of turns, and ours never."""
 
     def take(number: int, *, in_time: int, tries: int, workers: Sequence[int]) -> Any:
         commands = {}
@@ -111,7 +111,7 @@ def test_only_the_best_number_of_workers_goes_on_after_the_tries(
     rows = {(row["contender"], row["workers"]): row for row in rounds.rows()}
     assert {key: (row["turns"], row["keeps_up"]) for key, row in rows.items()} == {
         ("no loader", 0): (4, True),
-        # The first one of each disturbs least. Theirs are late once they have gone on, and nobody takes their place.
+        # The first number of each disturbs least. Theirs gets late later, and no other number takes its place.
         (THEIRS, 2): (4, False),
         (THEIRS, 1): (1, True),
         (OURS, 2): (4, True),

@@ -1,4 +1,4 @@
-"""What the tests of the command share."""
+"""Fixtures for the tests of the command."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ NUM_PHOTOS = 24
 
 
 def write_photo(file: Path, seed: int) -> None:
-    """Write a picture of soft noise: it decodes like a photo does, and no two are alike."""
+    """Write a picture of soft noise. It decodes like a photo, and no two are alike."""
     coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     Image.fromarray(coarse).resize((96, 72), Image.Resampling.BICUBIC).save(file)
 
@@ -34,17 +34,17 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def reported(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a comparison over a folder with an awkward name, and give the place of `report` and `figures.json`."""
+    """Run a comparison over a folder with an awkward name, and return the place of `report` and `figures.json`."""
     place = tmp_path_factory.mktemp("reported")
     folder = place / "a <b> & c"
     folder.symlink_to(photos)
     options = ["--seconds", "0.3", "--size", "32", "--rounds", "1", "--workers", "1"]
     outputs: list[str | Path] = ["--report", place / "report", "--json", place / "figures.json"]
-    # A home folder that cannot be written to: matplotlib must not complain of it.
+    # A home folder that cannot be written to. matplotlib must not complain about it.
     environment = os.environ | {"XDG_CACHE_HOME": str(place), "PIP_NO_INDEX": "1", "HOME": "/dev/null"}
     environment.pop("XDG_CONFIG_HOME", None)
     environment.pop("MPLCONFIGDIR", None)
-    # In a process of its own: matplotlib keeps the fonts it has used open.
+    # In a process of its own, because matplotlib keeps the fonts that it has used open.
     done = run("bench", "images", folder, *options, *outputs, environment=environment)
     assert (done.returncode, done.stderr) == (0, "")
     return place
@@ -52,7 +52,7 @@ def reported(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def spoil(photos: Path, tmp_path: Path) -> Callable[[int], Path]:
-    """Make a folder with copies of some photos, and with files that are none in spite of their names."""
+    """Return a function that makes a folder with copies of some photos, and with files only named like photos."""
 
     def make(num_spoilt: int, num_whole: int = 6) -> Path:
         folder = tmp_path / "spoilt"
@@ -79,7 +79,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def wheelhouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wheelhouse:
-    """Give a folder of wheels that takes the place of the index."""
+    """Return a folder of wheels that takes the place of the index."""
     house = Wheelhouse(tmp_path / "wheelhouse")
     monkeypatch.setenv("PIP_FIND_LINKS", str(house.folder))
     return house

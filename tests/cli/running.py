@@ -1,4 +1,4 @@
-"""The command in a process of its own."""
+"""Run the command in a process of its own."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-# A shell that runs the tests in the background has it that Ctrl-C is ignored, which children inherit.
+# A shell that runs the tests in the background makes them ignore Ctrl-C, and children inherit that.
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,7 +26,7 @@ def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) ->
 
 @contextmanager
 def running(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Start `spdl ARGUMENTS` with its output in pipes; what still runs at the end of the block is killed."""
+    """Start `spdl ARGUMENTS` with its output in pipes. If it still runs at the end of the block, it is killed."""
     command = [*COMMAND, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""Wheels made on the spot, so that what is installed needs no network."""
+"""Wheels made on the spot, so that tests install packages without a network."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,14 @@ from pathlib import Path
 
 
 class Wheelhouse:
-    """A folder that pip takes for an index."""
+    """A folder of wheels that pip uses as an index."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
 
     def add(self, name: str, version: str, files: Mapping[str, bytes], requires: Sequence[str] = ()) -> None:
-        """Put a wheel there that holds these files."""
+        """Add a wheel that holds these files."""
         stem = f"{name.replace('-', '_')}-{version}"
         metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"]
         metadata += [f"Requires-Dist: {requirement}\n" for requirement in requires]

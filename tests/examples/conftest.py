@@ -1,4 +1,4 @@
-"""What the tests of the example programs share."""
+"""Fixtures for the tests of the example programs."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ PER_CLASS = 8
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a sub-folder of photos for each class."""
+    """Return a folder with a sub-folder of photos for each class."""
     root = tmp_path_factory.mktemp("photos")
     for index, name in enumerate(CLASSES):
         (root / name).mkdir()
@@ -25,7 +25,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def opened_fonts(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Have matplotlib open the fonts that it keeps open for the life of the process."""
-    pytest.importorskip("matplotlib", reason="the programs draw by matplotlib")
+    """Let matplotlib open the fonts that it keeps open for the life of the process."""
+    pytest.importorskip("matplotlib", reason="the programs draw with matplotlib")
     lines = {name: Line([1, 2], [3, 4]) for name in ("a", "b")}
     draw([Panel("title", "x", "y", lines)], "title", tmp_path_factory.mktemp("fonts") / "picture.png")

@@ -1,4 +1,4 @@
-"""The scripts that make the pages on the programs."""
+"""Load the scripts that make the pages on the programs."""
 
 import importlib.util
 import sys
@@ -16,7 +16,7 @@ def load_script(name: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        # Dataclasses look their module up, and the script adds the programs' folder, which is there already.
+        # Dataclasses look up their module. The script adds the programs' folder, which is already on the path.
         patch.setitem(sys.modules, name, module)
         patch.setattr(sys, "path", sys.path.copy())
         spec.loader.exec_module(module)

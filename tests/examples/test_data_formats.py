@@ -1,4 +1,4 @@
-"""The formats of `data_formats.py` hold the same arrays, whoever loads them."""
+"""The formats of `data_formats.py` hold the same arrays, with every library that loads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def arrays(data_format: str, *, compressed: bool = False) -> list[Array]:
-    """Load a sample by means that the program has no part in."""
+    """Load a sample without using any part of the program."""
     data = data_formats.get_mock_data(data_format, compressed)
     if isinstance(data, tuple):
         return [np.load(io.BytesIO(it)) for it in data]
@@ -38,7 +38,7 @@ def test_every_library_loads_what_was_saved(data_format: str, compressed: bool, 
 
 
 def test_compressed_data_is_compressed_by_numpy() -> None:
-    # Noise does not shrink, so what tells is the method in the archive's first entry: deflate.
+    # Noise does not shrink, so check the method in the archive's first entry instead: deflate.
     data = data_formats.get_mock_data("npz", compressed=True)
     assert isinstance(data, bytes)
     assert int.from_bytes(data[8:10], "little") == 8

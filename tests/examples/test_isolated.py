@@ -1,4 +1,4 @@
-"""What is measured in a process of its own is told, whatever becomes of the process, and nothing of it is left."""
+"""Measurements in a separate process are reported however the process ends, and nothing of the process is left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from _program.isolated import ChildError, measure_in_turns, run_in_process
 if TYPE_CHECKING:
     from pathlib import Path
 
-# They take a second or two, and on a machine that is busy many times that.
+# They take a second or two, and many times that on a busy machine.
 pytestmark = pytest.mark.timeout(180)
 
 

@@ -1,4 +1,4 @@
-"""The page on the way from DataLoader shows what was recorded, and computes from it what it says."""
+"""The page on migrating from DataLoader shows the recorded results, and computes its statements from them."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ migration_page = load_script("migration_page")
 
 @pytest.fixture
 def record() -> Any:
-    """A record whose figures are easily told apart: images per second = 1000 * loader + 10 * batch size + workers."""
+    """Return a record with distinct figures: images per second = 1000 * loader + 10 * batch size + workers."""
     rows = [
         {
             "loader": loader,

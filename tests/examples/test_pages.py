@@ -1,4 +1,4 @@
-"""The pages on the programs show what the scripts make of the programs and of what was recorded."""
+"""The pages on the programs show the output of the scripts for the programs and the recorded results."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The loaders of `multi_thread_preprocessing.py` and `migration.py` load the photos that they are told to load."""
+"""The loaders of `multi_thread_preprocessing.py` and `migration.py` load the photos that they are given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from _program.transforms import Compose, Normalize, PILToTensor, Resize  # noqa:
 
 Array = npt.NDArray[np.uint8]
 
-# They take a second or two, and on a machine that is busy many times that.
+# They take a second or two, and many times that on a busy machine.
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -95,9 +95,9 @@ def test_pillow_wastes_more_memory_than_frames_and_one_call_wastes_none(photos: 
         for way in migration.BATCHES
     }
     pillow, frames, one_call = wasted.values()
-    # An image of 720 x 480 is 1.04 MB as RGB, of which Pillow needs one at the least.
+    # An image of 720 x 480 is 1.04 MB as RGB, and Pillow needs at least one such copy.
     assert pillow > 4 * 1.04
-    # A resized frame is 0.15 MB, and is there before the batch is.
+    # A resized frame is 0.15 MB, and exists before the batch does.
     assert 4 * 0.14 < frames < pillow / 2
     assert one_call < 0.5
 

@@ -1,4 +1,4 @@
-"""Each program runs on small data: prints its table, writes its record, draws its plot and leaves nothing behind."""
+"""Each program runs on small data: it prints its table, writes its record, draws its plot and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Row = dict[str, Any]
 
 
 class Expected(NamedTuple):
-    """What a quick run of a program must show.
+    """The expected output of a quick run of a program.
 
     Attributes:
-        header: A line of its output.
-        rows: How many rows its record has.
-        figure: What each row has measured: a number above zero.
-        takes_photos: The option by which it is given a folder of photos.
-        holds: What else must be true of the rows.
+        header: A line of the output.
+        rows: How many rows the record has.
+        figure: A figure that each row has, above zero.
+        takes_photos: The option that takes a folder of photos.
+        holds: A further condition on the rows.
     """
 
     header: str
@@ -100,7 +100,7 @@ def run(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def call(name: str, *arguments: str | Path) -> None:
-    """Call a program's `main`: the libraries that take seconds to import are imported already."""
+    """Call a program's `main` here, where the libraries that take seconds to import are already imported."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
         importlib.import_module(name).main()
@@ -122,7 +122,7 @@ def check(name: str, expected: Expected, stdout: str, record_file: Path, picture
     assert record["provenance"]["versions"]["torch"]
     with Image.open(picture) as image:
         assert image.format == "PNG"
-        # A page of one colour has no curve on it.
+        # A page of a single colour has no curve on it.
         assert len(image.convert("RGB").getcolors(1 << 24) or []) > 20
 
 

@@ -1,4 +1,4 @@
-"""Tables line up, and read as they were given."""
+"""Tables line up, and show the text that they were given."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# They take a second or two, and on a machine that is busy many times that.
+# They take a second or two, and many times that on a busy machine.
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -34,7 +34,7 @@ def test_the_loader_gives_normalised_images_with_their_classes(photos: Path) -> 
         assert [images.shape for images, _ in epoch] == [(5, 3, 96, 96)] * 3
         images = torch.cat([images for images, _ in epoch])
         assert images.dtype is torch.float32
-        # Test images vary around the middle grey; mean and deviation are ImageNet's.
+        # Test images vary around the middle grey. Mean and deviation are ImageNet's.
         assert -1 < images.mean() < 1
         labels = torch.cat([labels for _, labels in epoch]).tolist()
         assert set(labels) == {0, 1}
@@ -79,7 +79,7 @@ def test_all_ways_feed_the_same_samples(way: str, tmp_path: Path) -> None:
     npz_training.write_samples(str(tmp_path), number=6, side=32)
     paths = sorted(map(str, tmp_path.glob("*.npz")))
     if way == "NPZ, processes":
-        # Without worker processes, which a process with threads should not fork.
+        # Without worker processes, as a process with threads should not fork them.
         loader = npz_training.ProcessLoader(
             npz_training.NpzDataset(paths), batch_size=3, collate_fn=npz_training.collate
         )
@@ -110,5 +110,5 @@ def test_the_points_of_a_curve_account_for_its_time(durations: list[float]) -> N
     share = max(1, len(seconds) // npz_training.POINTS)
     assert len(times) == len(rates) == len(seconds) // share
     assert times == sorted(times)
-    # Each point stands for an equal number of batches: together they took the time to the last of them.
+    # Each point stands for an equal number of batches. Together they account for the time up to the last of them.
     assert sum(share / rate for rate in rates) == pytest.approx(seconds[len(rates) * share - 1])

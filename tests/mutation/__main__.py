@@ -1,4 +1,4 @@
-"""Plants bugs in the engine, one at a time, and shows that each turns a test red. See `make mutation`."""
+"""Plant bugs in the engine, one at a time, and check that each turns a test red. See `make mutation`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spdl._cores import available_cores
 from tests.mutation.mutants import MUTANTS, Mutant
 from tests.mutation.runner import ENGINE, ROOT, copy_project, fits, imported_file, judge, run_tests
 
-# A copy without a bug must pass within this many seconds, on a busy machine too; with one, the tests have as long.
+# A copy without a bug must pass within this many seconds, also on a busy machine. Tests of a bug have as long.
 _SECONDS = 1800
 
 
@@ -22,11 +22,11 @@ def _chosen(words: list[str]) -> list[Mutant]:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - what this program is for.
+    print(text, flush=True)  # noqa: T201 - printing is this program's purpose.
 
 
 def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
-    """Copy the project, and see that the bugs fit and that the tests would import the copy."""
+    """Copy the project, and check that the bugs fit and that the tests would import the copy."""
     original = copy_project(folder / "original")
     stale = {mutant.name: fits(mutant, (original / ENGINE / mutant.file).read_text()) for mutant in mutants}
     for name, why in stale.items():
@@ -47,7 +47,7 @@ def _logs(name: str) -> Path:
 
 
 def main() -> int:
-    """Run and report. Returns the exit status: 1 if a bug was found by no test."""
+    """Run and report. Return the exit status: 1 if no test found one of the bugs."""
     parser = argparse.ArgumentParser(prog="make mutation", description=__doc__)
     parser.add_argument("words", nargs="*", help="only the mutants whose name or file has all of these in it")
     # With most bugs the tests wait in vain, and use no core meanwhile.
@@ -62,7 +62,7 @@ def main() -> int:
     survivors = 0
     with TemporaryDirectory(prefix="spdl-mutation-") as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         original = _prepare(Path(folder), mutants)
-        # What the tests say of the bugs counts for nothing unless they pass without: that is number 0.
+        # The results of the bugs count only if the tests pass without a bug. That run is number 0.
         futures = {pool.submit(run_tests, original, (), _logs("original") / "all.log", _SECONDS): 0}
         for number, mutant in enumerate(mutants, 1):
             copy = Path(folder) / str(number)

@@ -1,4 +1,4 @@
-"""Runs the engine's tests on copies of the package, one bug planted in each."""
+"""Run the engine's tests on copies of the package, with one bug planted in each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "src/spdl/pipeline"
 TESTS = "tests/pipeline"
 
-# Beside the package on the interpreter's path.
+# A folder on the interpreter's path, beside the package.
 _ON_PATH = Path(__file__).resolve().parent / "on_path"
 _COPIED = (
     "pyproject.toml",
@@ -40,7 +40,7 @@ _COPIED = (
     "benchmarks/soak.py",
 )
 
-# Seconds that one test may take, unless it asks for more. Tests give up waiting for an item after 20 at most.
+# Seconds that a test may take, unless it asks for more. Tests give up waiting for an item after at most 20.
 _TEST_SECONDS = 30
 
 _TEST_NAME = re.compile(rf"{TESTS}/\S+?\.py::.*?(?= (?:PASSED|FAILED|ERROR|SKIPPED|- |\+{{3}})|\s*$)")
@@ -48,12 +48,12 @@ _TEST_NAME = re.compile(rf"{TESTS}/\S+?\.py::.*?(?= (?:PASSED|FAILED|ERROR|SKIPP
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests said of a copy.
+    """The result of the tests on a copy.
 
     Attributes:
-        found: Whether they found a fault.
-        how: By which test, or that the time limit passed, or why nothing can be said.
-        seconds: How long it took.
+        found: Whether the tests found a fault.
+        how: The test that found it, or that the time limit passed, or why the result is invalid.
+        seconds: How long the tests took.
         test: The test that failed or ran last.
         valid: False if no test could be run.
     """
@@ -66,9 +66,9 @@ class Verdict:
 
 
 def copy_project(folder: Path) -> Path:
-    """Copy the package and the engine's tests, so that edits made meanwhile change nothing.
+    """Copy the package and the engine's tests, so that edits made meanwhile have no effect.
 
-    The native part, which has none of the bugs, is linked.
+    The native part has none of the bugs, so it is linked.
     """
     skipped = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi")
     for name in _COPIED:
@@ -86,7 +86,7 @@ def copy_project(folder: Path) -> Path:
 
 
 def fits(mutant: Mutant, source: str) -> str | None:
-    """Why a mutant cannot be planted in this source, or None if it can."""
+    """Return why a mutant cannot be planted in this source, or None if it can."""
     count = source.count(mutant.find)
     if count != 1:
         return f"{mutant.file} has {count} places like this one, which must be 1:\n{mutant.find}"
@@ -100,13 +100,13 @@ def fits(mutant: Mutant, source: str) -> str | None:
 
 
 def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: float) -> Verdict:
-    """Plant a bug in a copy of a copy and run the tests: those most likely to find it first.
+    """Plant a bug in a copy of a copy and run the tests, starting with those most likely to find it.
 
     Args:
         mutant: The bug.
         original: A copy of the project.
         project: Where to make the new copy.
-        logs: The folder that keeps what the tests print.
+        logs: The folder for the output of the tests.
         seconds: The time limit.
     """
     shutil.copytree(original, project, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
@@ -119,7 +119,7 @@ def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: fl
     if verdict.valid and not verdict.found:
         verdict = run_tests(project, (), logs / "all.log", seconds)
         if verdict.found:
-            # A test that nobody had in mind may have failed for another reason.
+            # A test that is not expected to find the bug may have failed for another reason.
             again = run_tests(project, (verdict.test,), logs / "again.log", seconds)
             how = f"nothing: {verdict.how} failed once, and not again"
             verdict = again if again.found else Verdict(found=False, how=how, seconds=verdict.seconds)
@@ -128,13 +128,13 @@ def judge(mutant: Mutant, original: Path, project: Path, logs: Path, seconds: fl
 
 
 def run_tests(project: Path, tests: Sequence[str], log: Path, seconds: float) -> Verdict:
-    """Run tests (``module.py::name``, or all that the engine has) on a copy until one fails."""
+    """Run tests (``module.py::name``, or all of the engine's tests) on a copy until one fails."""
     command = [sys.executable, "-m", "pytest", "-p", "tamed", "-p", "no:cacheprovider", "-v", "-x", "--tb=short"]
     command += [f"--timeout={_TEST_SECONDS}", *([f"{TESTS}/{test}" for test in tests] or [TESTS])]
     begin = time.monotonic()
     late = False
     with log.open("w") as output:
-        # A session of its own: what a test has started is ended with it.
+        # A session of its own, so that processes started by a test are ended with it.
         process = subprocess.Popen(
             command,
             cwd=project,
@@ -156,7 +156,7 @@ def run_tests(project: Path, tests: Sequence[str], log: Path, seconds: float) ->
 
 
 def imported_file(project: Path) -> Path:
-    """The engine that an interpreter of the tests imports."""
+    """Return the file of the engine that an interpreter of the tests imports."""
     program = "import spdl.pipeline._engine.engine as engine; print(engine.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -186,5 +186,5 @@ def _read(output: str, code: int, seconds: float, *, late: bool) -> Verdict:
         return Verdict(found=True, how=f"the time limit, in {test}", seconds=seconds, test=test)
     if failed:
         return Verdict(found=True, how=test, seconds=seconds, test=test)
-    # pytest-timeout ends the process; so may a fault that runs wild.
+    # pytest-timeout ends the process, and a bug may do so, too.
     return Verdict(found=True, how=f"the end of the process ({code}), in {test}", seconds=seconds, test=test)

@@ -31,7 +31,7 @@ def test_the_tests_that_should_find_it_exist(mutant: Mutant) -> None:
 
 def test_a_copy_has_what_the_tests_want(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    # Of the engine's tests this one wants the most from elsewhere.
+    # This test of the engine depends on more files outside the engine than any other.
     verdict = run_tests(copy_project(tmp_path / "copy"), ("test_soak.py",), log, 100)
     assert verdict.valid, log.read_text()
     assert not verdict.found, log.read_text()

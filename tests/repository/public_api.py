@@ -1,4 +1,4 @@
-"""The public API in words: one line for each public name, method and field, with its signature."""
+"""Describe the public API: one line for each public name, method and field, with its signature."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["describe_public_api"]
 
 _ROOT = Path(spdl.__file__).parent
 
-# Users do not make objects of these classes: their constructors are private.
+# Users do not create objects of these classes, as their constructors are private.
 _MADE_ELSEWHERE = ("NpzFile", "Pipeline", "PipelineIterator")
 
-# A default value may be an object without a repr of its own.
+# A default value may be an object without its own repr.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -64,7 +64,7 @@ def _signature(value: Any) -> str:
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
-        # A native function tells its signature in the first line of its docstring.
+        # A native function gives its signature in the first line of its docstring.
         first = (getattr(value, "__doc__", None) or "").partition("\n")[0]
         return first.partition(" -> ")[0].partition("(")[2].join("()") if "(" in first else "(...)"
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]

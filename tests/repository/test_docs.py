@@ -13,9 +13,9 @@ from tests.io.images import make_jpeg
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-# A program, and right below it what it prints. `...` in the output stands for what differs from run to run.
+# A program, and right below it its output. `...` in the output stands for text that differs from run to run.
 PROGRAM = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
-# The line of a traceback that marks a part of the one above: each Python has its own idea of which.
+# The line of a traceback that marks a part of the line above. Python versions differ in the part that they mark.
 MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
@@ -36,8 +36,11 @@ def programs(page: Path) -> list[Program]:
 
 
 def runnable(page: Path) -> list[Program]:
-    """The programs of a page: one, where it says that its blocks follow each other in one file; without PyTorch, what
-    comes before it."""
+    """Return the programs of a page that can run here.
+
+    If the page says that its blocks follow each other in one file, they are one program. If PyTorch is not installed,
+    it ends before the block that imports it.
+    """
     blocks = programs(page)
     if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
         return blocks
@@ -57,7 +60,7 @@ PROGRAMS = [program for page in PAGES for program in runnable(page)]
 
 
 def write_photos(folder: Path) -> None:
-    """Write the photos that readers are asked to have at hand."""
+    """Write the photos that the page asks readers to have."""
     for number, name in enumerate(("cats", "dogs")):
         (folder / "photos" / name).mkdir(parents=True)
         for index in range(20):
@@ -65,7 +68,7 @@ def write_photos(folder: Path) -> None:
             (folder / "photos" / name / f"{index:04d}.jpg").write_bytes(data)
 
 
-# Some import PyTorch, on a machine that may be busy.
+# Some programs import PyTorch, possibly on a busy machine.
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page.name}:{program.line}")
 def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The examples in the docstrings run and print what they say; those of spdl.io need a photo and a test of their own."""
+"""The examples in the docstrings run and print what they say. Those of spdl.io need a photo and have their own test."""
 
 import doctest
 import importlib

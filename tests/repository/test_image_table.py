@@ -1,4 +1,4 @@
-"""The tables of images are those of the recorded run, which is of the benchmark as it stands."""
+"""The tables of images show the recorded run, and that run is of the current benchmark."""
 
 import copy
 import importlib

@@ -1,4 +1,4 @@
-"""The page about installing gives what was measured."""
+"""The page about installing gives the measured figures."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def test_what_the_stable_abi_costs() -> None:
 def test_the_packages_that_a_build_from_source_takes() -> None:
     setup = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     (array,) = re.findall(r"^readonly libraries=\((.*?)^\)", setup, re.MULTILINE | re.DOTALL)
-    # libturbojpeg is for the benchmarks alone.
+    # Only the benchmarks need libturbojpeg.
     wanted = set(re.findall(r"^  \"lib.*:(lib\S+)\"", array, re.MULTILINE)) - {"libturbojpeg0-dev"}
     text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"On Debian and Ubuntu it takes `(.*?)`", text, re.DOTALL)

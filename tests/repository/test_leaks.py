@@ -1,4 +1,4 @@
-"""The leak check itself: what leaks is named, what does not passes."""
+"""The leak check itself: a leak is named, and a clean test passes."""
 
 import textwrap
 from pathlib import Path
@@ -129,7 +129,7 @@ def pytester_with_plugin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPa
 
 def run(pytester: pytest.Pytester, source: str) -> pytest.RunResult:
     pytester.makepyfile(textwrap.dedent(source))
-    # A process of its own: what leaks there must not be held against this test.
+    # A separate process, so that its leaks are not blamed on this test.
     return pytester.runpytest_subprocess("-p", "tests.leaks", "-p", "no:cacheprovider")
 
 

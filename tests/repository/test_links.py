@@ -1,4 +1,4 @@
-"""The links of what GitHub shows lead somewhere; those of the site are Sphinx's to check, as `make docs` has it do."""
+"""The links in files that GitHub shows lead somewhere. `make docs` makes Sphinx check those of the site."""
 
 import re
 from pathlib import Path
@@ -14,8 +14,8 @@ LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 URL = re.compile(r"https?://[^\s)>\]\"'`]+")
 
-# No test asks the network. Whoever adds a link looks at it, and adds it here.
-# `.venv/bin/sphinx-build -b linkcheck docs build/links` follows those of the site.
+# No test uses the network. If you add a link, look at it and add it here.
+# `.venv/bin/sphinx-build -b linkcheck docs build/links` follows the links of the site.
 LOOKED_AT = {
     "https://keepachangelog.com/en/1.1.0/",
     "https://semver.org/spec/v2.0.0.html",
@@ -27,14 +27,14 @@ def without_code(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub and MyST make them."""
+    """Return the anchors of a page's headings, as GitHub and MyST make them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def dead(page: Path) -> list[str]:
-    """The links of a page that lead to no file, or to no heading of it."""
+    """Return the links of a page that lead to no file, or to no heading of it."""
     found = []
     for link in LINK.findall(without_code(page)):
         if urlsplit(link).scheme:

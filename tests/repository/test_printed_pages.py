@@ -1,4 +1,4 @@
-"""The pages show the recorded outputs of the programs that they show."""
+"""The pages show the recorded outputs of their programs."""
 
 import copy
 import importlib.util
@@ -15,7 +15,7 @@ assert spec is not None
 assert spec.loader is not None
 printed_pages = importlib.util.module_from_spec(spec)
 with pytest.MonkeyPatch.context() as patch:
-    patch.setitem(sys.modules, spec.name, printed_pages)  # Dataclasses look their module up.
+    patch.setitem(sys.modules, spec.name, printed_pages)  # Dataclasses look up their module.
     spec.loader.exec_module(printed_pages)
 
 PAGES = sorted({it.page for it in printed_pages.PRINTED.values()})

@@ -1,6 +1,6 @@
-"""The public API is the recorded one: a change of it is meant, and shows in a diff.
+"""The public API is the recorded one, so that every change of it is intended and shows in a diff.
 
-To record a change that is meant: ``python -m tests.repository.test_public_api``.
+To record an intended change: ``python -m tests.repository.test_public_api``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the README shows runs as it stands."""
+"""The README's programs run as they stand."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_example_loads_a_folder(
     monkeypatch.chdir(tmp_path)
 
     batches: list[tuple[int, ...]] = []
-    # The loop of the example is where a user's training step would stand.
+    # The example's loop stands for a user's training step.
     namespace = {"collect": lambda images: batches.append(tuple(images.shape))}
     exec(compile(example.replace("...", "collect(images)"), README, "exec"), namespace)  # noqa: S102
 

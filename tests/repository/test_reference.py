@@ -1,4 +1,4 @@
-"""Every public name is documented in full: what it takes and gives, in which units, what it raises, and an example."""
+"""Every public name is documented in full: arguments and results with units, errors, and an example."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODULES = [name for name in PUBLIC if name not in ("spdl", "spdl.cli")]
 
 
 class Named:
-    """A public name, and what is written about it."""
+    """A public name and its documentation."""
 
     def __init__(self, module: str, name: str, value: Any) -> None:
         self.module = module
@@ -41,7 +41,7 @@ class Named:
         self.doc = inspect.getdoc(value) or "" if self.is_class or inspect.isroutine(value) else _below(module, name)
         own = dict(vars(value)) if self.is_class else {}
         # Slots are the fields, which the class describes.
-        # A base that is not public is described by its heirs.
+        # A base that is not public is described by its subclasses.
         for base in value.__mro__[1:] if self.is_class else ():
             if base.__module__.startswith("spdl.") and base.__name__ not in _exported():
                 own = {**vars(base), **own}
@@ -55,7 +55,7 @@ class Named:
 
     @property
     def everything(self) -> str:
-        """Its own text and that of its methods."""
+        """Return the name's own text and that of its methods."""
         texts = [inspect.getdoc(_function(member)) or "" for member in self.methods.values()]
         if self.is_class:
             texts += [inspect.getdoc(vars(self.value).get(name)) or "" for name in ("__new__", "__init__")]
@@ -73,7 +73,7 @@ def _function(member: Any) -> Any:
 
 @cache
 def _fields(value: Any) -> dict[str, str]:
-    """The fields that a class declares, and what is written below each."""
+    """Return the fields that a class declares, with the text below each."""
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(value))).body
     except (OSError, TypeError):
@@ -90,7 +90,7 @@ def _fields(value: Any) -> dict[str, str]:
 
 
 def _below(module: str, name: str) -> str:
-    """What is written below the definition of an alias."""
+    """Return the text below the definition of an alias."""
     for path in sorted(Path(inspect.getfile(importlib.import_module(module))).parent.rglob("*.py")):
         for first, second in itertools.pairwise(ast.parse(path.read_text(encoding="utf-8")).body):
             target = first.target if isinstance(first, ast.AnnAssign) else None
@@ -120,13 +120,13 @@ CLASSES = [name for name in NAMES if name.is_class]
 
 
 def section(doc: str, *titles: str) -> str:
-    """What stands below a heading of a docstring."""
+    """Return the text below a heading of a docstring."""
     found = re.search(rf"^(?:{'|'.join(titles)}):\n((?:[ ]{{4}}.*(?:\n|$)|\n)*)", doc, re.MULTILINE)
     return found[1] if found else ""
 
 
 def entries(text: str) -> dict[str, str]:
-    """The arguments, or fields, that a section describes."""
+    """Return the arguments, or fields, that a section describes."""
     parts = re.split(r"^ {4}\*{0,2}(\w[\w, ]*?)(?: \([^)]*\))?:", text, flags=re.MULTILINE)
     return {
         name.strip(): said for names, said in zip(parts[1::2], parts[2::2], strict=True) for name in names.split(",")
@@ -136,18 +136,18 @@ def entries(text: str) -> dict[str, str]:
 def parameters(function: Any) -> list[str]:
     try:
         found = inspect.signature(function).parameters
-    except (ValueError, TypeError):  # nanobind's functions say theirs in their text.
+    except (ValueError, TypeError):  # nanobind's functions give theirs in their text.
         return []
     return [name for name in found if name not in ("self", "cls")]
 
 
 def described(name: Named) -> dict[str, str]:
-    """What a name takes, and has as fields, by what is said of each."""
+    """Return the descriptions of a name's arguments and fields, by name."""
     return entries(section(name.doc, "Args", "Attributes")) | {k: v for k, v in _fields(name.value).items() if v}
 
 
 def users_make(name: Named) -> bool:
-    """Whether a class is there to be made by users, with arguments of theirs."""
+    """Return whether users create objects of a class, with arguments of their own."""
     return bool(section(name.doc, "Args"))
 
 
@@ -168,13 +168,13 @@ def check_it_says_what_it_is(name: Named) -> None:
 
 def check_an_example_shows_it(name: Named) -> None:
     assert ">>>" in name.everything
-    if not (name.is_class or inspect.isroutine(name.value)):  # doctest does not find what is written below an alias.
+    if not (name.is_class or inspect.isroutine(name.value)):  # doctest does not find the text below an alias.
         test = doctest.DocTestParser().get_doctest(name.doc, {}, name.path, None, None)
         assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def introduction(doc: str) -> str:
-    """What stands above the first heading."""
+    """Return the text above the first heading."""
     return re.split(r"^(?:Args|Attributes|Returns|Yields|Raises|Example):$", doc, maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -184,7 +184,7 @@ def says_what_it_raises(doc: str) -> bool:
 
 
 def says_what_it_returns(function: Any, doc: str) -> bool:
-    """Whether a section tells, or the first words do, or there is nothing to tell."""
+    """Return whether a section or the first words say it, or there is nothing to say."""
     if result_of(function) in {"None", "Self", "AsyncIterator[None]", ""}:
         return True
     told = re.match(r"(Return|Whether|How many|The|What|An?)\b|.*(\. | and )[Rr]eturn\b", doc)
@@ -194,7 +194,7 @@ def says_what_it_returns(function: Any, doc: str) -> bool:
 def result_of(function: Any) -> str:
     try:
         result = inspect.signature(function).return_annotation
-    except (ValueError, TypeError):  # nanobind's functions, as above.
+    except (ValueError, TypeError):  # nanobind's functions have none.
         return ""
     return "" if result is inspect.Signature.empty else str(result)
 
@@ -219,7 +219,7 @@ def check_methods_of_a_class(name: Named) -> None:
         doc = inspect.getdoc(_function(member)) or ""
         assert doc, f"{key} is not described"
         if inspect.isroutine(_function(member)) and not isinstance(member, property):
-            # One argument that the first line speaks of needs no list.
+            # A single argument that the first line mentions needs no list.
             taken = parameters(_function(member))
             said = entries(section(doc, "Args"))
             assert set(taken) <= set(said) or (len(taken) == 1 and not said), f"{key}: Args lack some of {taken}"
@@ -306,7 +306,7 @@ CHECKS: dict[Callable[[Named], None], list[Named]] = {
 }
 
 
-# One test for all names: each test looks for leaks, which takes longer than to read a docstring.
+# One test for all names, because each test looks for leaks, which takes longer than reading a docstring.
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__.removeprefix("check_")))
 def test_every_public_name(check: Callable[[Named], None]) -> None:
     faults = {}

@@ -1,4 +1,4 @@
-"""The page on statistics and hooks gives what was measured."""
+"""The page on statistics and hooks gives the measured figures."""
 
 import json
 from pathlib import Path

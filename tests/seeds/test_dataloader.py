@@ -1,8 +1,8 @@
 """The example of the document on `spdl.dataloader.DataLoader`, run as it is written there.
 
-`root_dir` is a folder of images, and what it uses without importing it is imported. Under the marker `cuda` nothing
-else is different; elsewhere a driver of ours stands in for CUDA's, and for PyTorch's stream and its view of a GPU's
-memory there is something of the same kind.
+`root_dir` is a folder of images. Modules that the example uses without importing them are imported. Under the marker
+`cuda` nothing else differs. Elsewhere, our own driver stands in for CUDA's, and there are stand-ins for PyTorch's
+stream and for its view of a GPU's memory.
 """
 
 import collections.abc
@@ -109,10 +109,10 @@ def root_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stand_in(fake_cuda: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    """PyTorch as if it were built with CUDA, as far as the example goes."""
+    """Make PyTorch behave as if it were built with CUDA, as far as the example needs it."""
 
     def view(buffer: Any) -> Any:
-        # On the fake GPU an address is one of main memory.
+        # On the fake GPU, an address is one of main memory.
         assert tuple(buffer.__dlpack_device__()) == (2, 0)
         memory = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.__cuda_array_interface__["data"][0])
         memory.owner = buffer
@@ -124,7 +124,7 @@ def stand_in(fake_cuda: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriv
 
 
 def run_example(root_dir: Path, **names: Any) -> list[Any]:
-    """Run the example, and return what its loop gets."""
+    """Run the example, and return the batches that its loop gets."""
     batches = []
 
     class Recorded(DataLoader[Any]):
@@ -202,7 +202,7 @@ def test_aggregators_do_not_wait_for_the_transfer(
         return buffer
 
     def transfer_last(*args: Any, **options: Any) -> Any:
-        # The first batch is held until others were made: whoever made those wait for it would wait for ever.
+        # The first batch is held until others are made. If those had to wait for it, they would wait for ever.
         assert enough.wait(50)
         return transfer_buffer(*args, **options)
 

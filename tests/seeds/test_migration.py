@@ -1,9 +1,9 @@
 """The code of "Migrating from PyTorch DataLoader", run as it is written there.
 
 Its names `num_workers`, `prefetch_factor` and `batch_size` get values, `dataset_directory` is a folder of images, and
-what it uses without importing it is imported. Within `pipeline.auto_stop()` its `dataloader` is the pipeline, as the
-text around it has it: PyTorch's would fork there while Pillow imports something in another thread, and the child would
-wait for that import for ever.
+modules that it uses without importing them are imported. Within `pipeline.auto_stop()`, its `dataloader` is the
+pipeline, as the surrounding text says. PyTorch's would fork there while Pillow imports something in another thread, and
+the child would wait for that import for ever.
 """
 
 import os
@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 from tests.io.images import Array, make_image
 
-# Three processes import PyTorch one after the other, on a machine that may be busy.
+# Three processes import PyTorch one after the other, possibly on a busy machine.
 pytestmark = pytest.mark.timeout(180)
 
 COUNT, CLASSES, SIDE = 40, 4, 300
@@ -235,7 +235,7 @@ def test_the_data_set_is_loaded_by_pillow(results: Results, images: list[Image.I
 def test_spdl_io_scales_as_ffmpeg_does(results: Results, images: list[Image.Image]) -> None:
     expected: Any = np.stack([np.asarray(image.resize((224, 224), Image.Resampling.BICUBIC)) for image in images])
     difference = np.abs(results["spdl.io images"].transpose(0, 2, 3, 1).astype(int) - expected)
-    # FFmpeg's bicubic has other coefficients than Pillow's; the noise in these images shows it.
+    # FFmpeg's bicubic has different coefficients from Pillow's, and the noise in these images shows it.
     assert difference.mean() < 3
     other = np.abs(expected[1:].astype(int) - expected[:-1])
     assert difference.mean() < other.mean() / 5

@@ -1,7 +1,7 @@
-"""The two example programs of the documents, run as they are written there: `programs/` holds them, headers and all.
+"""The two example programs of the documents, run as they are written there. `programs/` holds them, with headers.
 
-They work on less data, and with one number of workers instead of six, since they would take an hour. Where there is no
-GPU, PyTorch's `cuda` is made to return the tensor itself; under the marker `cuda` it is PyTorch's own.
+They work on less data, and with one number of workers instead of six, since they would otherwise take an hour. Without
+a GPU, PyTorch's `cuda` is replaced to return the tensor itself. Under the marker `cuda` it is PyTorch's own.
 """
 
 import os
@@ -74,7 +74,7 @@ def imagenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def preprocess(imagenet: Path, folder: Path, prelude: str) -> None:
     arguments = ("--root-dir", str(imagenet), "--batch-size", "4", "--max-items", "3")
     output = run("multi_thread_preprocessing", *arguments, folder=folder, prelude=prelude)
-    # Four steps, of each PyTorch's and then ours: so many single images, then so many in batches.
+    # Four steps, each first with PyTorch's loader and then with ours: single images, then images in batches.
     assert re.findall(r"^exp_\w+", output, re.MULTILINE) == ["exp_torch_", "exp_spdl_"] * 4
     rows = re.findall(r"^\t2\t *([\d.]+) \((\d+) / *[\d.]+\)$", output, re.MULTILINE)
     assert [int(images) for _, images in rows] == [3, 3, 12, 12, 12, 12, 12, 12]

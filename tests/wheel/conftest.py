@@ -1,4 +1,4 @@
-"""The wheel that the tests here are about: $SPDL_WHEEL, which scripts/test_wheel.sh sets."""
+"""The wheel to test: $SPDL_WHEEL, which scripts/test_wheel.sh sets."""
 
 import os
 import zipfile
@@ -17,7 +17,7 @@ def wheel() -> Path:
 
 
 def cannot(reason: str) -> NoReturn:
-    """Leave a test out; where a release is tested, which SPDL_IMPORT_ORDER tells, that is a failure."""
+    """Skip a test. If a release is tested, which SPDL_IMPORT_ORDER indicates, fail instead."""
     if os.environ.get("SPDL_IMPORT_ORDER"):
         pytest.fail(reason)
     pytest.skip(reason)

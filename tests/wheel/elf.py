@@ -1,4 +1,4 @@
-"""What binutils say of a shared library."""
+"""Read the properties of a shared library with binutils."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ def run_path(library: Path) -> list[str]:
 
 
 def newest_glibc(library: Path) -> tuple[int, int]:
-    """Return the version of the newest glibc symbol that this needs."""
+    """Return the version of the newest glibc symbol that the library needs."""
     command = ["objdump", "--dynamic-syms", str(library)]
     table = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return max((int(major), int(minor)) for major, minor in re.findall(r"\bGLIBC_(\d+)\.(\d+)", table))

@@ -1,4 +1,4 @@
-"""The Python that a wheel is built for is found where its name says, under pyenv too, or the build says what to do."""
+"""The build finds the Python for a wheel under its name, also with pyenv, or says what to do."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def test_a_name_that_does_not_run_is_looked_for_under_pyenv(tmp_path: Path) -> N
     put_shim(tmp_path)
     installed = tmp_path / "pyenv" / "versions" / f"{VERSION}.99" / "bin" / "python3"
     installed.parent.mkdir(parents=True)
-    # A link would be another installation's; the path that it runs from is what is printed.
+    # A link would belong to another installation. The path that the Python runs from is printed.
     installed.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     installed.chmod(0o755)
     found = find(f"python{VERSION}", tmp_path)

@@ -1,4 +1,4 @@
-"""The sources that the wheel's libraries are built from are those that were pinned, or the build says so."""
+"""The sources that the wheel's libraries are built from are the pinned ones, or the build says so."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What is in the wheel: the right libraries and licences, nothing under the GPL, nothing that others trip over."""
+"""The contents of the wheel: the right libraries and licences, nothing under the GPL, nothing that disturbs others."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ SYSTEM = {
 }
 BUNDLED = {"libavcodec", "libavfilter", "libavformat", "libavutil", "libswresample", "libswscale"}
 
-# A sentence of each text, as its own author wrote it.
+# One sentence of each text, as its author wrote it.
 NOTICES = {
     "dav1d/COPYING": "VideoLAN and dav1d authors",
     "ffmpeg/COPYING.LGPLv2.1": "GNU LESSER GENERAL PUBLIC LICENSE",
@@ -132,7 +132,7 @@ def test_the_metadata_name_each_notice(metadata: PackageMetadata, licenses: Path
 
 def test_pip_need_not_compile_numpy(wheel: Path, metadata: PackageMetadata) -> None:
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
-    # Newer ones have no wheels for the free-threaded 3.13, and pip would rather compile them than take an older one.
+    # Newer versions have no wheels for the free-threaded 3.13, and pip would rather compile them than take older ones.
     assert needed == ["numpy>=1.26,<2.5" if "-cp313t-" in wheel.name else "numpy>=1.26"]
 
 
@@ -152,7 +152,7 @@ def test_our_own_object_exports_nothing_but_its_init_function(native: Path) -> N
 def test_ffmpeg_is_there_as_shared_libraries_that_can_be_replaced(native: Path, libraries: list[Path]) -> None:
     assert {path.name.partition("-")[0] for path in libraries} == BUNDLED
     names = {path.name for path in libraries}
-    # A name that no other FFmpeg in the process has.
+    # The name differs from that of any other FFmpeg in the process.
     assert all(re.fullmatch(r"lib\w+-[0-9a-f]{8}\.so\.[\d.]+", name) for name in names)
     assert elf.needed(native) <= names | SYSTEM
     assert {name.partition("-")[0] for name in elf.needed(native) & names} >= BUNDLED - {"libswresample"}
@@ -186,7 +186,7 @@ def test_ffmpeg_is_configured_without_the_gpl(libraries: list[Path], licenses: P
         assert b"LGPL version 2.1 or later" in content
         assert b"GPL version 2 or later" not in content.replace(b"LGPL version 2.1 or later", b"")
         assert b"--enable-gpl" not in content
-        # The words in the library are those of the notice.
+        # The library contains the words of the notice.
         assert configuration.strip().removeprefix("configure ").encode() in content
 
 

@@ -1,4 +1,4 @@
-"""What images the FFmpeg inside the wheel writes, as the reference page's table says."""
+"""The image formats that the wheel's FFmpeg writes are those of the reference page's table."""
 
 from pathlib import Path
 

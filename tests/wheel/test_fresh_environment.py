@@ -1,4 +1,4 @@
-"""In a new environment with pip alone, no compiler and no FFmpeg the wheel installs and the README's example runs."""
+"""The wheel installs, and the README's example runs, in a new environment with only pip: no compiler, no FFmpeg."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from tests.wheel.conftest import cannot
 
 README = Path(__file__).parent.parent.parent / "README.md"
 
-# Puts an empty file over each FFmpeg and libjpeg-turbo library of the system, in a view of the file system of its own.
+# Puts an empty file over each FFmpeg and libjpeg-turbo library of the system, in a private view of the file system.
 HIDE = """
 for library in /usr/lib/*/lib{av,sw,postproc,jpeg,turbojpeg}*.so* /usr/local/lib/lib{av,sw,jpeg}*.so*; do
   [ -e "$library" ] && "$0" --bind /dev/null "$library"
@@ -34,7 +34,7 @@ def hidden() -> list[str]:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory, hidden: list[str]) -> Path:
-    """Return the interpreter of a new environment that the wheel has been installed into."""
+    """Return the interpreter of a new environment with the wheel installed."""
     environment = tmp_path_factory.mktemp("fresh") / "environment"
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}{sys.abiflags}"
     subprocess.run([str(base), "-m", "venv", str(environment)], check=True, capture_output=True)
@@ -46,7 +46,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory, hidden: list[s
 
 
 def surroundings(environment: Path) -> dict[str, str]:
-    """Return the variables of a shell in that environment, with its commands alone on PATH: no compiler is there."""
+    """Return the variables of a shell in that environment. PATH has only its commands, so there is no compiler."""
     kept = ("HOME", "PIP_", "SSL_", "HTTP_", "HTTPS_", "NO_", "http_", "https_", "no_")
     return {
         **{name: value for name, value in os.environ.items() if name.startswith(kept)},
@@ -63,7 +63,7 @@ def run(hidden: list[str], python: Path, program: str, folder: Path) -> str:
 
 
 def example() -> str:
-    """Return the README's first program, which needs nothing but the package."""
+    """Return the README's first program, which needs only the package."""
     found = re.search(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]

@@ -1,4 +1,4 @@
-"""Other libraries that bring FFmpeg or libjpeg along, in one process with ours: every order of imports decodes."""
+"""Other libraries that bundle FFmpeg or libjpeg share a process with ours, and every order of imports decodes."""
 
 import importlib.util
 import itertools
@@ -16,7 +16,7 @@ from tests.wheel.conftest import cannot
 # The first import of a CUDA build reads gigabytes from the disk.
 pytestmark = pytest.mark.timeout(300)
 
-# Each imports one library and decodes with it.
+# Each program imports one library and decodes with it.
 DECODES = {
     "av": "import av; assert next(av.open(PNG).decode(video=0)).width == 64",
     "cv2": "import cv2; assert cv2.imread(JPEG).shape == (48, 64, 3)",
@@ -28,7 +28,7 @@ DECODES = {
     ),
 }
 
-# Which of them must be there; a release is tested with all that have wheels for its Python.
+# The libraries that must be installed. A release is tested with all that have wheels for its Python.
 WANTED = os.environ.get("SPDL_IMPORT_ORDER", "").split()
 FOUND = [name for name in DECODES if importlib.util.find_spec(name) is not None]
 
@@ -55,7 +55,7 @@ def test_the_libraries_that_are_wanted_are_there() -> None:
 @pytest.mark.parametrize("order", list(itertools.permutations(FOUND)), ids="-".join)
 def test_every_order_of_imports_decodes(order: tuple[str, ...], media: str, tmp_path: Path) -> None:
     steps = [DECODES[name] for name in order]
-    # Once more with all of them there.
+    # Run the steps once more after all libraries are loaded.
     run(media + "\n".join([*steps, *steps]), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Another FFmpeg can be put in the place of the one in the wheel, by the script that the wheel brings along for it."""
+"""The FFmpeg in the wheel can be replaced by another, with the script that the wheel includes for this."""
 
 import subprocess
 import sys

@@ -20,7 +20,7 @@ def test_plain_columns_stand_below_each_other(lines: list[list[str]]) -> None:
 
 
 def _ends(line: str) -> list[int]:
-    """Return where each cell ends: the columns but the first are set right."""
+    """Return where each cell ends: all columns but the first are right-aligned."""
     return [index for index in range(1, len(line) + 1) if (line + " ")[index] == " " != line[index - 1]]
 
 

@@ -46,7 +46,7 @@ def test_peak_memory_is_not_inherited() -> None:
 
 
 def test_session_memory_sees_all_processes_of_it() -> None:
-    # A parent that holds 40 MB and forks a child that changes them: 80 MB, where the resident sets sum up to more.
+    # A parent that holds 40 MB and forks a child that changes them: 80 MB. The sum of the resident sets is larger.
     code = (
         "import mmap, os\n"
         "held = mmap.mmap(-1, 40_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"

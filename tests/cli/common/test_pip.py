@@ -38,13 +38,13 @@ def test_too_slow() -> None:
 
 def has_ended(process: int) -> bool:
     with suppress(psutil.NoSuchProcess):
-        # Whoever is to collect it may take its time.
+        # The process that has to collect it may take its time.
         return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
     return True
 
 
 def test_what_is_too_slow_ends_with_all_its_processes(tmp_path: Path) -> None:
-    # `pip --python` runs itself once more, by the interpreter that is named.
+    # `pip --python` runs itself once more, with the named interpreter.
     interpreter, number = tmp_path / "python", tmp_path / "number"
     interpreter.write_text(f"#!/bin/sh\necho $$ >{number}\nexec sleep 50\n")
     interpreter.chmod(0o700)

@@ -17,7 +17,7 @@ def test_a_run_with_closed_streams(redirections: str, photos: Path, tmp_path: Pa
     done = run_in_shell(arguments, redirections, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert ("images/s" in done.stdout) == (redirections == "2>&-")
-    # No line was printed into the file that was opened first.
+    # No printed line ended up in the file that was opened first.
     assert (tmp_path / "figures.json").read_text().startswith("{")
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
 

@@ -31,7 +31,7 @@ def test_the_figures_agree_with_each_other(
     assert figures["job"]["files"] == NUM_PHOTOS
     assert (figures["job"]["batch_size"], figures["job"]["size"]) == (5, 32)
     assert figures["comparison"] is None
-    # Everything that was begun is delivered, and every file once in a pass of 4 whole batches and one of 4 images.
+    # Every item begun is delivered, and every file once per pass of 4 whole batches and one of 4 images.
     assert run["images"] == run["files_read"] >= NUM_PHOTOS
     passes, images_of_last_pass = divmod(run["images"], NUM_PHOTOS)
     assert run["batches"] == 5 * passes + images_of_last_pass // 5
@@ -56,7 +56,7 @@ def test_the_figures_agree_with_each_other(
     assert run["bottleneck"] in output.out
     assert f"({run['images']:,} images in " in output.out
     assert "load_image_batch" in output.out
-    # --no-peers leaves no report behind.
+    # --no-peers writes no report.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["figures.json"]
 
 
@@ -87,7 +87,7 @@ def test_some_corrupt_files(spoil: Callable[[int], Path], tmp_path: Path, capsys
 @pytest.mark.parametrize("batch_size", ["1", "2", "32"])
 def test_no_file_that_is_whole(batch_size: str, spoil: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     folder = spoil(3, num_whole=0)
-    # A folder that gives nothing is not read again and again until the time is over.
+    # A folder that yields nothing is not read over and over until the time is over.
     assert main(["bench", "images", str(folder), "--no-peers", "--seconds", "3600", "--batch-size", batch_size]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"spdl: none of the 3 images in {folder} could be loaded, for instance {folder}/spoilt-")

@@ -88,7 +88,7 @@ def test_ctrl_c_keeps_the_turns_so_far(photos: Path, tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # What Ctrl-C on a terminal reaches: the whole group of processes.
+        # Ctrl-C on a terminal reaches the whole group of processes.
         process_group=0,
     ) as process:
         assert process.stdout is not None

@@ -62,7 +62,7 @@ def test_each_failed_file_has_its_reason(num_whole: int, spoil: Callable[..., Pa
     assert (0 if batch is None else count_images(batch)) == num_whole
     assert (load.num_read, load.num_failed) == (num_whole + 4, 4)
     assert set(load.failures) == {path for path in paths if "spoilt-" in path or "void" in path}
-    # A reason speaks of its own file, and does not repeat the name that stands before it.
+    # A reason is about its own file, and does not repeat the name that stands in front of it.
     assert load.failures[str(folder / "void.jpg")] != load.failures[str(folder / "spoilt-0.jpg")]
     assert not any(str(folder) in reason or "\n" in reason for reason in load.failures.values())
 

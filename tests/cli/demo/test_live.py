@@ -18,7 +18,7 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 def run_on_terminal(
     arguments: list[str], *, interrupt_after: str | None = None, kind: str = "xterm-256color"
 ) -> tuple[str, int]:
-    """Run the command on a terminal of its own; press Ctrl-C on it once it has shown a text."""
+    """Run the command on a terminal of its own, and press Ctrl-C once it has shown a text."""
     terminal, side_of_command = pty.openpty()
     environment = os.environ | {"TERM": kind, "COLUMNS": "110", "LINES": "40"}
     shown = ""
@@ -37,7 +37,7 @@ def run_on_terminal(
             try:
                 # A read may end in the middle of a character.
                 shown += decoder.decode(os.read(terminal, 65536))
-            except OSError:  # How Linux says that the other side is closed.
+            except OSError:  # Linux raises this when the other side is closed.
                 break
             if interrupt_after and re.search(interrupt_after, shown):
                 interrupt_after = None

@@ -13,7 +13,7 @@ from spdl.cli._demo.peers import PeerUnavailable, reference_environment, torch_e
 
 @pytest.fixture
 def console(capsys: pytest.CaptureFixture[str]) -> Console:
-    assert capsys is not None  # Standard output is no terminal then.
+    assert capsys is not None  # With this fixture, standard output is no terminal.
     return Console()
 
 
@@ -37,7 +37,7 @@ def test_the_reference_lives_apart_and_is_installed_once(
 ) -> None:
     environment = reference_environment(console)
     assert f"installing spdl==0.8.0 into {cache}/peers/reference-3." in capsys.readouterr().out
-    # Even with our modules on the path it has its own.
+    # It keeps its own modules even with ours on the path.
     monkeypatch.setenv("PYTHONPATH", str(Path(peers.__file__).parents[3]))
     done = subprocess.run(
         [*environment.command, "-c", "import spdl; print(spdl.ours)"], check=True, capture_output=True

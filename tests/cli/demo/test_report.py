@@ -9,7 +9,7 @@ VOID = {"meta", "br", "rect", "line"}
 
 
 class Page(HTMLParser):
-    """Collects a page's elements and checks that what is opened is closed in order."""
+    """Collects a page's elements, and checks that all elements are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

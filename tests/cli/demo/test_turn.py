@@ -49,7 +49,7 @@ def test_torch(work: Work) -> None:
     assert turn.contender.startswith("PyTorch 2.")
     assert "Pillow" in turn.contender
     assert turn.images % NUM_PHOTOS in {0, 7, 14, 21}
-    # Two workers that decoded for so long are in the sum, though they are other processes.
+    # The sum includes both workers that decoded, though they are other processes.
     assert turn.cpu_seconds > 0.1
 
 

@@ -1,4 +1,4 @@
-"""What is recommended, beside a model of a pipeline whose best concurrencies are known."""
+"""Compare the recommendations with a model of a pipeline whose best concurrencies are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONCURRENCIES = (32, 16, 8, 4, 1)
 
 @dataclass
 class Op:
-    """An op that waits and computes for so many seconds, with the GIL or without, so often per source item."""
+    """An op that waits and computes for given seconds, with or without the GIL, `flow` times per source item."""
 
     waits: float
     computes: float
@@ -25,7 +25,7 @@ class Op:
     flow: float = 1.0
 
     def rate(self, concurrency: float, cores: float) -> float:
-        """Ops per second: each slot's, unless all of them compute as much as can be computed."""
+        """Return ops per second: concurrency times the rate of one, unless computing reaches its limit."""
         alone = concurrency / (self.waits + self.computes)
         return min(alone, (1 if self.holds else cores) / self.computes) if self.computes else alone
 
@@ -73,7 +73,7 @@ def test_every_stage_keeps_up_and_no_thread_is_idle(declared: list[Op], cores: i
         keeps_up = op.rate(concurrency, cores) / op.flow
         assert keeps_up >= 0.99 * ENOUGH * min(advice.items_per_second, op.rate(32, cores) / op.flow)
         if concurrency > 1:
-            # With one slot less it would not, or only just.
+            # With a concurrency of one less, it would not keep up, or only just.
             fewer = op.rate(concurrency - 1, cores) / op.flow
             assert fewer < 1.2 * advice.items_per_second
     assert advice.num_threads == sum(advice.concurrency)
@@ -89,7 +89,7 @@ def test_no_more_is_expected_than_is_possible(declared: list[Op], cores: int) ->
 
 def test_stages_that_wait_get_as_many_as_it_takes() -> None:
     advice = advice_for(Op(0.0099, 1e-5), Op(0, 0.002, holds=True))
-    # The second does 500 items/s, so that the first needs 5 at once, and some to spare.
+    # The second stage does 500 items/s, so the first needs a concurrency of 5, and some to spare.
     assert list(advice.concurrency) == [6, 1]
     assert advice.num_threads == 7
     assert advice.items_per_second == pytest.approx(500, rel=0.02)

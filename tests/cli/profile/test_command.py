@@ -1,4 +1,4 @@
-"""`spdl profile`, from the command line to what is printed."""
+"""`spdl profile`, from the command line to the output."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def table(output: str) -> dict[str, list[str]]:
-    """The cells of the table of stages, by stage."""
+    """Return the cells of the table of stages, by stage."""
     header, _, rest = output.partition("Each stage alone\n")[2].partition("\n")
     assert header.split()[:6] == ["stage", "best", "computes", "CPU/item", "GIL", "concurrency"]
     lines = rest.partition("\n\n")[0].splitlines()[1:]

@@ -1,6 +1,6 @@
-"""Runs at the start of every interpreter that finds it on its path: has it import a copy of the package.
+"""Run at the start of every interpreter that finds this on its path, and make it import a copy of the package.
 
-An editable install puts a finder of its own before the path; the standard finders are classes, and it is not.
+An editable install puts its own finder ahead of the path. The standard finders are classes, and this one is not.
 """
 
 import sys

@@ -1,23 +1,23 @@
-"""A pytest plugin that keeps a run on a broken engine short, small, and apart from others at the same time."""
+"""A pytest plugin that keeps a run on a broken engine short, small, and apart from concurrent runs."""
 
 import resource
 
 from hypothesis import Phase, settings
 
-_MEMORY = 8 << 30  # Bytes of address space: room for every test, and an end for a queue that lost its bound.
+_MEMORY = 8 << 30  # Bytes of address space: enough for every test, and a limit for a queue that lost its bound.
 
-# One counter-example is enough; looking for the smallest one would run into a time limit at each step.
+# One counter-example is enough. Looking for the smallest one would hit a time limit at each step.
 settings.register_profile("tamed", phases=(Phase.explicit, Phase.generate))
 settings.load_profile("tamed")
 resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 def pytest_sessionstart() -> None:
-    """Look for no leaked shared memory.
+    """Do not look for leaked shared memory.
 
-    The machine has one list of segments: those of another copy's tests, half made or half gone, would be taken for
+    The machine has one list of segments. Segments of another copy's tests, half made or half gone, would be taken for
     leaks of this one. The engine makes none.
     """
-    from tests import leaks  # noqa: PLC0415 - pytest must import it first, to rewrite its asserts.
+    from tests import leaks  # noqa: PLC0415 - pytest must import it first to rewrite its asserts.
 
     leaks._list_segments = dict
