@@ -38,7 +38,7 @@ def measure(
         try:
             calibration = run_job(Job(OWN, folder, {"work": "training.calibrate"})) if row.calibrated else {}
         except JobFailedError as reason:
-            return {}, dict.fromkeys(found, f"how fast the machine is could not be measured: {reason}")
+            return {}, dict.fromkeys(found, f"the machine's speed could not be measured: {reason}")
         for name, each in found.items():
             if name not in failed:
                 try:

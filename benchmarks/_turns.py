@@ -107,7 +107,7 @@ def end_group(process: subprocess.Popen[Any]) -> None:
 def last_words(said: str, status: int) -> str:
     """Return why a process failed: the last line that it wrote, or else its exit status. A signal is named as well."""
     line = (said.strip().splitlines() or [f"exit status {status}"])[-1]
-    return line if status >= 0 else f"it was ended by signal {-status}; the last that it said: {line}"
+    return line if status >= 0 else f"it was ended by signal {-status}; its last line was: {line}"
 
 
 def take_turns(jobs: Mapping[Any, Job], rounds: int) -> tuple[dict[Any, Figures], dict[Any, str]]:

@@ -125,7 +125,7 @@ def main() -> int:
     folders = {"small": demo_photos(console)}
     folders["large"] = large_photos(folders["small"])
     for environment, reason in absent.items():
-        print(f"{environment} cannot be had: {reason}")
+        print(f"{environment} is not available: {reason}")
     if options.prepare:
         return 0
 

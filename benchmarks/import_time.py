@@ -30,7 +30,7 @@ def main() -> int:
     """Measure, print the medians, and write all figures if that is asked for. Return the exit status."""
     parser = argparse.ArgumentParser(description="Measure what importing costs.")
     parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     options = parser.parse_args()
 
     # The first import writes the bytecode, which an installed package already has.

@@ -81,7 +81,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--other-steps",
         choices=("all", "best"),
         default="all",
-        help=f"with which numbers of workers steps other than {MAIN_STEP} are measured (default: %(default)s)",
+        help=f"the numbers of workers for steps other than {MAIN_STEP} (default: %(default)s)",
     )
     names = list(CONTENDERS)
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME", help="default: all")

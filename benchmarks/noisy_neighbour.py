@@ -176,7 +176,9 @@ def main() -> int:
     """Run the rounds and write the outcome. The exit status says whether the claim holds."""
     parser = argparse.ArgumentParser(description="Measure how loaders disturb a training loop.")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each loader (default: %(default)s)")
-    parser.add_argument("--tries", type=int, help="rounds of all numbers of workers, before the best (default: all)")
+    parser.add_argument(
+        "--tries", type=int, help="rounds that try all numbers of workers, before the best alone (default: all)"
+    )
     parser.add_argument("--steps", type=int, default=150, help="steps of a turn (default: %(default)s)")
     parser.add_argument(
         "--workers",
@@ -205,7 +207,7 @@ def main() -> int:
                 try:
                     step_turns = run_job(CALIBRATE)["step_turns"]
                 except JobFailedError as reason:
-                    sys.exit(f"noisy neighbour: how fast the machine is could not be measured: {reason}")
+                    sys.exit(f"noisy neighbour: the machine's speed could not be measured: {reason}")
             rounds.take(name, workers, options.steps, step_turns)
     rows = rounds.rows()
     contenders = at_their_best(rows)

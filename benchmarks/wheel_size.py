@@ -36,7 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure how large wheels are.")
     made = sorted((Path(__file__).parent.parent / "dist").glob("spdl_turbo-*.whl"))
     parser.add_argument("wheels", nargs="*", type=Path, default=made, metavar="WHEEL", help="default: those in dist")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     options = parser.parse_args()
 
     sizes = {tag(wheel): measure(wheel) for wheel in options.wheels}

@@ -47,5 +47,5 @@ def inflate(*, kind: str, threads: int, calls: int, checksum: bool) -> dict[str,
         return call
 
     if threads != 1:
-        raise SystemExit("the state is one thread's")
+        raise SystemExit("this decompressor serves one thread only")
     return timed(each(), 1, calls)

@@ -63,7 +63,7 @@ def scale(*, load: str, mode: str, counts: list[int], seconds: float) -> dict[st
     item = make()
     for loaded, saved in zip(function(item), data.arrays("noise").values(), strict=True):
         if not np.array_equal(np.asarray(loaded), saved):
-            raise SystemExit("what was loaded is not what was saved")
+            raise SystemExit("the loaded data differs from the saved data")
     return {"counts": [repeat(function, item, mode, workers, seconds) for workers in counts]}
 
 

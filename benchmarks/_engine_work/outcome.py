@@ -8,7 +8,7 @@ from usage import peak_memory_mb
 def figures(got: list[int], items: int, seconds: float, cpu: float) -> dict[str, float]:
     """Check that all items came out, and return how fast they did."""
     if sorted(got) != list(range(items)):
-        raise SystemExit(f"{len(got)} items came out of {items}, or not the same ones")
+        raise SystemExit(f"{len(got)} items came out of {items}, or different ones")
     return {
         "items_per_second": items / seconds,
         "cpu_seconds": cpu,

@@ -36,7 +36,7 @@ def pipeline(*, items: int, stages: int, concurrency: int, threads: int, sink: i
         result = _time(permits, lambda: next(consumer), items)
         permits.put(None)
         if list(consumer):
-            raise SystemExit("more came out than was put in")
+            raise SystemExit("more items came out than went in")
     return result
 
 
@@ -68,7 +68,7 @@ def _time(permits: SimpleQueue[int | None], take: Callable[[], int], items: int)
         got = take()
         took.append(time.perf_counter() - begin)
         if got != number:
-            raise SystemExit(f"{got} came out where {number} was under way alone")
+            raise SystemExit(f"item {got} came out while only item {number} was in flight")
     cpu = cpu_seconds() - cpu
     return {
         **spread(took[WARM_UP:]),

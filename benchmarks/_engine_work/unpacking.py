@@ -38,7 +38,7 @@ class Blocks:
         """Hash the unpacked block, check it, and return the item's number."""
         item, block = unpacked
         if hashlib.sha256(block).digest() != self._digest:
-            raise SystemExit("a block is not what was packed")
+            raise SystemExit("an unpacked block differs from the packed one")
         return item
 
 

@@ -53,7 +53,7 @@ def decoder(paths: list[str], fraction: int = 1) -> Callable[[list[str]], None]:
 def one_thread(*, folder: str, images: int, workers: int, fraction: int = 1) -> Figures:
     """Decode in the calling thread."""
     if workers != 1:
-        raise SystemExit("one thread is one worker")
+        raise SystemExit("this work runs on one thread, so it takes one worker")
     return on_one_thread(decoder(photos(folder), fraction), folder, images)
 
 

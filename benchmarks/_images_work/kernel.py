@@ -41,7 +41,7 @@ def pillow(*, folder: str, workers: int, calls: int) -> Figures:
 
 def _timed(call: Callable[[], Any], calls: int, workers: int) -> Figures:
     if workers != 1:
-        raise SystemExit("one thread is one worker")
+        raise SystemExit("this work runs on one thread, so it takes one worker")
     for _ in range(calls // 10):
         call()
     cpu = time.process_time()

@@ -74,7 +74,7 @@ def one_thread(
 ) -> Figures:
     """Load in the calling thread, from "files", or from "memory" as bare decoding does."""
     if workers != 1:
-        raise SystemExit("one thread is one worker")
+        raise SystemExit("this work runs on one thread, so it takes one worker")
     load = batch_call(resize, **keywords) if flow == "batch" else _whole_flow(resize)
     if sources == "files":
         return on_one_thread(load, folder, images)

@@ -25,7 +25,7 @@ IMAGES = 256
 def longest_wait(*, folder: str, workers: int) -> Figures:
     """Tick while a thread of this process makes the call, then while another process makes it."""
     if workers != 1:
-        raise SystemExit("it is one call")
+        raise SystemExit("this work makes one call, so it takes one worker")
     paths = photos(folder)[:IMAGES]
     load(paths[:BATCH])
     beside_thread = _tick_while(lambda: load(paths))

@@ -58,7 +58,7 @@ def folder(text: str) -> Path:
 def _writable(text: str) -> Path:
     path = Path(text)
     if path.is_dir() or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"must name a file in a folder that is there, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must name a file in an existing folder, got {text!r}")
     return path
 
 

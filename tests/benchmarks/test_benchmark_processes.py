@@ -40,7 +40,7 @@ def server(benchmarks: None, tmp_path: Path) -> Any:
         ("sys.exit(3)", "exit status 3"),
         (
             "sys.stderr.write('hm'); sys.stderr.flush(); os.abort()",
-            "it was ended by signal 6; the last that it said: hm",
+            "it was ended by signal 6; its last line was: hm",
         ),
         ("sys.stdout.write('{'); sys.stdout.flush(); sys.exit('cut short')", "cut short"),
     ],
@@ -96,7 +96,7 @@ def test_a_process_that_takes_too_long_is_ended_with_its_children(
         ("pass", "it printed no figures at its end, but ''", ""),
         (
             "sys.stderr.write('first\\nlast'); sys.stderr.flush(); os.abort()",
-            "it was ended by signal 6; the last that it said: last",
+            "it was ended by signal 6; its last line was: last",
             "first\nlast",
         ),
     ],

@@ -168,7 +168,7 @@ def test_help_tells_what_the_program_is_for(name: str, capsys: pytest.CaptureFix
     ("arguments", "complaint"),
     [
         (["--plot", "picture.gif"], "must end in .png"),
-        (["--json", "no/such/folder/record.json"], "must name a file in a folder that is there"),
+        (["--json", "no/such/folder/record.json"], "must name a file in an existing folder"),
         (["--rounds", "0"], "must be a whole number of at least 1, got '0'"),
         (["--rounds", "two"], "must be a whole number of at least 1, got 'two'"),
         (["--workers", "2", "0"], "must be a whole number of at least 1, got '0'"),

@@ -31,7 +31,7 @@ def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
     stale = {mutant.name: fits(mutant, (original / ENGINE / mutant.file).read_text()) for mutant in mutants}
     for name, why in stale.items():
         if why is not None:
-            _say(f"The mutant {name!r} must be renewed in tests/mutation/mutants.py: {why}")
+            _say(f"The mutant {name!r} must be adapted in tests/mutation/mutants.py: {why}")
     if any(stale.values()):
         sys.exit(2)
     imported = imported_file(original)
@@ -73,11 +73,11 @@ def main() -> int:
                 if verdict.found or not verdict.valid:
                     pool.shutdown(cancel_futures=True)
                     sys.exit(f"Without any bug the tests are red: {verdict.how} (build/mutation/original/all.log)")
-                _say(f"The engine as it is: all tests pass ({verdict.seconds:.0f} s).")
+                _say(f"Without any bug all tests pass ({verdict.seconds:.0f} s).")
                 continue
             if not verdict.valid:
                 pool.shutdown(cancel_futures=True)
-                sys.exit(f"The mutant {mutants[number - 1].name!r} must be renewed: {verdict.how}")
+                sys.exit(f"The mutant {mutants[number - 1].name!r} must be adapted: {verdict.how}")
             survivors += not verdict.found
             state = "found by" if verdict.found else "SURVIVES"
             rows[number] = f"{number:3}  {mutants[number - 1].name:80}  {state} {verdict.how}"

@@ -89,13 +89,13 @@ def fits(mutant: Mutant, source: str) -> str | None:
     """Return why a mutant cannot be planted in this source, or None if it can."""
     count = source.count(mutant.find)
     if count != 1:
-        return f"{mutant.file} has {count} places like this one, which must be 1:\n{mutant.find}"
+        return f"{mutant.file} has this text {count} times instead of once:\n{mutant.find}"
     if mutant.find == mutant.replace:
         return f"it changes nothing in {mutant.file}"
     try:
         compile(source.replace(mutant.find, mutant.replace), mutant.file, "exec")
     except SyntaxError as error:
-        return f"what it makes of {mutant.file} is no Python: {error}"
+        return f"its change to {mutant.file} is not valid Python: {error}"
     return None
 
 

@@ -164,7 +164,7 @@ def test_ctrl_c_keeps_what_was_measured(photos: Path, tmp_path: Path) -> None:
         output, error = process.communicate(timeout=50)
     assert process.returncode == 130
     assert error == ""
-    assert "interrupted: these are the figures up to then" in output
+    assert "interrupted: the figures cover the run up to then" in output
     run = json.loads((tmp_path / "figures.json").read_text())["live_run"]
     assert run["interrupted"]
     assert run["images"] > 0

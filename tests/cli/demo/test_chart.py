@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("matplotlib", reason="the chart is drawn by matplotlib")
+pytest.importorskip("matplotlib", reason="drawing the chart needs matplotlib")
 
 
 def test_png_shows_bars(reported: Path) -> None:

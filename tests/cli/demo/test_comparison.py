@@ -77,7 +77,7 @@ def test_without_any_peer_and_matplotlib(
     assert [it["contender"] for it in comparison["contenders"]] == ["spdl-turbo"]
     assert list(comparison["absent"]) == ["PyTorch DataLoader", "spdl 0.8.0"]
     output = capsys.readouterr().out
-    assert f"did not write {report}/report.png: the chart is drawn by matplotlib" in output
+    assert f"did not write {report}/report.png: drawing the chart needs matplotlib" in output
     assert [path.name for path in report.iterdir()] == ["report.html"]
 
 

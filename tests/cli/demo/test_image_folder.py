@@ -43,9 +43,9 @@ def without_images(place: Path) -> Path:
     [
         (missing, "{} does not exist: give a folder that holds images, or run `spdl demo`."),
         (a_file, "{} is not a folder: give the folder that holds the images."),
-        (empty, "{} is empty: give a folder with images (told by their names: "),
-        (empty_below, "{} is empty: give a folder with images (told by their names: "),
-        (without_images, "{} holds 2 files and no image: give a folder with images (told by their names: "),
+        (empty, "{} is empty: give a folder with images (recognised by their names: "),
+        (empty_below, "{} is empty: give a folder with images (recognised by their names: "),
+        (without_images, "{} holds 2 files and no image: give a folder with images (recognised by their names: "),
     ],
 )
 def test_a_folder_without_images(

@@ -66,7 +66,7 @@ def test_ctrl_c_gives_the_cursor_back(photos: Path) -> None:
     shown, status = run_on_terminal(arguments, interrupt_after=r"0\.[5-9] s   ")
     assert status == 130
     assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
-    assert "interrupted: these are the figures up to then" in shown
+    assert "interrupted: the figures cover the run up to then" in shown
     assert "Traceback" not in shown
 
 

@@ -226,7 +226,7 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path) -> None:
     pytest.importorskip("rich", reason="the view is drawn by rich")
     shown, status = run_on_terminal(["profile", "pipelines:slow"], interrupt_after="measuring slow at concurrency")
     assert status == 130
-    assert "interrupted: these are the stages that were measured until then" in shown
+    assert "interrupted: these stages were measured before" in shown
     assert re.search(r"nap\b.*waits", shown)
 
 

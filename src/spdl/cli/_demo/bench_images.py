@@ -150,7 +150,7 @@ def _print_live_run(run: LiveRun, work: Work, console: Console) -> None:
     console.facts(facts)
     _print_failures(run, console)
     if run.interrupted:
-        console.print("interrupted: these are the figures up to then")
+        console.print("interrupted: the figures cover the run up to then")
 
 
 def _print_failures(run: LiveRun, console: Console) -> None:
@@ -170,7 +170,7 @@ def _write_reports(folder: Path, run: LiveRun, comparison: Comparison, job: str,
     try:
         from spdl.cli._demo.chart import write_chart  # noqa: PLC0415
     except ImportError:
-        console.print(f'did not write {png}: the chart is drawn by matplotlib (pip install "spdl-turbo[demo]")')
+        console.print(f'did not write {png}: drawing the chart needs matplotlib (pip install "spdl-turbo[demo]")')
         return
     write_chart(comparison, title, png)
     console.print(f"wrote {png}")

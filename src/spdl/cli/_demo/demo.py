@@ -22,6 +22,6 @@ def demo(options: Namespace) -> int:
         from spdl.cli._demo.photos import demo_photos  # noqa: PLC0415
     except ImportError:
         raise CommandError(
-            'the demo cuts its photos with Pillow: pip install "spdl-turbo[demo]".', exit_status=FAILED
+            'the demo needs Pillow to cut its photos: pip install "spdl-turbo[demo]".', exit_status=FAILED
         ) from None
     return bench_images(demo_photos(Console()), options)

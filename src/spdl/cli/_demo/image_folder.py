@@ -58,7 +58,7 @@ def list_images(folder: Path) -> list[str]:
     if not paths:
         found = f"holds {several(num_files, 'file')} and no image" if num_files else "is empty"
         kinds = " ".join(sorted(suffix[1:] for suffix in IMAGE_SUFFIXES))
-        raise CommandError(f"{folder} {found}: give a folder with images (told by their names: {kinds}).")
+        raise CommandError(f"{folder} {found}: give a folder with images (recognised by their names: {kinds}).")
     return sorted(paths)
 
 

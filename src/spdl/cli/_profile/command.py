@@ -55,7 +55,7 @@ def profile(options: Namespace) -> int:
     elif not interrupted:
         raise CommandError(f"{options.subject} has no stages, so there is nothing to profile: add some with pipe().")
     if interrupted:
-        console.print("interrupted: these are the stages that were measured until then")
+        console.print("interrupted: these stages were measured before")
         return INTERRUPTED
     return 0
 
