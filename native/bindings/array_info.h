@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "image/buffer.h"
+#include "core/buffer.h"
 
 namespace spdl {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bindings/load_report.h"
-#include "image/buffer.h"
+#include "core/buffer.h"
 
 namespace spdl {
 

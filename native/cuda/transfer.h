@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/buffer.h"
 #include "cuda/driver.h"
-#include "image/buffer.h"
 
 namespace spdl::cuda {
 

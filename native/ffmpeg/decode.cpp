@@ -5,12 +5,12 @@
 #include <cstring>
 #include <new>
 
+#include "core/geometry.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/hidden_bombs.h"
 #include "ffmpeg/last_words.h"
 #include "ffmpeg/tiff_strips.h"
-#include "image/geometry.h"
 
 namespace spdl {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/buffer.h"
 #include "ffmpeg/libav.h"
-#include "image/buffer.h"
 
 namespace spdl {
 

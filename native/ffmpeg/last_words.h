@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "core/geometry.h"
 #include "ffmpeg/libav.h"
-#include "image/geometry.h"
 
 namespace spdl {
 

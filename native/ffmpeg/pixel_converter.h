@@ -1,9 +1,9 @@
 #pragma once
 
+#include "core/channels.h"
+#include "core/geometry.h"
+#include "core/row_sink.h"
 #include "ffmpeg/libav.h"
-#include "image/channels.h"
-#include "image/geometry.h"
-#include "image/row_sink.h"
 
 namespace spdl {
 

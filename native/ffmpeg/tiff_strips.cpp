@@ -15,10 +15,10 @@
 #include "core/aligned_buffer.h"
 #include "core/bounded_read.h"
 #include "core/decompressor.h"
+#include "core/geometry.h"
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "core/tiff_directory.h"
-#include "image/geometry.h"
 
 namespace spdl {
 namespace {

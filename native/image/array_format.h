@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "image/buffer.h"
-#include "image/channels.h"
-#include "image/geometry.h"
+#include "core/buffer.h"
+#include "core/channels.h"
+#include "core/geometry.h"
 
 namespace spdl {
 

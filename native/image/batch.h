@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/buffer.h"
 #include "core/file_reader.h"
+#include "core/geometry.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
-#include "image/buffer.h"
-#include "image/geometry.h"
 #include "image/random_crop.h"
 #include "image/request.h"
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "image/buffer.h"
+#include "core/buffer.h"
 #include "image/encoded_image.h"
 
 namespace spdl {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "image/geometry.h"
+#include "core/geometry.h"
 #include "image/orientation.h"
 #include "image/request.h"
 #include "image/resizer.h"

@@ -1,11 +1,11 @@
 #pragma once
 
 #include "core/file_reader.h"
+#include "core/geometry.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
 #include "ffmpeg/libav.h"
 #include "ffmpeg/pixel_converter.h"
-#include "image/geometry.h"
 #include "image/image_plan.h"
 #include "image/jpeg_decoder.h"
 #include "image/resizer.h"

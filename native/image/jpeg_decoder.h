@@ -4,11 +4,11 @@
 #include <memory>
 #include <string_view>
 
+#include "core/channels.h"
 #include "core/file_reader.h"
+#include "core/geometry.h"
 #include "core/limits.h"
-#include "image/channels.h"
-#include "image/geometry.h"
-#include "image/row_sink.h"
+#include "core/row_sink.h"
 
 namespace spdl {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/aligned_buffer.h"
+#include "core/geometry.h"
 #include "ffmpeg/libav.h"
-#include "image/geometry.h"
 
 namespace spdl {
 

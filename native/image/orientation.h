@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/file_reader.h"
-#include "image/geometry.h"
+#include "core/geometry.h"
 
 namespace spdl {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/file_reader.h"
+#include "core/geometry.h"
 #include "ffmpeg/libav.h"
-#include "image/geometry.h"
 
 namespace spdl {
 

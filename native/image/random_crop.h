@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "image/geometry.h"
+#include "core/geometry.h"
 
 namespace spdl {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/geometry.h"
 #include "image/array_format.h"
-#include "image/geometry.h"
 #include "image/interpolation.h"
 
 namespace spdl {

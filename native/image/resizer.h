@@ -1,9 +1,9 @@
 #pragma once
 
+#include "core/geometry.h"
+#include "core/row_sink.h"
 #include "image/filter_sinks.h"
-#include "image/geometry.h"
 #include "image/interpolation.h"
-#include "image/row_sink.h"
 #include "image/row_writer.h"
 #include "image/simple_sinks.h"
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/aligned_buffer.h"
+#include "core/geometry.h"
 #include "image/array_format.h"
-#include "image/geometry.h"
 #include "image/pixel_writers.h"
 
 namespace spdl {

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/row_sink.h"
 #include "image/resample_table.h"
 #include "image/row_ring.h"
-#include "image/row_sink.h"
 #include "image/row_writer.h"
 
 namespace spdl {

@@ -1,4 +1,4 @@
-#include "image/buffer.h"
+#include "core/buffer.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "image/geometry.h"
+#include "core/geometry.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "image/channels.h"
+#include "core/channels.h"
 
 namespace spdl {
 
