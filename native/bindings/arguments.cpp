@@ -18,7 +18,7 @@
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
 #include "image/random_crop.h"
-#include "image/request.h"
+#include "media/load_options.h"
 
 namespace nb = nanobind;
 

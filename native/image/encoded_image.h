@@ -10,7 +10,7 @@
 #include "ffmpeg/demux.h"
 #include "image/jpeg_decoder.h"
 #include "image/orientation.h"
-#include "image/request.h"
+#include "media/load_options.h"
 
 namespace spdl {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "image/image_plan.h"
-#include "image/request.h"
+#include "media/load_options.h"
 
 namespace spdl {
 

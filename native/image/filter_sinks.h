@@ -7,12 +7,12 @@
 
 #include "core/geometry.h"
 #include "core/row_sink.h"
-#include "image/interpolation.h"
 #include "image/kernels.h"
 #include "image/resample_table.h"
 #include "image/row_ring.h"
 #include "image/row_writer.h"
 #include "image/simple_sinks.h"
+#include "media/interpolation.h"
 
 namespace spdl {
 

@@ -2,9 +2,9 @@
 
 #include "core/geometry.h"
 #include "image/orientation.h"
-#include "image/request.h"
 #include "image/resizer.h"
 #include "image/row_writer.h"
+#include "media/load_options.h"
 
 namespace spdl {
 

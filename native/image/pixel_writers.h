@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "image/array_format.h"
+#include "media/array_format.h"
 
 namespace spdl {
 

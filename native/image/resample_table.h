@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/aligned_buffer.h"
-#include "image/interpolation.h"
+#include "media/interpolation.h"
 
 namespace spdl {
 

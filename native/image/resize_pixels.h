@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/file_reader.h"
-#include "image/request.h"
+#include "media/load_options.h"
 
 namespace spdl {
 

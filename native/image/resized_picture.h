@@ -2,7 +2,7 @@
 
 #include "ffmpeg/libav.h"
 #include "image/image_reader.h"
-#include "image/request.h"
+#include "media/load_options.h"
 
 namespace spdl {
 

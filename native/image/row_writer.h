@@ -6,8 +6,8 @@
 
 #include "core/aligned_buffer.h"
 #include "core/geometry.h"
-#include "image/array_format.h"
 #include "image/pixel_writers.h"
+#include "media/array_format.h"
 
 namespace spdl {
 

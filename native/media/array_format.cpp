@@ -1,4 +1,4 @@
-#include "image/array_format.h"
+#include "media/array_format.h"
 
 #include <bit>
 #include <cmath>

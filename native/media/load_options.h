@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/geometry.h"
-#include "image/array_format.h"
-#include "image/interpolation.h"
+#include "media/array_format.h"
+#include "media/interpolation.h"
 
 namespace spdl {
 

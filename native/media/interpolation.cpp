@@ -1,4 +1,4 @@
-#include "image/interpolation.h"
+#include "media/interpolation.h"
 
 #include <array>
 #include <utility>
