@@ -20,10 +20,10 @@
 
 #include "core/media_error.h"
 #include "draw.h"
-#include "ffmpeg/last_words.h"
+#include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/frame_arrays.h"
 #include "guarded.h"
 #include "image/batch.h"
-#include "image/convert.h"
 #include "image/encoded_image.h"
 #include "image/entropy_choice.h"
 #include "image/kernels.h"

@@ -15,9 +15,9 @@
 #include "bindings/python_bytes.h"
 #include "ffmpeg/encode.h"
 #include "ffmpeg/filter_graph.h"
-#include "image/convert.h"
+#include "ffmpeg/frame_arrays.h"
+#include "ffmpeg/shown_pixels.h"
 #include "image/jpeg_encoder.h"
-#include "image/pixel_array.h"
 #include "image/resized_picture.h"
 
 namespace nb = nanobind;

@@ -19,7 +19,7 @@
 #include "bindings/python_bytes.h"
 #include "core/aligned_buffer.h"
 #include "core/media_error.h"
-#include "image/convert.h"
+#include "ffmpeg/frame_arrays.h"
 #include "image/encoded_image.h"
 #include "image/image_reader.h"
 

@@ -23,7 +23,7 @@
 #include "bindings/zstd_stream.h"
 #include "core/format_error.h"
 #include "core/interrupt.h"
-#include "ffmpeg/last_words.h"
+#include "ffmpeg/ffmpeg_log.h"
 #include "image/entropy_choice.h"
 #include "image/image_reader.h"
 #include "image/kernels.h"

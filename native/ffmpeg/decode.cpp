@@ -8,8 +8,8 @@
 #include "core/geometry.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
-#include "ffmpeg/hidden_bombs.h"
-#include "ffmpeg/last_words.h"
+#include "ffmpeg/decompression_bombs.h"
+#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/tiff_strips.h"
 
 namespace spdl {

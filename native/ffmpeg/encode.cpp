@@ -10,7 +10,7 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
-#include "ffmpeg/last_words.h"
+#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/repack.h"
 
 namespace spdl {

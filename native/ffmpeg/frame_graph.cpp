@@ -8,8 +8,8 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/filter_graph.h"
-#include "ffmpeg/last_words.h"
 
 namespace spdl {
 namespace {

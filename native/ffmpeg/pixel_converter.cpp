@@ -8,7 +8,7 @@
 
 #include "core/limits.h"
 #include "core/media_error.h"
-#include "ffmpeg/last_words.h"
+#include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/repack.h"
 
 namespace spdl {

@@ -6,8 +6,8 @@
 
 #include "core/media_error.h"
 #include "core/parallel.h"
+#include "ffmpeg/filter_description.h"
 #include "ffmpeg/filter_graph.h"
-#include "image/ffmpeg_filters.h"
 #include "image/image_reader.h"
 #include "image/write_image.h"
 

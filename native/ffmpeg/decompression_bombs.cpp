@@ -1,4 +1,4 @@
-#include "ffmpeg/hidden_bombs.h"
+#include "ffmpeg/decompression_bombs.h"
 
 #include <libdeflate.h>
 

@@ -1,4 +1,4 @@
-#include "image/pixel_array.h"
+#include "ffmpeg/shown_pixels.h"
 
 #include <cstdint>
 #include <new>

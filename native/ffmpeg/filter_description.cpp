@@ -1,4 +1,4 @@
-#include "image/ffmpeg_filters.h"
+#include "ffmpeg/filter_description.h"
 
 namespace spdl {
 namespace {

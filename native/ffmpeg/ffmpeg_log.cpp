@@ -1,4 +1,4 @@
-#include "ffmpeg/last_words.h"
+#include "ffmpeg/ffmpeg_log.h"
 
 #include <algorithm>
 #include <cstdarg>

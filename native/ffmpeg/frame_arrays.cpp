@@ -1,4 +1,4 @@
-#include "image/convert.h"
+#include "ffmpeg/frame_arrays.h"
 
 #include <string>
 #include <utility>
