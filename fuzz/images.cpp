@@ -25,7 +25,7 @@
 #include "guarded.h"
 #include "image/batch.h"
 #include "image/encoded_image.h"
-#include "image/entropy_choice.h"
+#include "image/jpeg/entropy_choice.h"
 #include "image/kernels.h"
 #include "image_file.h"
 #include "target.h"

@@ -18,7 +18,7 @@ case $name in
     ;;
   images)
     prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
-    own_entropy=(native/image/{entropy_decoder,huffman_table,scan_window}.cpp)
+    own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image} -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
     libraries=(libavformat libavcodec libavfilter libavutil libswscale libjpeg libdeflate)
@@ -29,7 +29,7 @@ case $name in
       linking=(-Wl,--disable-new-dtags -Wl,-rpath,"$prefix/lib")
       export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
     else
-      sources+=(native/image/entropy_decoder_absent.cpp)
+      sources+=(native/image/jpeg/entropy_decoder_absent.cpp)
     fi
     ;;
   *)

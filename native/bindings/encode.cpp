@@ -17,7 +17,7 @@
 #include "ffmpeg/filter_graph.h"
 #include "ffmpeg/frame_arrays.h"
 #include "ffmpeg/shown_pixels.h"
-#include "image/jpeg_encoder.h"
+#include "image/jpeg/jpeg_encoder.h"
 #include "image/resized_picture.h"
 
 namespace nb = nanobind;

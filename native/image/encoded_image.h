@@ -8,7 +8,7 @@
 #include "core/file_reader.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
-#include "image/jpeg_decoder.h"
+#include "image/jpeg/jpeg_decoder.h"
 #include "image/orientation.h"
 #include "media/load_options.h"
 

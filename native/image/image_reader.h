@@ -7,7 +7,7 @@
 #include "ffmpeg/libav.h"
 #include "ffmpeg/pixel_converter.h"
 #include "image/image_plan.h"
-#include "image/jpeg_decoder.h"
+#include "image/jpeg/jpeg_decoder.h"
 #include "image/resizer.h"
 
 namespace spdl {

@@ -1,4 +1,4 @@
-#include "image/jpeg_decoder.h"
+#include "image/jpeg/jpeg_decoder.h"
 
 // jpeglib.h wants these first.
 #include <jerror.h>
@@ -16,8 +16,8 @@
 #include "core/aligned_buffer.h"
 #include "core/limits.h"
 #include "core/media_error.h"
-#include "image/entropy_choice.h"
-#include "image/entropy_decoder.h"
+#include "image/jpeg/entropy_choice.h"
+#include "image/jpeg/entropy_decoder.h"
 
 namespace spdl {
 

@@ -1,6 +1,6 @@
 // Stands for entropy_decoder.cpp where libjpeg-turbo is the system's, whose private structures may be other ones.
 
-#include "image/entropy_decoder.h"
+#include "image/jpeg/entropy_decoder.h"
 
 namespace spdl {
 

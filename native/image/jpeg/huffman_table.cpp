@@ -1,4 +1,4 @@
-#include "image/huffman_table.h"
+#include "image/jpeg/huffman_table.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "image/entropy_decoder.h"
+#include "image/jpeg/entropy_decoder.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "image/huffman_table.h"
-#include "image/scan_window.h"
+#include "image/jpeg/huffman_table.h"
+#include "image/jpeg/scan_window.h"
 
 // The private declarations. Another version's would give silent nonsense.
 extern "C" {

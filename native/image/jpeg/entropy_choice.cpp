@@ -1,9 +1,9 @@
-#include "image/entropy_choice.h"
+#include "image/jpeg/entropy_choice.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "image/entropy_decoder.h"
+#include "image/jpeg/entropy_decoder.h"
 
 namespace spdl {
 namespace {

@@ -1,4 +1,4 @@
-#include "image/scan_window.h"
+#include "image/jpeg/scan_window.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "image/jpeg_encoder.h"
+#include "image/jpeg/jpeg_encoder.h"
 
 // jpeglib.h wants these first.
 #include <jerror.h>
