@@ -26,7 +26,7 @@
 #include "image/batch.h"
 #include "image/encoded_image.h"
 #include "image/jpeg/entropy_choice.h"
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 #include "image_file.h"
 #include "target.h"
 

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 namespace {
 

@@ -26,7 +26,7 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "image/image_reader.h"
 #include "image/jpeg/entropy_choice.h"
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 namespace nb = nanobind;
 

@@ -2,7 +2,7 @@
 
 #include "core/geometry.h"
 #include "image/orientation.h"
-#include "image/resizer.h"
+#include "image/resize/resizer.h"
 #include "image/row_writer.h"
 #include "media/load_options.h"
 

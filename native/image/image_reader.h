@@ -8,7 +8,7 @@
 #include "ffmpeg/pixel_converter.h"
 #include "image/image_plan.h"
 #include "image/jpeg/jpeg_decoder.h"
-#include "image/resizer.h"
+#include "image/resize/resizer.h"
 
 namespace spdl {
 

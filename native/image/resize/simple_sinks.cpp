@@ -1,4 +1,4 @@
-#include "image/simple_sinks.h"
+#include "image/resize/simple_sinks.h"
 
 #include <algorithm>
 #include <cstring>

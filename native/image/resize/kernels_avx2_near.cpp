@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numeric>
 
-#include "image/kernels_avx2.h"
+#include "image/resize/kernels_avx2.h"
 
 // Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products does, where exact results take two. It
 // is off by half a level at most. That much less is asked for, so that it is never above the exact one.

@@ -1,4 +1,4 @@
-#include "image/resample_table.h"
+#include "image/resize/resample_table.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/cpu_features.h"
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 // The byte multiplier of this instruction set (VNNI) adds four products of an unsigned and a signed byte at once. Each
 // 22-bit weight is split into three signed digits of base 256; three sums of products, one per digit, then give the

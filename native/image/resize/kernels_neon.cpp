@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 // Every 64-bit ARM processor has this instruction set, so nothing has to be asked. Its 32-bit multiplier takes the
 // weights as they are: no other form of the table is wanted, and each sum is the very integer that the scalar variant

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 // Functions carry their target themselves: were whole files compiled for AVX2, inline functions of the standard library
 // would be too, and the linker might choose those for every processor.

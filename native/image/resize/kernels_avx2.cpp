@@ -1,6 +1,6 @@
 #if defined(__x86_64__)
 
-#include "image/kernels_avx2.h"
+#include "image/resize/kernels_avx2.h"
 
 #include <algorithm>
 #include <cstring>

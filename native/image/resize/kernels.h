@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "image/pixel_writers.h"
-#include "image/resample_table.h"
+#include "image/resize/resample_table.h"
 
 namespace spdl {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 namespace spdl {
 namespace {

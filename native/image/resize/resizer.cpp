@@ -1,4 +1,4 @@
-#include "image/resizer.h"
+#include "image/resize/resizer.h"
 
 namespace spdl {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/row_sink.h"
-#include "image/resample_table.h"
-#include "image/row_ring.h"
+#include "image/resize/resample_table.h"
+#include "image/resize/row_ring.h"
 #include "image/row_writer.h"
 
 namespace spdl {

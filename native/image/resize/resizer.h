@@ -2,9 +2,9 @@
 
 #include "core/geometry.h"
 #include "core/row_sink.h"
-#include "image/filter_sinks.h"
+#include "image/resize/filter_sinks.h"
+#include "image/resize/simple_sinks.h"
 #include "image/row_writer.h"
-#include "image/simple_sinks.h"
 #include "media/interpolation.h"
 
 namespace spdl {

@@ -1,4 +1,4 @@
-#include "image/kernels.h"
+#include "image/resize/kernels.h"
 
 #include <atomic>
 

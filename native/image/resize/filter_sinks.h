@@ -7,11 +7,11 @@
 
 #include "core/geometry.h"
 #include "core/row_sink.h"
-#include "image/kernels.h"
-#include "image/resample_table.h"
-#include "image/row_ring.h"
+#include "image/resize/kernels.h"
+#include "image/resize/resample_table.h"
+#include "image/resize/row_ring.h"
+#include "image/resize/simple_sinks.h"
 #include "image/row_writer.h"
-#include "image/simple_sinks.h"
 #include "media/interpolation.h"
 
 namespace spdl {

@@ -1,4 +1,4 @@
-#include "image/filter_sinks.h"
+#include "image/resize/filter_sinks.h"
 
 #include <algorithm>
 
