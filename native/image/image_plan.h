@@ -3,7 +3,7 @@
 #include "core/geometry.h"
 #include "image/orientation.h"
 #include "image/resize/resizer.h"
-#include "image/row_writer.h"
+#include "image/write/row_writer.h"
 #include "media/load_options.h"
 
 namespace spdl {

@@ -11,7 +11,7 @@
 #include "image/resize/resample_table.h"
 #include "image/resize/row_ring.h"
 #include "image/resize/simple_sinks.h"
-#include "image/row_writer.h"
+#include "image/write/row_writer.h"
 #include "media/interpolation.h"
 
 namespace spdl {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "image/pixel_writers.h"
 #include "image/resize/resample_table.h"
+#include "image/write/pixel_writers.h"
 
 namespace spdl {
 

@@ -6,7 +6,7 @@
 #include "core/row_sink.h"
 #include "image/resize/resample_table.h"
 #include "image/resize/row_ring.h"
-#include "image/row_writer.h"
+#include "image/write/row_writer.h"
 
 namespace spdl {
 

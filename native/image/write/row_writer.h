@@ -6,7 +6,7 @@
 
 #include "core/aligned_buffer.h"
 #include "core/geometry.h"
-#include "image/pixel_writers.h"
+#include "image/write/pixel_writers.h"
 #include "media/array_format.h"
 
 namespace spdl {

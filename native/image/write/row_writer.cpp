@@ -1,4 +1,4 @@
-#include "image/row_writer.h"
+#include "image/write/row_writer.h"
 
 #include <algorithm>
 #include <cstring>

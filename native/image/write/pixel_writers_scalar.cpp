@@ -1,4 +1,4 @@
-#include "image/pixel_writers.h"
+#include "image/write/pixel_writers.h"
 
 namespace spdl {
 

@@ -2,7 +2,7 @@
 
 #include <arm_neon.h>
 
-#include "image/pixel_writers.h"
+#include "image/write/pixel_writers.h"
 
 namespace spdl {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include "image/pixel_writers.h"
+#include "image/write/pixel_writers.h"
 
 // As in the kernels, functions carry their target themselves.
 #define SPDL_AVX2 __attribute__((target("avx2,fma,f16c")))

@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include "image/pixel_writers.h"
+#include "image/write/pixel_writers.h"
 
 #define SPDL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
 
