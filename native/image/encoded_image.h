@@ -9,7 +9,7 @@
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
 #include "image/jpeg/jpeg_decoder.h"
-#include "image/orientation.h"
+#include "image/orientation/exif_orientation.h"
 #include "media/load_options.h"
 
 namespace spdl {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/geometry.h"
-#include "image/orientation.h"
+#include "image/orientation/exif_orientation.h"
 #include "image/resize/resizer.h"
 #include "image/write/row_writer.h"
 #include "media/load_options.h"

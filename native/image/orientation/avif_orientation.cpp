@@ -1,4 +1,4 @@
-#include "image/avif_orientation.h"
+#include "image/orientation/avif_orientation.h"
 
 #include <cstddef>
 #include <cstdint>

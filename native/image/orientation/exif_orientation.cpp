@@ -1,4 +1,4 @@
-#include "image/orientation.h"
+#include "image/orientation/exif_orientation.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "core/bounded_read.h"
 #include "core/tiff_directory.h"
-#include "image/avif_orientation.h"
+#include "image/orientation/avif_orientation.h"
 
 namespace spdl {
 namespace {
