@@ -17,7 +17,7 @@
 
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
-#include "image/random_crop.h"
+#include "image/plan/random_crop.h"
 #include "media/load_options.h"
 
 namespace nb = nanobind;

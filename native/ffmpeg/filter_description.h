@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "image/image_plan.h"
+#include "image/plan/image_plan.h"
 #include "media/load_options.h"
 
 namespace spdl {

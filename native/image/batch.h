@@ -12,7 +12,7 @@
 #include "core/geometry.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
-#include "image/random_crop.h"
+#include "image/plan/random_crop.h"
 #include "media/load_options.h"
 
 namespace spdl {

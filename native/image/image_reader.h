@@ -6,8 +6,8 @@
 #include "ffmpeg/demux.h"
 #include "ffmpeg/libav.h"
 #include "ffmpeg/pixel_converter.h"
-#include "image/image_plan.h"
 #include "image/jpeg/jpeg_decoder.h"
+#include "image/plan/image_plan.h"
 #include "image/resize/resizer.h"
 
 namespace spdl {

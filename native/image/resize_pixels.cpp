@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "image/image_plan.h"
 #include "image/image_reader.h"
+#include "image/plan/image_plan.h"
 
 namespace spdl {
 

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "image/image_plan.h"
+#include "image/plan/image_plan.h"
 #include "image/write_image.h"
 
 namespace spdl {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "image/image_plan.h"
 #include "image/image_reader.h"
+#include "image/plan/image_plan.h"
 
 namespace spdl {
 

@@ -1,4 +1,4 @@
-#include "image/image_plan.h"
+#include "image/plan/image_plan.h"
 
 #include <algorithm>
 #include <cmath>

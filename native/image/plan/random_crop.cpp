@@ -1,4 +1,4 @@
-#include "image/random_crop.h"
+#include "image/plan/random_crop.h"
 
 #include <algorithm>
 #include <cmath>
