@@ -15,8 +15,8 @@
 #include "bindings/buffer.h"
 #include "bindings/gil.h"
 #include "bindings/python_bytes.h"
-#include "image/batch.h"
-#include "image/resize_pixels.h"
+#include "image/load/batch.h"
+#include "image/load/resize_pixels.h"
 
 namespace nb = nanobind;
 

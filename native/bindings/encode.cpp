@@ -18,7 +18,7 @@
 #include "ffmpeg/frame_arrays.h"
 #include "ffmpeg/shown_pixels.h"
 #include "image/jpeg/jpeg_encoder.h"
-#include "image/resized_picture.h"
+#include "image/load/resized_picture.h"
 
 namespace nb = nanobind;
 

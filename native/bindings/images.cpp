@@ -20,8 +20,8 @@
 #include "core/aligned_buffer.h"
 #include "core/media_error.h"
 #include "ffmpeg/frame_arrays.h"
-#include "image/encoded_image.h"
-#include "image/image_reader.h"
+#include "image/load/encoded_image.h"
+#include "image/load/image_reader.h"
 
 namespace nb = nanobind;
 

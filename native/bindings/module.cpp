@@ -24,8 +24,8 @@
 #include "core/format_error.h"
 #include "core/interrupt.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "image/image_reader.h"
 #include "image/jpeg/entropy_choice.h"
+#include "image/load/image_reader.h"
 #include "image/resize/kernels.h"
 
 namespace nb = nanobind;

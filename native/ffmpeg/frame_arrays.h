@@ -3,7 +3,7 @@
 #include <span>
 
 #include "core/buffer.h"
-#include "image/encoded_image.h"
+#include "image/load/encoded_image.h"
 
 namespace spdl {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "image/image_reader.h"
+#include "image/load/image_reader.h"
 #include "image/plan/image_plan.h"
 
 namespace spdl {

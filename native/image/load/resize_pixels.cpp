@@ -1,9 +1,9 @@
-#include "image/resize_pixels.h"
+#include "image/load/resize_pixels.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "image/image_reader.h"
+#include "image/load/image_reader.h"
 #include "image/plan/image_plan.h"
 
 namespace spdl {

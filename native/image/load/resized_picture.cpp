@@ -1,9 +1,9 @@
-#include "image/resized_picture.h"
+#include "image/load/resized_picture.h"
 
 #include <new>
 
+#include "image/load/write_image.h"
 #include "image/plan/image_plan.h"
-#include "image/write_image.h"
 
 namespace spdl {
 namespace {

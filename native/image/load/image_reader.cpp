@@ -1,4 +1,4 @@
-#include "image/image_reader.h"
+#include "image/load/image_reader.h"
 
 #include <algorithm>
 #include <memory>

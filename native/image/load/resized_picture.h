@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ffmpeg/libav.h"
-#include "image/image_reader.h"
+#include "image/load/image_reader.h"
 #include "media/load_options.h"
 
 namespace spdl {

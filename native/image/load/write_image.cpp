@@ -1,4 +1,4 @@
-#include "image/write_image.h"
+#include "image/load/write_image.h"
 
 namespace spdl {
 

@@ -1,4 +1,4 @@
-#include "image/batch.h"
+#include "image/load/batch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,8 +8,8 @@
 #include "core/parallel.h"
 #include "ffmpeg/filter_description.h"
 #include "ffmpeg/filter_graph.h"
-#include "image/image_reader.h"
-#include "image/write_image.h"
+#include "image/load/image_reader.h"
+#include "image/load/write_image.h"
 
 namespace spdl {
 namespace {

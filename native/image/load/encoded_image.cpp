@@ -1,4 +1,4 @@
-#include "image/encoded_image.h"
+#include "image/load/encoded_image.h"
 
 #include <limits>
 #include <new>
@@ -6,8 +6,8 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/filter_graph.h"
-#include "image/image_reader.h"
-#include "image/resized_picture.h"
+#include "image/load/image_reader.h"
+#include "image/load/resized_picture.h"
 
 namespace spdl {
 namespace {
