@@ -10,6 +10,7 @@
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/libav_options.h"
 #include "ffmpeg/tiff_strips.h"
 
 namespace spdl {
@@ -69,7 +70,7 @@ void assume_all_levels(AVFrame& frame, AVCodecID codec) {
 
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) {
     check_metadata(image);
-    const LastWords words;
+    const FfmpegLog log;
     const AVCodec* const decoder = find_decoder(image, options.decoder);
     const CodecContextPtr context(avcodec_alloc_context3(decoder));
     if (!context) {
@@ -77,12 +78,12 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     }
     const auto check = [&](int code) {
         // The decoders know of the limit too, but not how to say what it is about.
-        for (const Size size : {words.refused_size(), Size{context->width, context->height}}) {
+        for (const Size size : {log.refused_size(), Size{context->width, context->height}}) {
             if (code < 0 && size.width > 0 && size.height > 0) {
                 check_source_size(size, kSize, options.max_pixels);
             }
         }
-        words.check(code, "cannot decode the image as ", avcodec_get_name(image.parameters->codec_id));
+        log.check(code, "cannot decode the image as ", avcodec_get_name(image.parameters->codec_id));
     };
     check(avcodec_parameters_to_context(context.get(), image.parameters.get()));
     context->pkt_timebase = image.time_base;
@@ -91,7 +92,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     // FFmpeg counts the pixels of padded rows.
     constexpr std::int64_t kPadding = 64 * kMaxSide;
     context->max_pixels = options.max_pixels + kPadding;
-    Options decoder_options;
+    LibavOptions decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());
     }

@@ -10,6 +10,7 @@
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/libav_options.h"
 #include "ffmpeg/memory_input.h"
 #include "ffmpeg/truncation.h"
 
@@ -50,22 +51,22 @@ bool is_png(Bytes bytes) {
     return bytes.size() >= sizeof(kSignature) && std::memcmp(bytes.data(), kSignature, sizeof(kSignature)) == 0;
 }
 
-void apply_bsf(ImagePacket& image, const std::string& filters, const LastWords& words) {
+void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& log) {
     AVBSFContext* created = nullptr;
     const std::string what = "cannot apply the bitstream filter \"" + filters + "\"";
-    words.check(av_bsf_list_parse_str(filters.c_str(), &created), what.c_str());
+    log.check(av_bsf_list_parse_str(filters.c_str(), &created), what.c_str());
     const BsfContextPtr bsf(created);
-    words.check(avcodec_parameters_copy(bsf->par_in, image.parameters.get()), what.c_str());
+    log.check(avcodec_parameters_copy(bsf->par_in, image.parameters.get()), what.c_str());
     bsf->time_base_in = image.time_base;
-    words.check(av_bsf_init(bsf.get()), what.c_str());
-    words.check(av_bsf_send_packet(bsf.get(), image.packet.get()), what.c_str());
+    log.check(av_bsf_init(bsf.get()), what.c_str());
+    log.check(av_bsf_send_packet(bsf.get(), image.packet.get()), what.c_str());
     int code = av_bsf_receive_packet(bsf.get(), image.packet.get());
     if (code == AVERROR(EAGAIN)) {
-        words.check(av_bsf_send_packet(bsf.get(), nullptr), what.c_str());
+        log.check(av_bsf_send_packet(bsf.get(), nullptr), what.c_str());
         code = av_bsf_receive_packet(bsf.get(), image.packet.get());
     }
-    words.check(code, what.c_str());
-    words.check(avcodec_parameters_copy(image.parameters.get(), bsf->par_out), what.c_str());
+    log.check(code, what.c_str());
+    log.check(avcodec_parameters_copy(image.parameters.get(), bsf->par_out), what.c_str());
     image.time_base = bsf->time_base_out;
 }
 
@@ -80,13 +81,13 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         check_container(bytes);
     }
     check_complete(bytes);
-    const LastWords words;
+    const FfmpegLog log;
     if (options.format.empty() && options.format_options.empty() && is_png(bytes)) {
         // The picture that every reader of PNG shows. Of an animation FFmpeg's demuxer would leave that out, where it
         // is not one of the animation's own.
         ImagePacket image = whole_packet(bytes, AV_CODEC_ID_PNG);
         if (!options.bsf.empty()) {
-            apply_bsf(image, options.bsf, words);
+            apply_bsf(image, options.bsf, log);
         }
         return image;
     }
@@ -105,31 +106,31 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         avformat_free_context(raw);
         throw std::bad_alloc();
     }
-    Options format_options;
+    LibavOptions format_options;
     for (const auto& [key, value] : options.format_options) {
         format_options.set(key.c_str(), value.c_str());
     }
     // On failure libav frees what it was given.
-    words.check(avformat_open_input(&raw, nullptr, format, format_options.get()), "cannot read the image");
+    log.check(avformat_open_input(&raw, nullptr, format, format_options.get()), "cannot read the image");
     const FormatContextPtr container(raw);
     format_options.check_all_used("demuxer", container->iformat->name);
 
     int stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
     if (stream < 0) {
         // Some containers show their streams only with the first packets.
-        words.check(avformat_find_stream_info(container.get(), nullptr), "cannot read the image");
+        log.check(avformat_find_stream_info(container.get(), nullptr), "cannot read the image");
         stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
-        words.check(stream, "cannot find a picture in the data");
+        log.check(stream, "cannot find a picture in the data");
     }
     ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base};
     do {
         av_packet_unref(image.packet.get());
-        words.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");
+        log.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");
     } while (image.packet->stream_index != stream);
-    words.check(avcodec_parameters_copy(image.parameters.get(), container->streams[stream]->codecpar),
-                "cannot read the image");
+    log.check(avcodec_parameters_copy(image.parameters.get(), container->streams[stream]->codecpar),
+              "cannot read the image");
     if (!options.bsf.empty()) {
-        apply_bsf(image, options.bsf, words);
+        apply_bsf(image, options.bsf, log);
     }
     return image;
 }

@@ -11,6 +11,7 @@
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/libav_options.h"
 #include "ffmpeg/repack.h"
 
 namespace spdl {
@@ -100,7 +101,7 @@ struct FreeOutput {
 };
 using OutputPtr = std::unique_ptr<AVFormatContext, FreeOutput>;
 
-OutputPtr make_container(const std::string& muxer, const LastWords& words, const char* what) {
+OutputPtr make_container(const std::string& muxer, const FfmpegLog& log, const char* what) {
     if (muxer.empty()) {
         return nullptr;
     }
@@ -108,11 +109,11 @@ OutputPtr make_container(const std::string& muxer, const LastWords& words, const
         throw MediaError("FFmpeg has no muxer \"" + muxer + "\". " + remedy_for_missing_part());
     }
     AVFormatContext* container = nullptr;
-    words.check(avformat_alloc_output_context2(&container, nullptr, muxer.c_str(), nullptr), what);
+    log.check(avformat_alloc_output_context2(&container, nullptr, muxer.c_str(), nullptr), what);
     return OutputPtr(container);
 }
 
-AlignedBuffer wrap(AVFormatContext& container, const AVCodecContext& encoder, AVPacket& packet, const LastWords& words,
+AlignedBuffer wrap(AVFormatContext& container, const AVCodecContext& encoder, AVPacket& packet, const FfmpegLog& log,
                    const char* what) {
     MemoryOutput output;
     container.pb = output.context();
@@ -121,25 +122,25 @@ AlignedBuffer wrap(AVFormatContext& container, const AVCodecContext& encoder, AV
     if (stream == nullptr) {
         throw std::bad_alloc();
     }
-    words.check(avcodec_parameters_from_context(stream->codecpar, &encoder), what);
+    log.check(avcodec_parameters_from_context(stream->codecpar, &encoder), what);
     stream->time_base = kTimeBase;
-    words.check(avformat_write_header(&container, nullptr), what);
+    log.check(avformat_write_header(&container, nullptr), what);
     packet.stream_index = 0;
-    words.check(av_write_frame(&container, &packet), what);
-    words.check(av_write_trailer(&container), what);
+    log.check(av_write_frame(&container, &packet), what);
+    log.check(av_write_trailer(&container), what);
     return output.take();
 }
 
-PacketPtr encode(AVCodecContext& encoder, const AVFrame& frame, const LastWords& words, const char* what) {
+PacketPtr encode(AVCodecContext& encoder, const AVFrame& frame, const FfmpegLog& log, const char* what) {
     PacketPtr packet = make_packet();
-    words.check(avcodec_send_frame(&encoder, &frame), what);
+    log.check(avcodec_send_frame(&encoder, &frame), what);
     int code = avcodec_receive_packet(&encoder, packet.get());
     if (code == AVERROR(EAGAIN)) {
         // An encoder that looks ahead gives it once it knows that nothing follows.
-        words.check(avcodec_send_frame(&encoder, nullptr), what);
+        log.check(avcodec_send_frame(&encoder, nullptr), what);
         code = avcodec_receive_packet(&encoder, packet.get());
     }
-    words.check(code, what);
+    log.check(code, what);
     return packet;
 }
 
@@ -150,7 +151,7 @@ bool encoder_takes(const std::string& encoder, AVPixelFormat format) {
 }
 
 AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& options) {
-    const LastWords words;
+    const FfmpegLog log;
     const AVCodec& codec = find_encoder(options.encoder);
     const std::string tried = "cannot encode the image with \"" + options.encoder + "\"";
     const char* const what = tried.c_str();
@@ -162,11 +163,11 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     frame->format = taken;
     frame->width = picture.width;
     frame->height = picture.height;
-    words.check(av_frame_get_buffer(frame.get(), 0), what);
+    log.check(av_frame_get_buffer(frame.get(), 0), what);
     repack(picture, *frame);
     frame->pts = 0;
 
-    const OutputPtr container = make_container(options.muxer, words, what);
+    const OutputPtr container = make_container(options.muxer, log, what);
     const CodecContextPtr encoder(avcodec_alloc_context3(&codec));
     if (!encoder) {
         throw std::bad_alloc();
@@ -184,16 +185,16 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     if (container && (container->oformat->flags & AVFMT_GLOBALHEADER) != 0) {
         encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     }
-    Options given;
+    LibavOptions given;
     for (const auto& [key, value] : options.options) {
         given.set(key.c_str(), value.c_str());
     }
-    words.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
+    log.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
     given.check_all_used("encoder", codec.name);
     // Read of each frame where the flag qscale is set.
     frame->quality = encoder->global_quality;
-    const PacketPtr packet = encode(*encoder, *frame, words, what);
-    return container ? wrap(*container, *encoder, *packet, words, what) : copy(packet->data, packet->size);
+    const PacketPtr packet = encode(*encoder, *frame, log, what);
+    return container ? wrap(*container, *encoder, *packet, log, what) : copy(packet->data, packet->size);
 }
 
 }  // namespace spdl

@@ -15,7 +15,7 @@
 namespace spdl {
 namespace {
 
-thread_local LastWords* listener = nullptr;
+thread_local FfmpegLog* listener = nullptr;
 
 void on_log(void* context, int level, const char* format, std::va_list arguments) {
     if (listener == nullptr) {
@@ -70,15 +70,15 @@ bool is_missing_part(int code, const std::string& words) {
 
 }  // namespace
 
-LastWords::LastWords(Kept kept) : outer_(listener), kept_(kept) {
+FfmpegLog::FfmpegLog(Kept kept) : outer_(listener), kept_(kept) {
     listener = this;
 }
 
-LastWords::~LastWords() {
+FfmpegLog::~FfmpegLog() {
     listener = outer_;
 }
 
-void LastWords::hear(const char* line) {
+void FfmpegLog::hear(const char* line) {
     if (const Size size = picture_size(line); size != Size()) {
         refused_size_ = size;
     }
@@ -91,7 +91,7 @@ void LastWords::hear(const char* line) {
     }
 }
 
-void LastWords::raise(const std::string& what, int code) const {
+void FfmpegLog::raise(const std::string& what, int code) const {
     char text[AV_ERROR_MAX_STRING_SIZE]{};
     av_strerror(code, text, sizeof(text));
     throw MediaError(what + ": " + text + (line_.empty() ? "" : " (FFmpeg: " + line_ + ")") +
@@ -100,19 +100,6 @@ void LastWords::raise(const std::string& what, int code) const {
 
 void install_log_callback() {
     av_log_set_callback(on_log);
-}
-
-void Options::set(const char* key, const char* value) {
-    if (av_dict_set(&entries_, key, value, 0) < 0) {
-        throw std::bad_alloc();
-    }
-}
-
-void Options::check_all_used(const char* kind, const char* name) const {
-    if (const AVDictionaryEntry* entry = av_dict_get(entries_, "", nullptr, AV_DICT_IGNORE_SUFFIX)) {
-        throw MediaError(std::string("the ") + kind + " \"" + name + "\" has no option \"" + entry->key +
-                         "\" (set to \"" + entry->value + "\")");
-    }
 }
 
 }  // namespace spdl

@@ -10,7 +10,7 @@
 namespace spdl {
 namespace {
 
-AVFilterContext* add_source(AVFilterGraph* graph, const AVFrame& frame, AVRational time_base, const LastWords& words,
+AVFilterContext* add_source(AVFilterGraph* graph, const AVFrame& frame, AVRational time_base, const FfmpegLog& log,
                             const char* what) {
     AVFilterContext* const source = avfilter_graph_alloc_filter(graph, avfilter_get_by_name("buffer"), "in");
     if (source == nullptr) {
@@ -33,8 +33,8 @@ AVFilterContext* add_source(AVFilterGraph* graph, const AVFrame& frame, AVRation
     parameters->color_space = frame.colorspace;
     parameters->color_range = frame.color_range;
 #endif
-    words.check(av_buffersrc_parameters_set(source, parameters.get()), what);
-    words.check(avfilter_init_dict(source, nullptr), what);
+    log.check(av_buffersrc_parameters_set(source, parameters.get()), what);
+    log.check(avfilter_init_dict(source, nullptr), what);
     return source;
 }
 
@@ -53,8 +53,8 @@ FilterInOutPtr endpoint(AVFilterContext* filter, const char* label) {
 
 }  // namespace
 
-// FFmpeg's own words tell only if the options can be
-// read without it: from FFmpeg 7 on, those without names cannot.
+// The FFmpeg log names the missing filter only if its options can be parsed without it. From FFmpeg 7 on, options
+// without names cannot.
 std::string missing_filter(const std::string& description) {
     std::size_t at = 0;
     while (at < description.size()) {
@@ -86,7 +86,7 @@ std::string missing_filter(const std::string& description) {
 }
 
 FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::string& description) {
-    const LastWords words(LastWords::Kept::kFirst);
+    const FfmpegLog log(FfmpegLog::Kept::kFirst);
     const std::string what = "cannot apply the filter description \"" + description + "\"";
     const FilterGraphPtr graph(avfilter_graph_alloc());
     if (!graph) {
@@ -96,9 +96,9 @@ FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::str
     if (time_base.num <= 0 || time_base.den <= 0) {
         time_base = {1, 25};
     }
-    AVFilterContext* const source = add_source(graph.get(), frame, time_base, words, what.c_str());
+    AVFilterContext* const source = add_source(graph.get(), frame, time_base, log, what.c_str());
     AVFilterContext* sink = nullptr;
-    words.check(
+    log.check(
         avfilter_graph_create_filter(&sink, avfilter_get_by_name("buffersink"), "out", nullptr, nullptr, graph.get()),
         what.c_str());
 
@@ -115,17 +115,17 @@ FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::str
             throw MediaError(what + ": there is no filter '" + name + "'. " + remedy_for_missing_part());
         }
     }
-    words.check(parsed, what.c_str());
-    words.check(avfilter_graph_config(graph.get(), nullptr), what.c_str());
+    log.check(parsed, what.c_str());
+    log.check(avfilter_graph_config(graph.get(), nullptr), what.c_str());
 
     const FramePtr input = reference(frame);
     if (input->pts == AV_NOPTS_VALUE) {
         input->pts = 0;
     }
-    words.check(av_buffersrc_add_frame(source, input.get()), what.c_str());
-    words.check(av_buffersrc_add_frame(source, nullptr), what.c_str());
+    log.check(av_buffersrc_add_frame(source, input.get()), what.c_str());
+    log.check(av_buffersrc_add_frame(source, nullptr), what.c_str());
     FramePtr output = make_frame();
-    words.check(av_buffersink_get_frame(sink, output.get()), what.c_str());
+    log.check(av_buffersink_get_frame(sink, output.get()), what.c_str());
     return output;
 }
 

@@ -49,7 +49,7 @@ FrameGraph::FrameGraph(const std::string& description) : description_(descriptio
     if (!graph_) {
         throw std::bad_alloc();
     }
-    const LastWords words(LastWords::Kept::kFirst);
+    const FfmpegLog log(FfmpegLog::Kept::kFirst);
     const std::string tried = what("cannot make");
     // Images are filtered in parallel by the caller, one thread each.
     graph_->nb_threads = 1;
@@ -59,7 +59,7 @@ FrameGraph::FrameGraph(const std::string& description) : description_(descriptio
         if (const std::string name = missing_filter(description); !name.empty()) {
             throw MediaError(tried + ": there is no filter '" + name + "'. " + remedy_for_missing_part());
         }
-        words.raise(tried, parsed);
+        log.raise(tried, parsed);
     }
     if (open.inputs != nullptr) {
         throw MediaError(tried + ": nothing leads into " + name_of(*open.inputs) +
@@ -69,7 +69,7 @@ FrameGraph::FrameGraph(const std::string& description) : description_(descriptio
         throw MediaError(tried + ": nothing leads out of " + name_of(*open.outputs) + ": put a \"buffersink\" there");
     }
     find_ends();
-    words.check(avfilter_graph_config(graph_.get(), nullptr), tried.c_str());
+    log.check(avfilter_graph_config(graph_.get(), nullptr), tried.c_str());
 }
 
 void FrameGraph::find_ends() {
@@ -95,7 +95,7 @@ void FrameGraph::find_ends() {
 void FrameGraph::add(std::size_t input, const AVFrame& frame, AVRational time_base) {
     FramePtr shared = reference(frame);
     const std::scoped_lock lock(mutex_);
-    const LastWords words(LastWords::Kept::kFirst);
+    const FfmpegLog log(FfmpegLog::Kept::kFirst);
     if (flushed_) {
         throw MediaError(what(kRun) + ": it was flushed and takes no more frames; make another one");
     }
@@ -114,31 +114,31 @@ void FrameGraph::add(std::size_t input, const AVFrame& frame, AVRational time_ba
         shared->pts = std::max(av_rescale_q(shared->pts, time_base, link.time_base), to.next);
     }
     to.next = shared->pts + 1;
-    words.check(av_buffersrc_add_frame(to.filter, shared.get()), what(kRun).c_str());
+    log.check(av_buffersrc_add_frame(to.filter, shared.get()), what(kRun).c_str());
 }
 
 std::optional<FrameGraph::Output> FrameGraph::get(std::size_t output) {
     FramePtr frame = make_frame();
     const std::scoped_lock lock(mutex_);
-    const LastWords words(LastWords::Kept::kFirst);
+    const FfmpegLog log(FfmpegLog::Kept::kFirst);
     AVFilterContext* const sink = outputs_[output];
     const int code = av_buffersink_get_frame(sink, frame.get());
     if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
         return std::nullopt;
     }
-    words.check(code, what(kRun).c_str());
+    log.check(code, what(kRun).c_str());
     return Output{std::move(frame), av_buffersink_get_time_base(sink)};
 }
 
 void FrameGraph::flush() {
     const std::scoped_lock lock(mutex_);
-    const LastWords words(LastWords::Kept::kFirst);
+    const FfmpegLog log(FfmpegLog::Kept::kFirst);
     if (flushed_) {
         return;
     }
     flushed_ = true;
     for (const Input& input : inputs_) {
-        words.check(av_buffersrc_add_frame(input.filter, nullptr), what(kRun).c_str());
+        log.check(av_buffersrc_add_frame(input.filter, nullptr), what(kRun).c_str());
     }
 }
 

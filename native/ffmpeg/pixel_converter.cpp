@@ -79,16 +79,16 @@ const AVFrame& PixelConverter::narrow(const AVFrame& frame) {
 }
 
 void PixelConverter::convert(const AVFrame& stored, const Box& box, Channels channels, RowSink& sink) {
-    const LastWords words;
+    const FfmpegLog log;
     const AVFrame& frame = narrow(stored);
     const AVFrame* source = &frame;
     const AVPixelFormat format = converted_format(channels);
     if (frame.format != format) {
         prepare(frame, format);
         fit(converted_, frame, format);
-        words.check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, converted_->data,
-                              converted_->linesize),
-                    "cannot convert the image's pixel format");
+        log.check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, converted_->data,
+                            converted_->linesize),
+                  "cannot convert the image's pixel format");
         source = converted_.get();
     }
     const auto width = static_cast<std::size_t>(box.size().width);
