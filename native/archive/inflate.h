@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

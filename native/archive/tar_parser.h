@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "archive/tar_parser.h"
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 struct ZSTD_DCtx_s;
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

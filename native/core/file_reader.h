@@ -1,14 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "core/aligned_buffer.h"
+#include "core/bytes.h"
 
 namespace spdl {
-
-using Bytes = std::span<const std::uint8_t>;
 
 // Reads whole files into memory that it keeps for the next one.
 class FileReader {

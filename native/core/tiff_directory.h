@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {

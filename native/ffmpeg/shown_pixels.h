@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 #include "core/geometry.h"
 #include "ffmpeg/libav.h"
 

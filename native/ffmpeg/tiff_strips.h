@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 #include "ffmpeg/decode.h"
 
 namespace spdl {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
+#include "core/bytes.h"
 #include "core/channels.h"
-#include "core/file_reader.h"
 #include "core/geometry.h"
 #include "core/limits.h"
 #include "core/row_sink.h"

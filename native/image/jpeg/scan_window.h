@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 
 namespace spdl {
 

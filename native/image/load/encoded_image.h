@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 #include "ffmpeg/decode.h"
 #include "ffmpeg/demux.h"
 #include "image/jpeg/jpeg_decoder.h"

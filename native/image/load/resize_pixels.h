@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/file_reader.h"
+#include "core/bytes.h"
 #include "media/load_options.h"
 
 namespace spdl {
