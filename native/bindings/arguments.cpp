@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "ffmpeg/decode.h"
-#include "ffmpeg/demux.h"
 #include "image/plan/random_crop.h"
+#include "media/decode_options.h"
+#include "media/demux_options.h"
 #include "media/load_options.h"
 
 namespace nb = nanobind;

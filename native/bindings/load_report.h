@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ffmpeg/decode.h"
+#include "media/decode_options.h"
 
 namespace spdl {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/aligned_buffer.h"
-#include "ffmpeg/demux.h"
 #include "ffmpeg/libav.h"
+#include "media/demux_options.h"
 
 namespace spdl {
 

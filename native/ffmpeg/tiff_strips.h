@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/bytes.h"
-#include "ffmpeg/decode.h"
+#include "media/decode_options.h"
 
 namespace spdl {
 

@@ -10,9 +10,9 @@
 #include "core/buffer.h"
 #include "core/file_reader.h"
 #include "core/geometry.h"
-#include "ffmpeg/decode.h"
-#include "ffmpeg/demux.h"
 #include "image/plan/random_crop.h"
+#include "media/decode_options.h"
+#include "media/demux_options.h"
 #include "media/load_options.h"
 
 namespace spdl {

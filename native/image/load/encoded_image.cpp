@@ -26,7 +26,7 @@ std::size_t DecodedImage::bytes() const {
 }
 
 EncodedImage::EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options) {
-    if (is_jpeg(bytes) && options.leave_jpeg()) {
+    if (is_jpeg(bytes) && !options.need_ffmpeg()) {
         // Nothing is allocated for the size that it claims; what is too large is refused when it is decoded.
         const JpegHeader header = thread_scratch().jpeg.read_header(bytes, {kAnyPixels, false});
         info_ = {"mjpeg", header.size, header.pixel_format, kImageTimeBase, {0, 1}};
@@ -73,7 +73,7 @@ FramePtr EncodedImage::decode_stored(const DecodeOptions& options) const {
 
 DecodedImage EncodedImage::decode_resized(const Request& request, const DecodeOptions& options) const {
     ThreadScratch& scratch = thread_scratch();
-    if (!packet_ && options.leave_jpeg()) {
+    if (!packet_ && !options.need_ffmpeg()) {
         ImageReader reader(bytes_, {}, options, false, scratch);
         return {resized_picture(reader, request, scratch), time_base(), Backend::kTurbo};
     }

@@ -81,7 +81,7 @@ ImageReader::ImageReader(Bytes bytes, const DemuxOptions& demux, const DecodeOpt
                          ThreadScratch& scratch)
     : scratch_(scratch) {
     const Orientation orientation = upright ? exif_orientation(bytes) : Orientation();
-    if (is_jpeg(bytes) && demux.leave_jpeg() && decode.leave_jpeg()) {
+    if (is_jpeg(bytes) && !demux.need_ffmpeg() && !decode.need_ffmpeg()) {
         const JpegHeader header = scratch.jpeg.read_header(bytes, {decode.max_pixels, decode.keep_truncated});
         shape_ = {header.size, orientation, header.chroma_grid, true};
         return;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace spdl {
+
+using OptionList = std::vector<std::pair<std::string, std::string>>;
+
+// How an image is found in its input.
+struct DemuxOptions {
+    std::string format;  // Empty: found out from the bytes.
+    OptionList format_options;
+    int buffer_size = 8096;
+    std::string bsf;  // Bitstream filters for the packet. Empty: none.
+
+    // Whether they ask for something that only FFmpeg's demuxers know.
+    [[nodiscard]] bool need_ffmpeg() const { return !format.empty() || !format_options.empty() || !bsf.empty(); }
+};
+
+}  // namespace spdl
