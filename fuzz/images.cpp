@@ -78,7 +78,7 @@ ArrayFormat array_format(Draw& draw) {
             PerChannel{1.0F / 255, 0.02F, -3}, PerChannel{-2, 0.5F, 1e6F}};
 }
 
-Request make_request(Draw& draw) {
+LoadOptions make_options(Draw& draw) {
     return {.target = draw.one_in(8) ? Size{} : sides(draw, 8),
             .fit = draw.one_of({Fit::kStretch, Fit::kPad, Fit::kCrop}),
             .center = draw.one_in(8) ? sides(draw, 4) : Size{},
@@ -103,31 +103,31 @@ Box box(Draw& draw) {
 
 // What is asked for: a batch of the image, once or several times.
 struct Question {
-    Request request;
-    Views views;
+    LoadOptions options;
+    CropsAndFlips crops;
     RandomCrop random;
-    Reading reading;
+    BatchOptions batch;
     std::size_t images;
     bool own_memory;
 
     explicit Question(Draw& draw)
-        : request(make_request(draw)), images(1 + draw.below(8) % kMostImages), own_memory(draw.one_in(4)) {
+        : options(make_options(draw)), images(1 + draw.below(8) % kMostImages), own_memory(draw.one_in(4)) {
         const std::size_t cut = draw.below(4);
         for (std::size_t i = 0; i < images; ++i) {
             if (cut == 0) {
-                views.boxes.push_back(box(draw));
+                crops.boxes.push_back(box(draw));
             }
-            views.flips.push_back(draw.one_in(2));
+            crops.flips.push_back(draw.one_in(2));
             random.indices.push_back(draw.below(9));
         }
         random.scale = {0.08, 1.0};
         random.ratio = {0.75, 1.33};
-        views.random = cut == 1 ? &random : nullptr;
-        reading.decode.max_pixels = draw.one_in(50) ? 100 : kPixels;
-        reading.decode.backend = draw.one_in(16) ? draw.one_of({Backend::kFfmpeg, Backend::kTurbo}) : Backend::kAny;
-        reading.decode.keep_truncated = draw.one_in(2);
-        reading.keep_failed = draw.one_in(2);
-        reading.num_threads = draw.one_in(100) ? 2 : 1;
+        crops.random = cut == 1 ? &random : nullptr;
+        batch.decode.max_pixels = draw.one_in(50) ? 100 : kPixels;
+        batch.decode.backend = draw.one_in(16) ? draw.one_of({Backend::kFfmpeg, Backend::kTurbo}) : Backend::kAny;
+        batch.decode.keep_truncated = draw.one_in(2);
+        batch.keep_failed = draw.one_in(2);
+        batch.num_threads = draw.one_in(100) ? 2 : 1;
     }
 
     Question(const Question&) = delete;
@@ -155,29 +155,29 @@ struct Answer {
     bool operator==(const Answer&) const = default;
 };
 
-Answer ask(const Question& question, const Source& source, const Variant& variant) {
+Answer ask(const Question& question, const ImageInput& input, const Variant& variant) {
     variant.select();
-    const std::vector<Source> sources(question.images, source);
+    const std::vector<ImageInput> inputs(question.images, input);
     // Enough for as many of the largest that are asked for with both sides.
     const auto memory = std::make_shared<Guarded>(
         question.images *
-        question.request.format.image_bytes(
-            {question.request.center.width == 0 ? question.request.target.width : question.request.center.width,
-             question.request.center.height == 0 ? question.request.target.height : question.request.center.height}));
+        question.options.format.image_bytes(
+            {question.options.center.width == 0 ? question.options.target.width : question.options.center.width,
+             question.options.center.height == 0 ? question.options.target.height : question.options.center.height}));
     std::memset(memory->bytes().data(), variant.filling, memory->bytes().size());
     const Memory given{memory, memory->bytes().data(), memory->bytes().size(), false};
-    const bool known = question.request.target.width != 0 && question.request.target.height != 0;
+    const bool known = question.options.target.width != 0 && question.options.target.height != 0;
     Answer answer;
     attempt([&] {
-        const Batch batch = load_batch(sources, question.request, question.views, question.reading,
-                                       known && !question.own_memory ? &given : nullptr);
-        for (const Failure& failure : batch.failures) {
+        const Batch loaded = load_batch(inputs, question.options, question.crops, question.batch,
+                                        known && !question.own_memory ? &given : nullptr);
+        for (const Failure& failure : loaded.failures) {
             answer.reasons.push_back(failure.reason);
         }
-        if (batch.images.data != nullptr) {
-            answer.images.assign(batch.images.data, batch.images.data + batch.images.bytes());
-            answer.shape = batch.images.shape;
-            answer.whole = batch.failures.empty();
+        if (loaded.images.data != nullptr) {
+            answer.images.assign(loaded.images.data, loaded.images.data + loaded.images.bytes());
+            answer.shape = loaded.images.shape;
+            answer.whole = loaded.failures.empty();
         }
     });
     return answer;
@@ -198,25 +198,25 @@ std::string difference(const Answer& one, const Answer& other) {
 
 // Whether they are the same, as far as they have to be: with exact=False some kernels are a level off. What that is in
 // floats is not told from other differences here.
-bool agree(const Request& request, const Answer& one, const Answer& other) {
+bool agree(const LoadOptions& options, const Answer& one, const Answer& other) {
     if (one.reasons != other.reasons || one.shape != other.shape || one.images.size() != other.images.size()) {
         return false;
     }
-    if (request.exact) {
+    if (options.exact) {
         return one.images == other.images;
     }
-    return request.format.type() != ElementType::kUint8 ||
+    return options.format.type() != ElementType::kUint8 ||
            std::ranges::equal(one.images, other.images, [](int a, int b) { return std::abs(a - b) <= 1; });
 }
 
 // Whether an image came out of it.
-bool load(Draw& draw, const Source& source) {
+bool load(Draw& draw, const ImageInput& input) {
     const Question question(draw);
     static const auto kernels = available_kernels();
     const char* const drawn = kernels[draw.below(kernels.size())]->name;
-    const Answer answer = ask(question, source, {drawn, "", 0x55});
-    const Answer other = ask(question, source, {"scalar", "libjpeg", 0xaa});
-    if (!agree(question.request, answer, other)) {
+    const Answer answer = ask(question, input, {drawn, "", 0x55});
+    const Answer other = ask(question, input, {"scalar", "libjpeg", 0xaa});
+    if (!agree(question.options, answer, other)) {
         throw std::logic_error(std::string("not the same with the kernels ") + drawn + ": " +
                                difference(answer, other));
     }
@@ -228,7 +228,7 @@ bool load(Draw& draw, const Source& source) {
 bool load_in_steps(Draw& draw, Bytes bytes) {
     bool examined = false;
     attempt([&] {
-        const Request request = make_request(draw);
+        const LoadOptions options = make_options(draw);
         DemuxOptions demux;
         demux.buffer_size = draw.one_of({8096, 64, 1 << 16});
         demux.format = draw.one_in(20) ? "image2pipe" : "";
@@ -238,7 +238,7 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
         examined = attempt([&] { image.info(); });
         attempt([&] {
             DecodedImage decoded = draw.one_in(2)
-                                       ? image.decode_resized(request, decode)
+                                       ? image.decode_resized(options, decode)
                                        : image.decode_filtered(draw.one_in(2) ? "" : "scale=w=9:h=7", decode);
             const Buffer buffer = convert_image(std::move(decoded), nullptr);
             touch({buffer.data, buffer.bytes()});

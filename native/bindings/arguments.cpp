@@ -53,26 +53,26 @@ std::optional<Backend> parse_backend(std::string_view name) {
     return std::nullopt;
 }
 
-void make_request(Request* self, std::pair<int, int> target, std::string_view mode, std::pair<int, int> center,
-                  std::string_view interpolation, std::string_view pixel_format, std::string_view layout,
-                  std::string_view dtype, const PerChannel& scale, const PerChannel& offset, bool flip, bool exact,
-                  bool upright) {
+void make_load_options(LoadOptions* self, std::pair<int, int> target, std::string_view mode, std::pair<int, int> center,
+                       std::string_view interpolation, std::string_view pixel_format, std::string_view layout,
+                       std::string_view dtype, const PerChannel& scale, const PerChannel& offset, bool flip, bool exact,
+                       bool upright) {
     const auto channels = checked(parse_channels(pixel_format), "pixel format of our own", pixel_format);
     const ElementType type = checked(parse_element(dtype), "dtype", dtype);
     const Layout order = layout == "NCHW" ? Layout::kNchw : Layout::kNhwc;
-    new (self) Request{{target.first, target.second},
-                       checked(parse_fit(mode), "mode", mode),
-                       {center.first, center.second},
-                       checked(parse_interpolation(interpolation), "interpolation", interpolation),
-                       flip,
-                       exact,
-                       upright,
-                       ArrayFormat(channels, order, type, scale, offset)};
+    new (self) LoadOptions{{target.first, target.second},
+                           checked(parse_fit(mode), "mode", mode),
+                           {center.first, center.second},
+                           checked(parse_interpolation(interpolation), "interpolation", interpolation),
+                           flip,
+                           exact,
+                           upright,
+                           ArrayFormat(channels, order, type, scale, offset)};
 }
 
-void bind_request(nb::module_& module) {
-    nb::class_<Request>(module, "Request")
-        .def("__init__", &make_request, nb::kw_only(), nb::arg("target"), nb::arg("mode"), nb::arg("center"),
+void bind_load_options(nb::module_& module) {
+    nb::class_<LoadOptions>(module, "Request")
+        .def("__init__", &make_load_options, nb::kw_only(), nb::arg("target"), nb::arg("mode"), nb::arg("center"),
              nb::arg("interpolation"), nb::arg("pix_fmt"), nb::arg("layout"), nb::arg("dtype"), nb::arg("scale"),
              nb::arg("offset"), nb::arg("flip"), nb::arg("exact"), nb::arg("upright"));
 }
@@ -111,7 +111,7 @@ void bind_random_crop(nb::module_& module) {
 }  // namespace
 
 void bind_options(nb::module_& module) {
-    bind_request(module);
+    bind_load_options(module);
     bind_random_crop(module);
     nb::class_<DemuxOptions>(module, "DemuxOptions")
         .def(

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// The classes in which Python hands over what it has validated: Request, RandomCrop, DemuxOptions and
+// The classes in which Python hands over what it has validated: LoadOptions, RandomCrop, DemuxOptions and
 // DecodeOptions.
 void bind_options(nanobind::module_& module);
 

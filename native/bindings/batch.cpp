@@ -24,21 +24,21 @@ namespace spdl {
 namespace {
 
 // Strings are paths, everything else is encoded bytes.
-struct Sources {
-    explicit Sources(const nb::tuple& objects) {
-        sources.reserve(objects.size());
+struct Inputs {
+    explicit Inputs(const nb::tuple& objects) {
+        inputs.reserve(objects.size());
         paths.reserve(objects.size());
         bytes.reserve(objects.size());
         for (const nb::handle object : objects) {
             if (nb::isinstance<nb::str>(object)) {
-                sources.push_back({paths.emplace_back(nb::borrow<nb::str>(object)).get(), {}});
+                inputs.push_back({paths.emplace_back(nb::borrow<nb::str>(object)).get(), {}});
             } else {
-                sources.push_back({{}, bytes.emplace_back(object).get()});
+                inputs.push_back({{}, bytes.emplace_back(object).get()});
             }
         }
     }
 
-    std::vector<Source> sources;
+    std::vector<ImageInput> inputs;
     std::vector<PythonPath> paths;
     std::vector<PythonBytes> bytes;
 };
@@ -46,28 +46,28 @@ struct Sources {
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
 using BoxSides = std::tuple<int, int, int, int>;
 
-Views make_views(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips) {
-    Views views{{}, random, std::move(flips)};
-    views.boxes.reserve(boxes.size());
+CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips) {
+    CropsAndFlips crops{{}, random, std::move(flips)};
+    crops.boxes.reserve(boxes.size());
     for (const auto& [left, top, right, bottom] : boxes) {
-        views.boxes.push_back({left, top, right, bottom});
+        crops.boxes.push_back({left, top, right, bottom});
     }
-    return views;
+    return crops;
 }
 
-std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const Request& request,
+std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
                                                    const std::vector<BoxSides>& boxes, const RandomCrop* random,
                                                    std::vector<bool> flips, const DemuxOptions& demux,
                                                    const DecodeOptions& decode, int num_threads, bool keep_failed,
                                                    const nb::object& storage) {
-    const Sources sources(objects);
-    const Views views = make_views(boxes, random, std::move(flips));
-    const Reading reading{demux, decode, num_threads, keep_failed};
+    const Inputs inputs(objects);
+    const CropsAndFlips crops = make_crops(boxes, random, std::move(flips));
+    const BatchOptions batch_options{demux, decode, num_threads, keep_failed};
     const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
     {
         const ReleasedGil released;
-        batch = load_batch(sources.sources, request, views, reading, memory ? &*memory : nullptr);
+        batch = load_batch(inputs.inputs, options, crops, batch_options, memory ? &*memory : nullptr);
     }
     Failures failures;
     for (Failure& failure : batch.failures) {
@@ -81,16 +81,16 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
     return {std::move(buffer), std::move(failures)};
 }
 
-void resize(nb::handle pixels, std::pair<int, int> size, const Request& request, const nb::object& result) {
-    const PythonBytes source(pixels);
+void resize(nb::handle pixels, std::pair<int, int> size, const LoadOptions& options, const nb::object& result) {
+    const PythonBytes input(pixels);
     const std::optional<Memory> memory = take_memory(result);
     const Size from{size.first, size.second};
-    if (from.width < 1 || from.height < 1 || !memory || source.get().size() != rgb_bytes(from) ||
-        memory->size != request.format.image_bytes(request.target)) {
+    if (from.width < 1 || from.height < 1 || !memory || input.get().size() != rgb_bytes(from) ||
+        memory->size != options.format.image_bytes(options.target)) {
         throw nb::value_error("the memory does not fit the sizes");
     }
     const ReleasedGil released;
-    resize_pixels(source.get(), from, request, memory->data);
+    resize_pixels(input.get(), from, options, memory->data);
 }
 
 }  // namespace

@@ -66,12 +66,12 @@ nb::object picture(nb::handle pixels, std::pair<int, int> size, std::string pixe
     return encoded([&] { return encode_picture(*held.show(), how); });
 }
 
-CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const Request& request) {
+CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const LoadOptions& options) {
     const HeldPixels held(pixels, size, std::move(pixel_format));
     const ReleasedGil released;
     ThreadScratch& scratch = thread_scratch();
     ImageReader reader(held.show(), Orientation(), scratch);
-    return CpuBuffer(convert_image({resized_picture(reader, request, scratch), {0, 1}}, nullptr));
+    return CpuBuffer(convert_image({resized_picture(reader, options, scratch), {0, 1}}, nullptr));
 }
 
 CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const std::string& filters) {

@@ -65,11 +65,11 @@ PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOption
     return wrap_packets(std::move(name), std::move(image), std::move(bytes));
 }
 
-FramesObject decode_resized(PacketsObject& object, const Request& request, const DecodeOptions& options) {
+FramesObject decode_resized(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
     Packets packets = object.take();
     DecodedImage decoded = run(packets.name, [&] {
         const auto consumed = std::move(packets.image);
-        return consumed->decode_resized(request, options);
+        return consumed->decode_resized(options, decode);
     });
     return wrap_frames(std::move(packets.name), std::move(decoded));
 }

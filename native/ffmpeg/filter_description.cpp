@@ -33,46 +33,46 @@ std::string sides(Size size) {
     return "=w=" + std::to_string(size.width) + ":h=" + std::to_string(size.height);
 }
 
-std::string scale_filters(const Request& request) {
-    const Size target = request.target;
+std::string scale_filters(const LoadOptions& options) {
+    const Size target = options.target;
     if (target == Size{}) {
         return {};
     }
     // FFmpeg before 7 squeezes a gray picture that it scales into 16 to 235.
-    const char* const range = request.format.channels() == Channels::kGray ? ":out_range=full" : "";
+    const char* const range = options.format.channels() == Channels::kGray ? ":out_range=full" : "";
     // Of RGB FFmpeg averages the colours of two pixels each unless it is told not to. Of an odd number, the last two
     // are then the last one and what lies behind it in memory.
-    const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(request.interpolation) +
+    const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(options.interpolation) +
                               "+accurate_rnd+full_chroma_int+full_chroma_inp" + range;
-    if (request.fit == Fit::kStretch) {
+    if (options.fit == Fit::kStretch) {
         return scale + ",";
     }
     const bool open = target.width == 0 || target.height == 0;
     const std::string pad = ",pad" + sides(target) + ":x=-1:y=-1:color=black,";
-    if (request.fit == Fit::kPad || open) {
-        return scale + ":force_original_aspect_ratio=decrease" + (request.fit == Fit::kPad ? pad : ",");
+    if (options.fit == Fit::kPad || open) {
+        return scale + ":force_original_aspect_ratio=decrease" + (options.fit == Fit::kPad ? pad : ",");
     }
     return scale + ":force_original_aspect_ratio=increase,crop" + sides(target) + ",";
 }
 
 }  // namespace
 
-std::string ffmpeg_filters(const ImageShape& shape, const Request& request, const View& view) {
+std::string ffmpeg_filters(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop) {
     std::string filters;
-    if (!shape.orientation.upright() || view.box != whole(shape.upright())) {
+    if (!shape.orientation.upright() || crop.box != whole(shape.upright())) {
         // Formats whose chroma is subsampled would be cut and turned at every other pixel only.
-        const Size size = view.box.size();
+        const Size size = crop.box.size();
         filters = "format=pix_fmts=rgb24," + orientation_filters(shape.orientation) + "crop" + sides(size) +
-                  ":x=" + std::to_string(view.box.left) + ":y=" + std::to_string(view.box.top) + ",";
+                  ":x=" + std::to_string(crop.box.left) + ":y=" + std::to_string(crop.box.top) + ",";
     }
-    filters += scale_filters(request);
-    if (request.center != Size{}) {
-        filters += "crop" + sides(request.center) + ",";
+    filters += scale_filters(options);
+    if (options.center != Size{}) {
+        filters += "crop" + sides(options.center) + ",";
     }
-    if (request.flip != view.flip) {
+    if (options.flip != crop.flip) {
         filters += "hflip,";
     }
-    return filters + "format=pix_fmts=" + pixel_format_name(request.format.channels());
+    return filters + "format=pix_fmts=" + pixel_format_name(options.format.channels());
 }
 
 }  // namespace spdl

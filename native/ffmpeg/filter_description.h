@@ -7,7 +7,7 @@
 
 namespace spdl {
 
-// What a request asks for, in the syntax of FFmpeg's filters, as get_video_filter_desc writes it.
-std::string ffmpeg_filters(const ImageShape& shape, const Request& request, const View& view);
+// The filters that do what the options ask for, in the syntax of FFmpeg's filters, as get_video_filter_desc writes it.
+std::string ffmpeg_filters(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
 
 }  // namespace spdl

@@ -7,7 +7,7 @@
 namespace spdl {
 
 // What is to become of every image of a batch.
-struct Request {
+struct LoadOptions {
     Size target;  // A side of 0 is left open, as in place().
     Fit fit = Fit::kPad;
     Size center;  // What is then cut out; a side of 0 stays.
@@ -19,7 +19,7 @@ struct Request {
 };
 
 // What is wanted of one image.
-struct View {
+struct CropAndFlip {
     Box box;  // In the upright image, where that is asked for.
     bool flip = false;
 };

@@ -27,34 +27,29 @@ struct Outcome {
 
 class BatchLoader {
   public:
-    BatchLoader(std::span<const Source> sources, const Request& request, const Views& views, const Reading& reading,
-                const Memory* memory)
-        : sources_(sources),
-          request_(request),
-          views_(views),
-          reading_(reading),
-          memory_(memory),
-          outcomes_(sources.size()) {
-        filtered_.format = request.format;
+    BatchLoader(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
+                const BatchOptions& batch, const Memory* memory)
+        : inputs_(inputs), options_(options), crops_(crops), batch_(batch), memory_(memory), outcomes_(inputs.size()) {
+        filtered_.format = options.format;
         filtered_.fit = Fit::kStretch;
     }
 
     Batch run() {
-        if (request_.center != Size{}) {
+        if (options_.center != Size{}) {
             // Known beforehand only where it is cut out of a known size; then it has that very size.
-            if (request_.target.width != 0 && request_.target.height != 0 && request_.center.width != 0 &&
-                request_.center.height != 0) {
-                allocate_for(request_.center);
+            if (options_.target.width != 0 && options_.target.height != 0 && options_.center.width != 0 &&
+                options_.center.height != 0) {
+                allocate_for(options_.center);
             }
-        } else if (request_.target.width != 0 && request_.target.height != 0) {
-            allocate_for(request_.target);
+        } else if (options_.target.width != 0 && options_.target.height != 0) {
+            allocate_for(options_.target);
         }
         // Until the size is known, one image after the other: the first that can be loaded decides it.
         std::size_t next = 0;
-        while (images_.data == nullptr && next < sources_.size()) {
+        while (images_.data == nullptr && next < inputs_.size()) {
             load(next++, thread_scratch());
         }
-        run_parallel(reading_.num_threads, next, sources_.size(),
+        run_parallel(batch_.num_threads, next, inputs_.size(),
                      [this](std::size_t index) { load(index, thread_scratch()); });
         return finish();
     }
@@ -73,34 +68,34 @@ class BatchLoader {
     }
 
     void load_image(std::size_t index, Outcome& outcome, ThreadScratch& scratch) {
-        const Source& source = sources_[index];
-        const bool in_memory = source.path.data() == nullptr;
-        const Bytes bytes = in_memory ? source.bytes : scratch.file.read(source.path);
-        ImageReader reader(bytes, reading_.demux, reading_.decode, request_.upright, scratch);
+        const ImageInput& input = inputs_[index];
+        const bool in_memory = input.path.data() == nullptr;
+        const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
+        ImageReader reader(bytes, batch_.demux, batch_.decode, options_.upright, scratch);
         outcome.backend = reader.frame() ? Backend::kFfmpeg : Backend::kTurbo;
-        const View view = view_of(index, reader.shape().upright());
-        if (reading_.decode.backend == Backend::kFfmpeg) {
+        const CropAndFlip crop = crop_of(index, reader.shape().upright());
+        if (batch_.decode.backend == Backend::kFfmpeg) {
             // Planned all the same, for it to be checked in the same way.
-            plan_image(reader.shape(), request_, view);
+            plan_image(reader.shape(), options_, crop);
             const AVFrame& frame = *reader.frame();
-            ImageReader filtered(filter_frame(frame, {0, 1}, ffmpeg_filters(reader.shape(), request_, view)),
+            ImageReader filtered(filter_frame(frame, {0, 1}, ffmpeg_filters(reader.shape(), options_, crop)),
                                  Orientation(), scratch);
             const Size size = filtered.shape().stored;
             write(index, filtered, plan_image(filtered.shape(), filtered_, {whole(size), false}), scratch);
             return;
         }
-        write(index, reader, plan_image(reader.shape(), request_, view), scratch);
+        write(index, reader, plan_image(reader.shape(), options_, crop), scratch);
         if (reader.truncated()) {
             outcome.reason = "the data is truncated: what there was of the image is kept";
         }
     }
 
-    [[nodiscard]] View view_of(std::size_t index, Size size) const {
-        const bool flip = !views_.flips.empty() && views_.flips[index];
-        if (views_.random != nullptr) {
-            return {views_.random->draw(views_.random->indices[index], size), flip};
+    [[nodiscard]] CropAndFlip crop_of(std::size_t index, Size size) const {
+        const bool flip = !crops_.flips.empty() && crops_.flips[index];
+        if (crops_.random != nullptr) {
+            return {crops_.random->draw(crops_.random->indices[index], size), flip};
         }
-        return {views_.boxes.empty() ? whole(size) : views_.boxes[index], flip};
+        return {crops_.boxes.empty() ? whole(size) : crops_.boxes[index], flip};
     }
 
     void write(std::size_t index, ImageReader& reader, const ImagePlan& plan, ThreadScratch& scratch) {
@@ -110,16 +105,16 @@ class BatchLoader {
             throw MediaError("it becomes " + describe(plan.canvas) + ", but the images before it " + describe(size_) +
                              ": give both width and height for a batch of one size");
         }
-        write_image(reader, plan, request_.format, place(index), scratch);
+        write_image(reader, plan, options_.format, place(index), scratch);
     }
 
     void allocate_for(Size size) {
         check_size(size, "an output size");
-        std::vector<std::size_t> shape = request_.format.shape(sources_.size(), size);
-        images_ = memory_ == nullptr ? allocate(std::move(shape), request_.format.type())
-                                     : allocate_in(*memory_, std::move(shape), request_.format.type());
+        std::vector<std::size_t> shape = options_.format.shape(inputs_.size(), size);
+        images_ = memory_ == nullptr ? allocate(std::move(shape), options_.format.type())
+                                     : allocate_in(*memory_, std::move(shape), options_.format.type());
         size_ = size;
-        image_bytes_ = request_.format.image_bytes(size);
+        image_bytes_ = options_.format.image_bytes(size);
     }
 
     [[nodiscard]] std::uint8_t* place(std::size_t row) const { return images_.data + row * image_bytes_; }
@@ -135,7 +130,7 @@ class BatchLoader {
             if (!outcome.reason.empty()) {
                 batch.failures.push_back({index, std::move(outcome.reason)});
             }
-            if (!outcome.loaded && !reading_.keep_failed) {
+            if (!outcome.loaded && !batch_.keep_failed) {
                 continue;
             }
             if (!outcome.loaded && images_.data != nullptr) {
@@ -154,12 +149,12 @@ class BatchLoader {
         return batch;
     }
 
-    std::span<const Source> sources_;
-    const Request& request_;
-    const Views& views_;
-    const Reading& reading_;
+    std::span<const ImageInput> inputs_;
+    const LoadOptions& options_;
+    const CropsAndFlips& crops_;
+    const BatchOptions& batch_;
     const Memory* memory_;
-    Request filtered_;  // What is left to do where FFmpeg's filters do the rest.
+    LoadOptions filtered_;  // What is left to do where FFmpeg's filters do the rest.
     Buffer images_;
     Size size_;
     std::size_t image_bytes_ = 0;
@@ -168,9 +163,9 @@ class BatchLoader {
 
 }  // namespace
 
-Batch load_batch(std::span<const Source> sources, const Request& request, const Views& views, const Reading& reading,
-                 const Memory* memory) {
-    return BatchLoader(sources, request, views, reading, memory).run();
+Batch load_batch(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
+                 const BatchOptions& batch, const Memory* memory) {
+    return BatchLoader(inputs, options, crops, batch, memory).run();
 }
 
 }  // namespace spdl

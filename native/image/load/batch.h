@@ -17,21 +17,21 @@
 
 namespace spdl {
 
-// Where an encoded image is: in the file at `path`, as FileReader takes it, or where that has no data, in memory.
-struct Source {
+// An encoded image: the file at `path`, as FileReader takes it, or bytes in memory if `path` has no data.
+struct ImageInput {
     std::string_view path;
     Bytes bytes;
 };
 
-// What is wanted of each image, besides what is wanted of all.
-struct Views {
+// The crop and the flip of each image.
+struct CropsAndFlips {
     std::vector<Box> boxes;              // One for each image, or none: whole images.
-    const RandomCrop* random = nullptr;  // In their place.
+    const RandomCrop* random = nullptr;  // Draws the boxes instead.
     std::vector<bool> flips;             // One for each image, or none.
 };
 
-// How the work is done.
-struct Reading {
+// How the images of a batch are read.
+struct BatchOptions {
     DemuxOptions demux;
     DecodeOptions decode;
     int num_threads = 1;
@@ -49,10 +49,10 @@ struct Batch {
     std::vector<Backend> backends;  // What decoded each image of the batch; kAny for one that failed and was kept.
 };
 
-// Reads, decodes and resizes every source into its row of one batch, in the order of the sources. Where there is a
-// memory, the batch is made in it. Throws ArrayError where there is no room for the batch: before anything is read,
-// where `request` gives both sides.
-Batch load_batch(std::span<const Source> sources, const Request& request, const Views& views, const Reading& reading,
-                 const Memory* memory);
+// Reads, decodes and resizes every input into its row of one batch, in the order of the inputs. If there is a memory,
+// the batch is made in it. Throws ArrayError if there is no room for the batch: before anything is read, if `options`
+// gives both sides.
+Batch load_batch(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
+                 const BatchOptions& batch, const Memory* memory);
 
 }  // namespace spdl

@@ -71,16 +71,16 @@ FramePtr EncodedImage::decode_stored(const DecodeOptions& options) const {
     return decode_picture(whole_packet(bytes_, AV_CODEC_ID_MJPEG), options);
 }
 
-DecodedImage EncodedImage::decode_resized(const Request& request, const DecodeOptions& options) const {
+DecodedImage EncodedImage::decode_resized(const LoadOptions& options, const DecodeOptions& decode) const {
     ThreadScratch& scratch = thread_scratch();
-    if (!packet_ && !options.need_ffmpeg()) {
-        ImageReader reader(bytes_, {}, options, false, scratch);
-        return {resized_picture(reader, request, scratch), time_base(), Backend::kTurbo};
+    if (!packet_ && !decode.need_ffmpeg()) {
+        ImageReader reader(bytes_, {}, decode, false, scratch);
+        return {resized_picture(reader, options, scratch), time_base(), Backend::kTurbo};
     }
-    FramePtr stored = decode_stored(options);
+    FramePtr stored = decode_stored(decode);
     const FramePtr properties = reference(*stored);
     ImageReader reader(std::move(stored), Orientation(), scratch);
-    FramePtr frame = resized_picture(reader, request, scratch);
+    FramePtr frame = resized_picture(reader, options, scratch);
     if (av_dict_copy(&frame->metadata, properties->metadata, 0) < 0) {
         throw std::bad_alloc();
     }

@@ -46,7 +46,7 @@ class EncodedImage {
 
     // The image in one of our own pixel formats, as bytes. Unless the options ask for FFmpeg, JPEG is left to
     // libjpeg-turbo.
-    [[nodiscard]] DecodedImage decode_resized(const Request& request, const DecodeOptions& options) const;
+    [[nodiscard]] DecodedImage decode_resized(const LoadOptions& options, const DecodeOptions& decode) const;
 
     // Through FFmpeg, in the stored pixel format, then through `filters` unless those are empty.
     [[nodiscard]] DecodedImage decode_filtered(const std::string& filters, const DecodeOptions& options) const;

@@ -8,12 +8,12 @@
 
 namespace spdl {
 
-void resize_pixels(Bytes pixels, Size size, const Request& request, std::uint8_t* to) {
-    const ImagePlan plan = plan_image({size, {}, {1, 1}, false}, request, {whole(size), false});
+void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uint8_t* to) {
+    const ImagePlan plan = plan_image({size, {}, {1, 1}, false}, options, {whole(size), false});
     Resizer& resizer = thread_scratch().resizer;
     const Box needed = resizer.prepare(plan.resampling);
     const auto width = static_cast<std::size_t>(needed.size().width);
-    RowSink& sink = resizer.begin({needed.size().width, 0}, {to, plan.canvas, &request.format}, plan.target);
+    RowSink& sink = resizer.begin({needed.size().width, 0}, {to, plan.canvas, &options.format}, plan.target);
     for (int y = 0; y < needed.size().height; y += RowSink::kMaxRows) {
         const int count = std::min(RowSink::kMaxRows, needed.size().height - y);
         for (int row = y; row < y + count; ++row) {

@@ -8,6 +8,6 @@
 namespace spdl {
 
 // Resizes packed pixels that are in memory, without a decoder: what benchmarks compare with other libraries' resize.
-void resize_pixels(Bytes pixels, Size size, const Request& request, std::uint8_t* to);
+void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uint8_t* to);
 
 }  // namespace spdl

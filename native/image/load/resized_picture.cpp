@@ -40,11 +40,11 @@ FramePtr make_picture(Size size, const ArrayFormat& format) {
 
 }  // namespace
 
-FramePtr resized_picture(ImageReader& reader, const Request& request, ThreadScratch& scratch) {
-    const View view{whole(reader.shape().upright()), false};
-    const ImagePlan plan = plan_image(reader.shape(), request, view);
-    FramePtr frame = make_picture(plan.canvas, request.format);
-    write_image(reader, plan, request.format, frame->data[0], scratch);
+FramePtr resized_picture(ImageReader& reader, const LoadOptions& options, ThreadScratch& scratch) {
+    const CropAndFlip crop{whole(reader.shape().upright()), false};
+    const ImagePlan plan = plan_image(reader.shape(), options, crop);
+    FramePtr frame = make_picture(plan.canvas, options.format);
+    write_image(reader, plan, options.format, frame->data[0], scratch);
     return frame;
 }
 

@@ -6,8 +6,8 @@
 
 namespace spdl {
 
-// The reader's image as a frame of its own, in the request's pixel format and without gaps between rows. Throws
+// The reader's image as a frame of its own, in the pixel format of the options and without gaps between rows. Throws
 // MediaError.
-FramePtr resized_picture(ImageReader& reader, const Request& request, ThreadScratch& scratch);
+FramePtr resized_picture(ImageReader& reader, const LoadOptions& options, ThreadScratch& scratch);
 
 }  // namespace spdl

@@ -13,7 +13,7 @@ std::string describe(Size size) {
     return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
-void check_view(const Box& box, Size upright) {
+void check_crop(const Box& box, Size upright) {
     if (box.left < 0 || box.top < 0 || box.left >= box.right || box.top >= box.bottom || box.right > upright.width ||
         box.bottom > upright.height) {
         throw MediaError("the crop (" + std::to_string(box.left) + ", " + std::to_string(box.top) + ", " +
@@ -73,23 +73,23 @@ bool vertical_first(const Axis& x, const Axis& y) {
 
 }  // namespace
 
-ImagePlan plan_image(const ImageShape& shape, const Request& request, const View& view) {
-    check_view(view.box, shape.upright());
-    Placement placement = place(view.box.size(), request.target, request.fit);
-    if (request.center != Size{}) {
-        const bool scaled = request.target != Size{};
-        placement = cut_center(placement, request.center, scaled ? Size{1, 1} : shape.chroma_grid);
+ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop) {
+    check_crop(crop.box, shape.upright());
+    Placement placement = place(crop.box.size(), options.target, options.fit);
+    if (options.center != Size{}) {
+        const bool scaled = options.target != Size{};
+        placement = cut_center(placement, options.center, scaled ? Size{1, 1} : shape.chroma_grid);
     }
     check_size(placement.image, "an output size");
     check_size(placement.canvas, "an output size");
 
     ImagePlan plan;
     plan.canvas = placement.canvas;
-    if (!request.exact && shape.scalable && request.interpolation != Interpolation::kNearest) {
-        plan.eighths = fraction(view.box.size(), placement.image);
+    if (!options.exact && shape.scalable && options.interpolation != Interpolation::kNearest) {
+        plan.eighths = fraction(crop.box.size(), placement.image);
     }
     const Orientation& orientation = shape.orientation;
-    const Box box = orientation.stored_box(view.box, shape.stored);
+    const Box box = orientation.stored_box(crop.box, shape.stored);
     Resampling& resampling = plan.resampling;
     resampling.horizontal =
         scaled_axis(box.left, box.right, shape.stored.width, plan.eighths, orientation.mirrored_x, plan.left);
@@ -108,12 +108,12 @@ ImagePlan plan_image(const ImageShape& shape, const Request& request, const View
     resize(x, placement.image.width, columns);
     resize(y, placement.image.height, rows);
 
-    const bool flip = request.flip != view.flip;
+    const bool flip = options.flip != crop.flip;
     // Stored rows come as they are stored; columns can be turned round by the resize.
     resampling.vertical.reversed = resampling.vertical.mirrored;
     resampling.horizontal.reversed = flip && !transposed;
-    resampling.interpolation = request.interpolation;
-    resampling.exact = request.exact;
+    resampling.interpolation = options.interpolation;
+    resampling.exact = options.exact;
     resampling.vertical_first = vertical_first(x, y) != transposed;
 
     const int left = flip ? placement.canvas.width - columns.at - columns.count : columns.at;

@@ -29,7 +29,7 @@ struct ImagePlan {
     Target target;
 };
 
-// Throws MediaError where the view lies outside of the image, or the output would be too large.
-ImagePlan plan_image(const ImageShape& shape, const Request& request, const View& view);
+// Throws MediaError where the crop lies outside of the image, or the output would be too large.
+ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
 
 }  // namespace spdl
