@@ -240,7 +240,7 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
             DecodedImage decoded = draw.one_in(2)
                                        ? image.decode_resized(options, decode)
                                        : image.decode_filtered(draw.one_in(2) ? "" : "scale=w=9:h=7", decode);
-            const Buffer buffer = convert_image(std::move(decoded), nullptr);
+            const Buffer buffer = frame_to_array(std::move(decoded.frame), nullptr);
             touch({buffer.data, buffer.bytes()});
         });
     });

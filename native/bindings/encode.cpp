@@ -14,8 +14,10 @@
 #include "bindings/owned_memory.h"
 #include "bindings/python_bytes.h"
 #include "ffmpeg/encode.h"
+#include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/filter_graph.h"
 #include "ffmpeg/frame_arrays.h"
+#include "ffmpeg/packed_frame.h"
 #include "ffmpeg/shown_pixels.h"
 #include "image/jpeg/jpeg_encoder.h"
 #include "image/load/resized_picture.h"
@@ -56,7 +58,9 @@ nb::object encoded(Encode&& encode) {
 nb::object jpeg(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, int quality,
                 std::pair<int, int> chroma_grid) {
     const HeldPixels held(pixels, size, std::move(pixel_format));
-    return encoded([&] { return encode_jpeg(*held.show(), {quality, {chroma_grid.first, chroma_grid.second}}); });
+    return encoded([&] {
+        return encode_jpeg(FfmpegFrame(held.show()).picture(), {quality, {chroma_grid.first, chroma_grid.second}});
+    });
 }
 
 nb::object picture(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, std::string encoder,
@@ -71,13 +75,14 @@ CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_
     const ReleasedGil released;
     ThreadScratch& scratch = thread_scratch();
     ImageReader reader(held.show(), Orientation(), scratch);
-    return CpuBuffer(convert_image({resized_picture(reader, options, scratch), {0, 1}}, nullptr));
+    return CpuBuffer(frame_to_array(resized_picture(reader, options, make_packed_frame, scratch), nullptr));
 }
 
 CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const std::string& filters) {
     const HeldPixels held(pixels, size, std::move(pixel_format));
     const ReleasedGil released;
-    return CpuBuffer(convert_image({filter_frame(*held.show(), {0, 1}, filters), {0, 1}}, nullptr));
+    return CpuBuffer(
+        frame_to_array(std::make_unique<FfmpegFrame>(filter_frame(*held.show(), {0, 1}, filters)), nullptr));
 }
 
 }  // namespace
@@ -90,7 +95,8 @@ void bind_encode(nb::module_& module) {
     module.def("resize_picture", &resize, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("request"));
     module.def("filter_picture", &filter, nb::arg("pixels"), nb::arg("size"), nb::arg("pix_fmt"), nb::arg("filters"));
     module.def(
-        "jpeg_takes", [](const std::string& pixel_format) { return jpeg_takes(find_pixel_format(pixel_format)); },
+        "jpeg_takes",
+        [](const std::string& pixel_format) { return jpeg_takes(ffmpeg_format_name(find_pixel_format(pixel_format))); },
         nb::arg("pix_fmt"));
     module.def(
         "encoder_takes",

@@ -13,6 +13,7 @@
 
 #include "bindings/frames.h"
 #include "bindings/gil.h"
+#include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/frame_graph.h"
 
 namespace nb = nanobind;
@@ -77,7 +78,8 @@ void add_frames(const GraphObject& self, FramesObject& object, const std::option
     run(frames.name, [&] {
         // Let go of when this returns: filters that write in place then need not make a copy.
         const DecodedImage consumed = std::move(frames.image);
-        graph.add(input, *consumed.frame, consumed.time_base);
+        const FfmpegFrame& frame = as_ffmpeg(*consumed.frame);
+        graph.add(input, frame.get(), frame.time_base());
     });
 }
 
@@ -92,7 +94,8 @@ std::optional<FramesObject> get_frames(const GraphObject& self, const std::optio
     if (!found) {
         return std::nullopt;
     }
-    return wrap_frames(graph.outputs()[output] + " of a FilterGraph", {std::move(found->frame), found->time_base});
+    return wrap_frames(graph.outputs()[output] + " of a FilterGraph",
+                       {std::make_unique<FfmpegFrame>(std::move(found->frame), found->time_base)});
 }
 
 void flush(const GraphObject& self) {

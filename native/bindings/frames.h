@@ -20,7 +20,7 @@ struct Frames {
     std::string name;
     DecodedImage image;
 
-    [[nodiscard]] std::size_t bytes() const { return image.bytes(); }
+    [[nodiscard]] std::size_t bytes() const { return image.frame->bytes(); }
     void free() { image.frame.reset(); }
 };
 

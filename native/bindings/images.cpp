@@ -88,7 +88,7 @@ CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
     const std::optional<Memory> memory = take_memory(storage);
     const Backend backend = frames.image.backend;
     CpuBuffer buffer(
-        run(frames.name, [&] { return convert_image(std::move(frames.image), memory ? &*memory : nullptr); }));
+        run(frames.name, [&] { return frame_to_array(std::move(frames.image.frame), memory ? &*memory : nullptr); }));
     buffer.report.backends = {backend};
     return buffer;
 }
@@ -110,12 +110,12 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
     CpuBuffer buffer(run("convert_frames", [&] {
         // Freed here, without the GIL, also where they cannot be converted.
         const auto consumed = std::move(frames);
-        std::vector<const DecodedImage*> images;
+        std::vector<const Frame*> images;
         images.reserve(consumed.size());
         for (const Frames& frame : consumed) {
-            images.push_back(&frame.image);
+            images.push_back(frame.image.frame.get());
         }
-        return convert_images(images, memory ? &*memory : nullptr);
+        return frames_to_array(images, memory ? &*memory : nullptr);
     }));
     buffer.report.backends = std::move(backends);
     return buffer;
@@ -136,39 +136,35 @@ std::string represent_packets(const PacketsObject& object) {
     return "ImagePackets(" + name.value_or("consumed") + ")";
 }
 
-const char* format_name(const AVFrame& frame) {
-    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format));
-    return name == nullptr ? "unknown" : name;
-}
-
 std::string represent_frames(const FramesObject& object) {
     const auto text = object.find([](const Frames& frames) {
-        const AVFrame& frame = *frames.image.frame;
-        return frames.name + ", " + std::to_string(frame.width) + "x" + std::to_string(frame.height) + ", " +
-               format_name(frame);
+        const Picture picture = frames.image.frame->picture();
+        return frames.name + ", " + std::to_string(picture.size.width) + "x" + std::to_string(picture.size.height) +
+               ", " + std::string(picture.pixel_format);
     });
     return "ImageFrames(" + text.value_or("consumed") + ")";
 }
 
 nb::dict metadata(const FramesObject& object) {
     nb::dict result;
-    const FramePtr frame = object.read([](const Frames& frames) { return reference(*frames.image.frame); });
-    const AVDictionaryEntry* entry = nullptr;
-    while ((entry = av_dict_get(frame->metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
-        result[entry->key] = nb::steal(
-            PyUnicode_DecodeUTF8(entry->value, static_cast<Py_ssize_t>(strlen(entry->value)), "surrogateescape"));
+    const FrameProperties properties =
+        object.read([](const Frames& frames) { return frames.image.frame->properties(); });
+    for (const auto& [key, value] : properties.metadata) {
+        result[key.c_str()] =
+            nb::steal(PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "surrogateescape"));
     }
     return result;
 }
 
 double pts(const Frames& frames) {
-    const AVFrame& frame = *frames.image.frame;
-    const std::int64_t ticks = frame.pts == AV_NOPTS_VALUE ? 0 : frame.pts;
-    return static_cast<double>(ticks) * av_q2d(frames.image.time_base);
+    const FrameProperties properties = frames.image.frame->properties();
+    const std::int64_t ticks = properties.time == FrameProperties::kNoTime ? 0 : properties.time;
+    return static_cast<double>(ticks) *
+           (properties.time_base.numerator / static_cast<double>(properties.time_base.denominator));
 }
 
-std::pair<int, int> rational(AVRational value) {
-    return {value.num, value.den};
+std::pair<int, int> fraction(Rational value) {
+    return {value.numerator, value.denominator};
 }
 
 // A getter of what `look` returns of the frames.
@@ -195,10 +191,10 @@ void bind_codec(nb::module_& module) {
             "pix_fmt", [](const CodecInfo& self) { return self.pixel_format; },
             "The stored pixel format by FFmpeg's name.")
         .def_prop_ro(
-            "time_base", [](const CodecInfo& self) { return rational(self.time_base); },
+            "time_base", [](const CodecInfo& self) { return fraction(self.time_base); },
             "The unit of timestamps in seconds, as (numerator, denominator).")
         .def_prop_ro(
-            "sample_aspect_ratio", [](const CodecInfo& self) { return rational(self.sample_aspect_ratio); },
+            "sample_aspect_ratio", [](const CodecInfo& self) { return fraction(self.sample_aspect_ratio); },
             "The width of a pixel against its height, as (numerator, denominator), (0, 1) where unknown.")
         .def("__repr__", [](const CodecInfo& self) {
             return "ImageCodec(" + self.name + ", " + std::to_string(self.size.width) + "x" +
@@ -241,13 +237,14 @@ void bind_frames(nb::module_& module) {
                              "    >>> frames = decode_packets(demux_image(photo))\n"
                              "    >>> frames.width, frames.height, frames.pix_fmt, frames.backend\n"
                              "    (500, 375, 'rgb24', 'libjpeg-turbo')")
-        .def_prop_ro("width", read([](const Frames& frames) { return frames.image.frame->width; }), "In pixels.")
-        .def_prop_ro("height", read([](const Frames& frames) { return frames.image.frame->height; }), "In pixels.")
-        .def_prop_ro("pix_fmt", read([](const Frames& frames) { return format_name(*frames.image.frame); }),
+        .def_prop_ro("width", read([](const Frames& frames) { return frames.image.frame->picture().size.width; }),
+                     "In pixels.")
+        .def_prop_ro("height", read([](const Frames& frames) { return frames.image.frame->picture().size.height; }),
+                     "In pixels.")
+        .def_prop_ro("pix_fmt",
+                     read([](const Frames& frames) { return std::string(frames.image.frame->picture().pixel_format); }),
                      "The pixel format by FFmpeg's name.")
-        .def_prop_ro("num_planes", read([](const Frames& frames) {
-                         return av_pix_fmt_count_planes(static_cast<AVPixelFormat>(frames.image.frame->format));
-                     }),
+        .def_prop_ro("num_planes", read([](const Frames& frames) { return frames.image.frame->num_planes(); }),
                      "The number of memory planes that hold the pixels.")
         .def_prop_ro("backend", read([](const Frames& frames) { return backend_name(frames.image.backend); }),
                      "What decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
@@ -255,8 +252,7 @@ void bind_frames(nb::module_& module) {
                      "What FFmpeg's decoder found beside the pixels, as text by key. libjpeg-turbo's finds nothing.")
         .def_prop_ro("pts", read(&pts), "The presentation time in seconds.")
         .def("clone", read([](const Frames& frames) {
-                 return wrap_frames(frames.name,
-                                    {reference(*frames.image.frame), frames.image.time_base, frames.image.backend});
+                 return wrap_frames(frames.name, {frames.image.frame->clone(), frames.image.backend});
              }),
              "Frames of the same image, sharing its pixels, to be consumed on their own.")
         .def("__repr__", &represent_frames);

@@ -1,16 +1,17 @@
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "core/buffer.h"
-#include "image/load/encoded_image.h"
+#include "media/frame.h"
 
 namespace spdl {
 
-// The image as one array: in `memory` where there is one, otherwise without a copy where the frame already is one.
-Buffer convert_image(DecodedImage image, const Memory* memory);
+// The frame as one array: in `memory` if there is one, otherwise without a copy if the frame already is an array.
+Buffer frame_to_array(std::unique_ptr<Frame> frame, const Memory* memory);
 
-// The images, all of one size and pixel format, one after the other along a new first axis.
-Buffer convert_images(std::span<const DecodedImage* const> images, const Memory* memory);
+// The frames, all of one size and pixel format, one after the other along a new first axis.
+Buffer frames_to_array(std::span<const Frame* const> frames, const Memory* memory);
 
 }  // namespace spdl

@@ -8,6 +8,7 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/filter_graph.h"
 
@@ -31,8 +32,7 @@ struct OpenEnds {
 };
 
 std::string describe(int width, int height, int format) {
-    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
-    return std::to_string(width) + "x" + std::to_string(height) + " " + (name == nullptr ? "unknown" : name);
+    return std::to_string(width) + "x" + std::to_string(height) + " " + ffmpeg_format_name(format);
 }
 
 std::string name_of(const AVFilterInOut& end) {

@@ -8,16 +8,12 @@
 
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/repack.h"
 
 namespace spdl {
 namespace {
-
-const char* format_name(int format) {
-    const char* const name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
-    return name == nullptr ? "unknown" : name;
-}
 
 AVPixelFormat converted_format(Channels channels) {
     switch (channels) {
@@ -54,13 +50,13 @@ void PixelConverter::prepare(const AVFrame& frame, AVPixelFormat to) {
                                         static_cast<AVPixelFormat>(frame.format), frame.width, frame.height, to, kFlags,
                                         nullptr, nullptr, nullptr));
     if (!context_) {
-        throw MediaError(std::string("cannot convert the pixel format \"") + format_name(frame.format) + "\" to " +
-                         format_name(to));
+        throw MediaError(std::string("cannot convert the pixel format \"") + ffmpeg_format_name(frame.format) +
+                         "\" to " + ffmpeg_format_name(to));
     }
     const int matrix = frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_RGB
                            ? SWS_CS_DEFAULT
                            : static_cast<int>(frame.colorspace);
-    const bool by_format = std::string_view(format_name(frame.format)).starts_with("yuvj");
+    const bool by_format = std::string_view(ffmpeg_format_name(frame.format)).starts_with("yuvj");
     const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format ? 1 : 0;
     // Refused for formats without such a choice, which then need none.
     sws_setColorspaceDetails(context_.get(), sws_getCoefficients(matrix), full_range,

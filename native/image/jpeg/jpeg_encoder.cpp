@@ -13,6 +13,8 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/media_error.h"
 
@@ -45,8 +47,8 @@ struct Encoder {
     [[nodiscard]] std::size_t size() const { return capacity - destination.free_in_buffer; }
 
     // No object with a destructor may live in this frame: longjmp would skip it. Returns false where libjpeg gave up.
-    bool run(const AVFrame& picture, const JpegQuality& quality) noexcept;
-    JSAMPROW next_row(const AVFrame& picture) const noexcept;
+    bool run(const Picture& picture, const JpegQuality& quality) noexcept;
+    JSAMPROW next_row(const Picture& picture) const noexcept;
 };
 
 void on_error_exit(j_common_ptr codec) {
@@ -84,36 +86,35 @@ void on_start(j_compress_ptr codec) {
     on_full(codec);
 }
 
-J_COLOR_SPACE color_space(AVPixelFormat format) {
-    switch (format) {
-        case AV_PIX_FMT_RGB24:
-            return JCS_RGB;
-        case AV_PIX_FMT_BGR24:
-            return JCS_EXT_BGR;
-        case AV_PIX_FMT_GRAY8:
-            return JCS_GRAYSCALE;
-        case AV_PIX_FMT_YUV444P:
-            return JCS_YCbCr;
-        default:
-            return JCS_UNKNOWN;
+constexpr std::string_view kPlanar = "yuv444p";
+
+J_COLOR_SPACE color_space(std::string_view pixel_format) {
+    for (const auto& [name, space] : {std::pair{std::string_view("rgb24"), JCS_RGB},
+                                      {"bgr24", JCS_EXT_BGR},
+                                      {"gray", JCS_GRAYSCALE},
+                                      {kPlanar, JCS_YCbCr}}) {
+        if (name == pixel_format) {
+            return space;
+        }
     }
+    return JCS_UNKNOWN;
 }
 
-JSAMPROW Encoder::next_row(const AVFrame& picture) const noexcept {
+JSAMPROW Encoder::next_row(const Picture& picture) const noexcept {
     const auto y = static_cast<std::ptrdiff_t>(codec.next_scanline);
-    if (picture.format != AV_PIX_FMT_YUV444P) {
-        return picture.data[0] + y * picture.linesize[0];
+    if (picture.pixel_format != kPlanar) {
+        return const_cast<JSAMPROW>(picture.planes[0] + y * picture.row_distances[0]);  // libjpeg only reads it.
     }
     for (std::size_t plane = 0; plane < 3; ++plane) {
-        const std::uint8_t* const from = picture.data[plane] + y * picture.linesize[plane];
-        for (std::size_t x = 0; x < static_cast<std::size_t>(picture.width); ++x) {
+        const std::uint8_t* const from = picture.planes[plane] + y * picture.row_distances[plane];
+        for (std::size_t x = 0; x < static_cast<std::size_t>(picture.size.width); ++x) {
             row.data()[3 * x + plane] = from[x];
         }
     }
     return row.data();
 }
 
-bool Encoder::run(const AVFrame& picture, const JpegQuality& quality) noexcept {
+bool Encoder::run(const Picture& picture, const JpegQuality& quality) noexcept {
     codec.err = jpeg_std_error(&errors);
     codec.client_data = this;
     errors.error_exit = on_error_exit;
@@ -128,9 +129,9 @@ bool Encoder::run(const AVFrame& picture, const JpegQuality& quality) noexcept {
     jpeg_create_compress(&codec);
     codec.client_data = this;
     codec.dest = &destination;
-    codec.image_width = static_cast<JDIMENSION>(picture.width);
-    codec.image_height = static_cast<JDIMENSION>(picture.height);
-    codec.in_color_space = color_space(static_cast<AVPixelFormat>(picture.format));
+    codec.image_width = static_cast<JDIMENSION>(picture.size.width);
+    codec.image_height = static_cast<JDIMENSION>(picture.size.height);
+    codec.in_color_space = color_space(picture.pixel_format);
     codec.input_components = codec.in_color_space == JCS_GRAYSCALE ? 1 : 3;
     jpeg_set_defaults(&codec);
     jpeg_set_quality(&codec, quality.quality, TRUE);
@@ -149,14 +150,14 @@ bool Encoder::run(const AVFrame& picture, const JpegQuality& quality) noexcept {
 
 }  // namespace
 
-bool jpeg_takes(AVPixelFormat format) {
-    return color_space(format) != JCS_UNKNOWN;
+bool jpeg_takes(std::string_view pixel_format) {
+    return color_space(pixel_format) != JCS_UNKNOWN;
 }
 
-AlignedBuffer encode_jpeg(const AVFrame& picture, const JpegQuality& quality) {
+AlignedBuffer encode_jpeg(const Picture& picture, const JpegQuality& quality) {
     Encoder encoder;
-    if (picture.format == AV_PIX_FMT_YUV444P) {
-        encoder.row.reserve(3 * static_cast<std::size_t>(picture.width));
+    if (picture.pixel_format == kPlanar) {
+        encoder.row.reserve(3 * static_cast<std::size_t>(picture.size.width));
     }
     if (!encoder.run(picture, quality)) {
         if (encoder.out_of_memory) {

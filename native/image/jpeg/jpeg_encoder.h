@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string_view>
+
 #include "core/aligned_buffer.h"
 #include "core/geometry.h"
-#include "ffmpeg/libav.h"
+#include "media/picture.h"
 
 namespace spdl {
 
@@ -12,10 +14,10 @@ struct JpegQuality {
 };
 
 // Whether libjpeg-turbo can be given pixels of this format.
-bool jpeg_takes(AVPixelFormat format);
+bool jpeg_takes(std::string_view pixel_format);
 
 // The picture as a JPEG, through libjpeg-turbo with Pillow's settings. Pixels of yuv444p are JPEG's own: they have all
 // levels and are not converted. Throws MediaError.
-AlignedBuffer encode_jpeg(const AVFrame& picture, const JpegQuality& quality);
+AlignedBuffer encode_jpeg(const Picture& picture, const JpegQuality& quality);
 
 }  // namespace spdl

@@ -1,11 +1,13 @@
 #include "image/load/encoded_image.h"
 
 #include <limits>
-#include <new>
+#include <memory>
 #include <utility>
 
 #include "core/media_error.h"
+#include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/filter_graph.h"
+#include "ffmpeg/packed_frame.h"
 #include "image/load/image_reader.h"
 #include "image/load/resized_picture.h"
 
@@ -15,21 +17,17 @@ namespace {
 constexpr std::int64_t kAnyPixels = std::numeric_limits<std::int64_t>::max();
 constexpr AVRational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers count in.
 
-}  // namespace
-
-std::size_t DecodedImage::bytes() const {
-    std::size_t size = 0;
-    for (const AVBufferRef* const plane : frame->buf) {
-        size += plane == nullptr ? 0 : plane->size;
-    }
-    return size;
+Rational rational(AVRational value) {
+    return {value.num, value.den};
 }
+
+}  // namespace
 
 EncodedImage::EncodedImage(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options) {
     if (is_jpeg(bytes) && !options.need_ffmpeg()) {
         // Nothing is allocated for the size that it claims; what is too large is refused when it is decoded.
         const JpegHeader header = thread_scratch().jpeg.read_header(bytes, {kAnyPixels, false});
-        info_ = {"mjpeg", header.size, header.pixel_format, kImageTimeBase, {0, 1}};
+        info_ = {"mjpeg", header.size, header.pixel_format, rational(kImageTimeBase), {0, 1}};
         owner_ = std::move(owner);
         bytes_ = bytes;
     } else {
@@ -55,8 +53,8 @@ const CodecInfo& EncodedImage::info() const {
         info_ = {avcodec_get_name(packet_->parameters->codec_id),
                  {frame->width, frame->height},
                  format == nullptr ? "unknown" : format,
-                 packet_->time_base,
-                 frame->sample_aspect_ratio};
+                 rational(packet_->time_base),
+                 rational(frame->sample_aspect_ratio)};
     });
     return info_;
 }
@@ -75,17 +73,16 @@ DecodedImage EncodedImage::decode_resized(const LoadOptions& options, const Deco
     ThreadScratch& scratch = thread_scratch();
     if (!packet_ && !decode.need_ffmpeg()) {
         ImageReader reader(bytes_, {}, decode, false, scratch);
-        return {resized_picture(reader, options, scratch), time_base(), Backend::kTurbo};
+        std::unique_ptr<Frame> frame = resized_picture(reader, options, make_packed_frame, scratch);
+        frame->set_properties({0, rational(time_base()), {}});
+        return {std::move(frame), Backend::kTurbo};
     }
     FramePtr stored = decode_stored(decode);
-    const FramePtr properties = reference(*stored);
+    const FrameProperties properties = FfmpegFrame(reference(*stored), time_base()).properties();
     ImageReader reader(std::move(stored), Orientation(), scratch);
-    FramePtr frame = resized_picture(reader, options, scratch);
-    if (av_dict_copy(&frame->metadata, properties->metadata, 0) < 0) {
-        throw std::bad_alloc();
-    }
-    frame->pts = properties->pts;
-    return {std::move(frame), time_base(), Backend::kFfmpeg};
+    std::unique_ptr<Frame> frame = resized_picture(reader, options, make_packed_frame, scratch);
+    frame->set_properties(properties);
+    return {std::move(frame), Backend::kFfmpeg};
 }
 
 DecodedImage EncodedImage::decode_filtered(const std::string& filters, const DecodeOptions& options) const {
@@ -93,7 +90,7 @@ DecodedImage EncodedImage::decode_filtered(const std::string& filters, const Dec
     if (!filters.empty()) {
         frame = filter_frame(*frame, time_base(), filters);
     }
-    return {std::move(frame), time_base(), Backend::kFfmpeg};
+    return {std::make_unique<FfmpegFrame>(std::move(frame), time_base()), Backend::kFfmpeg};
 }
 
 }  // namespace spdl

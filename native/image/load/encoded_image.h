@@ -10,7 +10,9 @@
 #include "ffmpeg/demux.h"
 #include "image/jpeg/jpeg_decoder.h"
 #include "image/orientation/exif_orientation.h"
+#include "media/frame.h"
 #include "media/load_options.h"
+#include "media/rational.h"
 
 namespace spdl {
 
@@ -18,18 +20,14 @@ struct CodecInfo {
     std::string name;
     Size size;
     std::string pixel_format;
-    AVRational time_base{0, 1};
-    AVRational sample_aspect_ratio{0, 1};
+    Rational time_base;
+    Rational sample_aspect_ratio;
 };
 
-// A decoded image and how its timestamp counts.
+// A decoded image, and what decoded it.
 struct DecodedImage {
-    FramePtr frame;
-    AVRational time_base{0, 1};
-    Backend backend = Backend::kFfmpeg;  // Who decoded it.
-
-    // The memory of the pixels.
-    [[nodiscard]] std::size_t bytes() const;
+    std::unique_ptr<Frame> frame;
+    Backend backend = Backend::kFfmpeg;
 };
 
 // One image, found and delimited but not decoded. Immutable: any number of threads may decode it.

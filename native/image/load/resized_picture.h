@@ -1,13 +1,14 @@
 #pragma once
 
-#include "ffmpeg/libav.h"
 #include "image/load/image_reader.h"
+#include "media/frame.h"
 #include "media/load_options.h"
 
 namespace spdl {
 
 // The reader's image as a frame of its own, in the pixel format of the options and without gaps between rows. Throws
 // MediaError.
-FramePtr resized_picture(ImageReader& reader, const LoadOptions& options, ThreadScratch& scratch);
+std::unique_ptr<Frame> resized_picture(ImageReader& reader, const LoadOptions& options, FrameMaker make_frame,
+                                       ThreadScratch& scratch);
 
 }  // namespace spdl
