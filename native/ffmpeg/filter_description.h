@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "image/plan/image_plan.h"
+#include "media/crop_and_flip.h"
+#include "media/image_shape.h"
 #include "media/load_options.h"
 
 namespace spdl {

@@ -18,10 +18,4 @@ struct LoadOptions {
     ArrayFormat format{};
 };
 
-// What is wanted of one image.
-struct CropAndFlip {
-    Box box;  // In the upright image, where that is asked for.
-    bool flip = false;
-};
-
 }  // namespace spdl

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/media_error.h"
+#include "image/orientation/exif_orientation.h"
 
 namespace spdl {
 namespace {
@@ -93,7 +94,7 @@ ImageReader::ImageReader(Bytes bytes, const DemuxOptions& demux, const DecodeOpt
     shape_ = frame_shape(*frame_, orientation);
 }
 
-SourceRows ImageReader::begin(int eighths, const Box& wanted, Channels channels) {
+DecodedRows ImageReader::begin(int eighths, const Box& wanted, Channels channels) {
     wanted_ = wanted;
     channels_ = channels;
     if (frame_) {

@@ -39,7 +39,7 @@ class ImageReader {
     [[nodiscard]] const FramePtr& frame() const { return frame_; }
 
     // Begins to decode a part of the image at a fraction of its size.
-    SourceRows begin(int eighths, const Box& wanted, Channels channels);
+    DecodedRows begin(int eighths, const Box& wanted, Channels channels);
 
     // Decodes it; once.
     void read(RowSink& sink);

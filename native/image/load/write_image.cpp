@@ -12,7 +12,7 @@ void write_image(ImageReader& reader, const ImagePlan& plan, const ArrayFormat& 
     const Box needed = scratch.resizer.prepare(plan.resampling);
     const Box wanted{plan.left + needed.left, plan.top + needed.top, plan.left + needed.right,
                      plan.top + needed.bottom};
-    const SourceRows source = reader.begin(plan.eighths, wanted, format.channels());
+    const DecodedRows source = reader.begin(plan.eighths, wanted, format.channels());
     reader.read(scratch.resizer.begin(source, canvas, plan.target));
 }
 

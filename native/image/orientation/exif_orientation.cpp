@@ -101,17 +101,6 @@ unsigned orientation_number(Bytes image) {
 
 }  // namespace
 
-Box Orientation::stored_box(const Box& upright, Size stored) const {
-    Box box = transposed ? Box{upright.top, upright.left, upright.bottom, upright.right} : upright;
-    if (mirrored_x) {
-        box = {stored.width - box.right, box.top, stored.width - box.left, box.bottom};
-    }
-    if (mirrored_y) {
-        box = {box.left, stored.height - box.bottom, box.right, stored.height - box.top};
-    }
-    return box;
-}
-
 Orientation exif_orientation(Bytes image) noexcept {
     switch (orientation_number(image)) {
         case 2:

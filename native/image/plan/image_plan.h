@@ -1,22 +1,13 @@
 #pragma once
 
 #include "core/geometry.h"
-#include "image/orientation/exif_orientation.h"
 #include "image/resize/resizer.h"
 #include "image/write/row_writer.h"
+#include "media/crop_and_flip.h"
+#include "media/image_shape.h"
 #include "media/load_options.h"
 
 namespace spdl {
-
-// What is known of an image before it is decoded.
-struct ImageShape {
-    Size stored;
-    Orientation orientation;  // Upright, unless it is to be turned.
-    Size chroma_grid{1, 1};   // How many pixels share a chroma sample.
-    bool scalable = false;    // Can be decoded at an eighth, a quarter or a half of its size.
-
-    [[nodiscard]] Size upright() const { return orientation.upright_size(stored); }
-};
 
 // How one image gets from its file to its place in the output.
 struct ImagePlan {

@@ -71,7 +71,7 @@ void VerticalPass::write_next(const RowRing& rows, int width, std::uint8_t* to) 
     ++next_;
 }
 
-void HorizontalFirstSink::begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer) {
+void HorizontalFirstSink::begin(const FilterPlan& plan, const DecodedRows& source, RowWriter& writer) {
     plan_ = plan;
     writer_ = &writer;
     waiting_ = 0;
@@ -120,7 +120,7 @@ void HorizontalFirstSink::commit(int y, int count) noexcept {
     }
 }
 
-void VerticalFirstSink::begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer) {
+void VerticalFirstSink::begin(const FilterPlan& plan, const DecodedRows& source, RowWriter& writer) {
     plan_ = plan;
     writer_ = &writer;
     vertical_.begin(plan);

@@ -72,7 +72,7 @@ class VerticalPass {
 // the second as soon as its rows are there. The image at its full size is never stored.
 class HorizontalFirstSink final : public RowSink {
   public:
-    void begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer);
+    void begin(const FilterPlan& plan, const DecodedRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override;
     void commit(int y, int count) noexcept override;
 
@@ -91,7 +91,7 @@ class HorizontalFirstSink final : public RowSink {
 
 class VerticalFirstSink final : public RowSink {
   public:
-    void begin(const FilterPlan& plan, const SourceRows& source, RowWriter& writer);
+    void begin(const FilterPlan& plan, const DecodedRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override { return source_.row(y); }
     void commit(int y, int count) noexcept override;
 

@@ -67,7 +67,7 @@ void Resizer::blacken(const Canvas& canvas) {
     writer_.begin(canvas, Target(), kernels().write_pixels);
 }
 
-RowSink& Resizer::begin(const SourceRows& source, const Canvas& canvas, const Target& target) {
+RowSink& Resizer::begin(const DecodedRows& source, const Canvas& canvas, const Target& target) {
     writer_.begin(canvas, target, plan_.kernels->write_pixels);
     if (resampling_.horizontal.copies() && resampling_.vertical.copies()) {
         copy_.begin(source, writer_);

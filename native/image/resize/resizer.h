@@ -25,7 +25,7 @@ class Resizer {
     Box prepare(const Resampling& resampling);
 
     // The sink for that part of the input, row by row.
-    RowSink& begin(const SourceRows& source, const Canvas& canvas, const Target& target);
+    RowSink& begin(const DecodedRows& source, const Canvas& canvas, const Target& target);
 
     void blacken(const Canvas& canvas);
 

@@ -5,7 +5,7 @@
 
 namespace spdl {
 
-void CopySink::begin(const SourceRows& source, RowWriter& writer) {
+void CopySink::begin(const DecodedRows& source, RowWriter& writer) {
     writer_ = &writer;
     in_place_ = writer.direct() && source.pixels == writer.target().row_pixels();
     if (!in_place_) {
@@ -39,7 +39,7 @@ void NearestTable::build(const Axis& axis) {
     }
 }
 
-void NearestSink::begin(const NearestTable& columns, const NearestTable& rows, const SourceRows& source,
+void NearestSink::begin(const NearestTable& columns, const NearestTable& rows, const DecodedRows& source,
                         RowWriter& writer) {
     columns_ = &columns;
     rows_ = &rows;

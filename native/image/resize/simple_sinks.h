@@ -7,19 +7,14 @@
 #include "image/resize/resample_table.h"
 #include "image/resize/row_ring.h"
 #include "image/write/row_writer.h"
+#include "media/decoded_rows.h"
 
 namespace spdl {
-
-// What a decoder gives of an image: rows of `pixels` pixels, of which the first `skipped` are not wanted.
-struct SourceRows {
-    int pixels = 0;
-    int skipped = 0;
-};
 
 // The image keeps its size: rows are decoded into their final place where that is possible.
 class CopySink final : public RowSink {
   public:
-    void begin(const SourceRows& source, RowWriter& writer);
+    void begin(const DecodedRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override { return in_place_ ? writer_->row(y) : source_.row(y); }
     void commit(int y, int count) noexcept override;
 
@@ -41,7 +36,7 @@ struct NearestTable {
 
 class NearestSink final : public RowSink {
   public:
-    void begin(const NearestTable& columns, const NearestTable& rows, const SourceRows& source, RowWriter& writer);
+    void begin(const NearestTable& columns, const NearestTable& rows, const DecodedRows& source, RowWriter& writer);
     std::uint8_t* row(int y) noexcept override { return source_.row(y); }
     void commit(int y, int count) noexcept override;
 

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/geometry.h"
+#include "media/orientation.h"
+
+namespace spdl {
+
+// What is known of an image before it is decoded.
+struct ImageShape {
+    Size stored;
+    Orientation orientation;  // Upright, unless it is to be turned.
+    Size chroma_grid{1, 1};   // How many pixels share a chroma sample.
+    bool scalable = false;    // Can be decoded at an eighth, a quarter or a half of its size.
+
+    [[nodiscard]] Size upright() const { return orientation.upright_size(stored); }
+};
+
+}  // namespace spdl

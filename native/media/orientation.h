@@ -1,0 +1,21 @@
+#pragma once
+
+#include "core/geometry.h"
+
+namespace spdl {
+
+// How a stored image lies against the upright one.
+struct Orientation {
+    bool transposed = false;  // Its rows are the upright image's columns.
+    bool mirrored_x = false;  // Its rows run against the side of the upright image that they lie along,
+    bool mirrored_y = false;  // or its columns do.
+
+    [[nodiscard]] bool upright() const { return !transposed && !mirrored_x && !mirrored_y; }
+    [[nodiscard]] Size upright_size(Size stored) const {
+        return transposed ? Size{stored.height, stored.width} : stored;
+    }
+    // The same part of the image, as it is stored.
+    [[nodiscard]] Box stored_box(const Box& upright, Size stored) const;
+};
+
+}  // namespace spdl
