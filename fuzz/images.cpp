@@ -18,14 +18,20 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/backends.h"
 #include "core/media_error.h"
 #include "draw.h"
+#include "ffmpeg/decode_filtered.h"
+#include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/frame_arrays.h"
+#include "ffmpeg/packed_frame.h"
 #include "guarded.h"
 #include "image/jpeg/entropy_choice.h"
+#include "image/jpeg/jpeg_backend.h"
+#include "image/jpeg/jpeg_decoder.h"
 #include "image/load/batch.h"
-#include "image/load/encoded_image.h"
+#include "image/load/steps.h"
 #include "image/resize/kernels.h"
 #include "image_file.h"
 #include "target.h"
@@ -124,7 +130,7 @@ struct Question {
         random.ratio = {0.75, 1.33};
         crops.random = cut == 1 ? &random : nullptr;
         batch.decode.max_pixels = draw.one_in(50) ? 100 : kPixels;
-        batch.decode.backend = draw.one_in(16) ? draw.one_of({Backend::kFfmpeg, Backend::kTurbo}) : Backend::kAny;
+        batch.decode.backend = draw.one_in(16) ? draw.one_of({&ffmpeg_backend, &libjpeg_turbo_backend}) : nullptr;
         batch.decode.keep_truncated = draw.one_in(2);
         batch.keep_failed = draw.one_in(2);
         batch.num_threads = draw.one_in(100) ? 2 : 1;
@@ -234,13 +240,13 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
         demux.format = draw.one_in(20) ? "image2pipe" : "";
         DecodeOptions decode;
         decode.max_pixels = kPixels;
-        const EncodedImage image(nullptr, bytes, demux);
-        examined = attempt([&] { image.info(); });
+        const auto packet = demux_image(nullptr, bytes, demux);
+        examined = attempt([&] { packet->info(); });
         attempt([&] {
-            DecodedImage decoded = draw.one_in(2)
-                                       ? image.decode_resized(options, decode)
-                                       : image.decode_filtered(draw.one_in(2) ? "" : "scale=w=9:h=7", decode);
-            const Buffer buffer = frame_to_array(std::move(decoded.frame), nullptr);
+            std::unique_ptr<Frame> frame =
+                draw.one_in(2) ? decode_resized(*packet, options, decode, make_packed_frame).frame
+                               : decode_filtered(*packet, draw.one_in(2) ? "" : "scale=w=9:h=7", decode);
+            const Buffer buffer = frame_to_array(std::move(frame), nullptr);
             touch({buffer.data, buffer.bytes()});
         });
     });
@@ -249,7 +255,7 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
 
 // Whether there is a JPEG's header in it, or any other picture: it may have failed for what was asked of it.
 bool is_readable(Bytes bytes) {
-    return attempt([&] { EncodedImage(nullptr, bytes, {}).info(); });
+    return attempt([&] { demux_image(nullptr, bytes, {})->info(); });
 }
 
 }  // namespace
@@ -257,6 +263,7 @@ bool is_readable(Bytes bytes) {
 bool run(std::span<const std::uint8_t> input) {
     static const bool prepared = [] {
         install_log_callback();
+        register_backends();
         return true;
     }();
     static_cast<void>(prepared);

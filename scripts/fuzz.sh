@@ -19,7 +19,7 @@ case $name in
   images)
     prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
-    mapfile -t sources < <(find native/{core,media,ffmpeg,image} -name '*.cpp' | sort | grep --invert-match --extended-regexp \
+    mapfile -t sources < <(find native/{core,media,ffmpeg,image} native/bindings/backends.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
     libraries=(libavformat libavcodec libavfilter libavutil libswscale libjpeg libdeflate)
     if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "image/plan/random_crop.h"
+#include "media/backend.h"
 #include "media/decode_options.h"
 #include "media/demux_options.h"
 #include "media/load_options.h"
@@ -44,13 +45,10 @@ std::optional<ElementType> parse_element(std::string_view name) {
     return std::nullopt;
 }
 
-std::optional<Backend> parse_backend(std::string_view name) {
-    for (const Backend backend : {Backend::kAny, Backend::kTurbo, Backend::kFfmpeg}) {
-        if (name == backend_name(backend)) {
-            return backend;
-        }
-    }
-    return std::nullopt;
+// Null for "", which stands for any.
+std::optional<const Backend*> parse_backend(std::string_view name) {
+    const Backend* const backend = find_backend(name);
+    return backend == nullptr && !name.empty() ? std::nullopt : std::optional(backend);
 }
 
 void make_load_options(LoadOptions* self, std::pair<int, int> target, std::string_view mode, std::pair<int, int> center,

@@ -14,13 +14,14 @@
 #include "bindings/owned_memory.h"
 #include "bindings/python_bytes.h"
 #include "ffmpeg/encode.h"
+#include "ffmpeg/ffmpeg_decoder.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/filter_graph.h"
 #include "ffmpeg/frame_arrays.h"
 #include "ffmpeg/packed_frame.h"
 #include "ffmpeg/shown_pixels.h"
 #include "image/jpeg/jpeg_encoder.h"
-#include "image/load/resized_picture.h"
+#include "image/load/resized_frame.h"
 
 namespace nb = nanobind;
 
@@ -74,8 +75,9 @@ CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_
     const HeldPixels held(pixels, size, std::move(pixel_format));
     const ReleasedGil released;
     ThreadScratch& scratch = thread_scratch();
-    ImageReader reader(held.show(), Orientation(), scratch);
-    return CpuBuffer(frame_to_array(resized_picture(reader, options, make_packed_frame, scratch), nullptr));
+    FfmpegDecoder decoder;
+    const ImageShape shape = decoder.open(held.show());
+    return CpuBuffer(frame_to_array(resized_frame(decoder, shape, options, make_packed_frame, scratch), nullptr));
 }
 
 CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const std::string& filters) {

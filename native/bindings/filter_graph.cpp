@@ -13,6 +13,7 @@
 
 #include "bindings/frames.h"
 #include "bindings/gil.h"
+#include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/frame_graph.h"
 
@@ -95,7 +96,7 @@ std::optional<FramesObject> get_frames(const GraphObject& self, const std::optio
         return std::nullopt;
     }
     return wrap_frames(graph.outputs()[output] + " of a FilterGraph",
-                       {std::make_unique<FfmpegFrame>(std::move(found->frame), found->time_base)});
+                       {std::make_unique<FfmpegFrame>(std::move(found->frame), found->time_base), &ffmpeg_backend});
 }
 
 void flush(const GraphObject& self) {

@@ -9,7 +9,7 @@
 #include "bindings/consumable.h"
 #include "bindings/gil.h"
 #include "core/media_error.h"
-#include "image/load/encoded_image.h"
+#include "media/decoded_image.h"
 
 namespace spdl {
 

@@ -19,9 +19,12 @@
 #include "bindings/python_bytes.h"
 #include "core/aligned_buffer.h"
 #include "core/media_error.h"
+#include "ffmpeg/decode_filtered.h"
+#include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/frame_arrays.h"
-#include "image/load/encoded_image.h"
-#include "image/load/image_reader.h"
+#include "ffmpeg/packed_frame.h"
+#include "image/load/steps.h"
+#include "image/load/thread_scratch.h"
 
 namespace nb = nanobind;
 
@@ -33,7 +36,7 @@ struct Packets {
         "these ImagePackets were consumed by decode_packets: call clone() before decoding to use them again";
 
     std::string name;
-    std::shared_ptr<const EncodedImage> image;
+    std::shared_ptr<const Packet> image;
     std::shared_ptr<PythonBytes> source;  // Kept here, too, for the image to be freed without the GIL.
 
     [[nodiscard]] std::size_t bytes() const { return image->bytes(); }
@@ -42,8 +45,7 @@ struct Packets {
 
 using PacketsObject = Consumable<Packets>;
 
-PacketsObject wrap_packets(std::string name, std::shared_ptr<const EncodedImage> image,
-                           std::shared_ptr<PythonBytes> source) {
+PacketsObject wrap_packets(std::string name, std::shared_ptr<const Packet> image, std::shared_ptr<PythonBytes> source) {
     return PacketsObject(Packets{std::move(name), std::move(image), std::move(source)});
 }
 
@@ -54,31 +56,31 @@ PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& opt
         // Packets outlive the thread's buffer.
         auto owned = std::make_shared<AlignedBuffer>(bytes.size());
         std::copy(bytes.begin(), bytes.end(), owned->data());
-        return std::make_shared<const EncodedImage>(owned, Bytes(owned->data(), bytes.size()), options);
+        return demux_image(owned, Bytes(owned->data(), bytes.size()), options);
     });
     return wrap_packets(std::move(name), std::move(image), nullptr);
 }
 
 PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOptions& options) {
     auto bytes = std::make_shared<PythonBytes>(source);
-    auto image = run(name, [&] { return std::make_shared<const EncodedImage>(bytes, bytes->get(), options); });
+    auto image = run(name, [&] { return demux_image(bytes, bytes->get(), options); });
     return wrap_packets(std::move(name), std::move(image), std::move(bytes));
 }
 
-FramesObject decode_resized(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
+FramesObject decode_to_size(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
     Packets packets = object.take();
     DecodedImage decoded = run(packets.name, [&] {
         const auto consumed = std::move(packets.image);
-        return consumed->decode_resized(options, decode);
+        return decode_resized(*consumed, options, decode, make_packed_frame);
     });
     return wrap_frames(std::move(packets.name), std::move(decoded));
 }
 
-FramesObject decode_filtered(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
+FramesObject decode_through_filters(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
     Packets packets = object.take();
     DecodedImage decoded = run(packets.name, [&] {
         const auto consumed = std::move(packets.image);
-        return consumed->decode_filtered(filters, options);
+        return DecodedImage{decode_filtered(*consumed, filters, options), &ffmpeg_backend};
     });
     return wrap_frames(std::move(packets.name), std::move(decoded));
 }
@@ -86,7 +88,7 @@ FramesObject decode_filtered(PacketsObject& object, const std::string& filters, 
 CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
     Frames frames = object.take();
     const std::optional<Memory> memory = take_memory(storage);
-    const Backend backend = frames.image.backend;
+    const Backend* const backend = frames.image.backend;
     CpuBuffer buffer(
         run(frames.name, [&] { return frame_to_array(std::move(frames.image.frame), memory ? &*memory : nullptr); }));
     buffer.report.backends = {backend};
@@ -95,7 +97,7 @@ CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
 
 CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
     std::vector<Frames> frames;
-    std::vector<Backend> backends;
+    std::vector<const Backend*> backends;
     frames.reserve(objects.size());
     for (const nb::handle object : objects) {
         if (!nb::isinstance<FramesObject>(object)) {
@@ -267,8 +269,8 @@ void bind_images(nb::module_& module) {
     bind_options(module);
     module.def("demux_file", &demux_file, nb::arg("path"), nb::arg("name"), nb::arg("options"));
     module.def("demux_bytes", &demux_bytes, nb::arg("source"), nb::arg("name"), nb::arg("options"));
-    module.def("decode_resized", &decode_resized, nb::arg("packets"), nb::arg("request"), nb::arg("options"));
-    module.def("decode_filtered", &decode_filtered, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
+    module.def("decode_resized", &decode_to_size, nb::arg("packets"), nb::arg("request"), nb::arg("options"));
+    module.def("decode_filtered", &decode_through_filters, nb::arg("packets"), nb::arg("filters"), nb::arg("options"));
     module.def("convert_one", &convert_one, nb::arg("frames"), nb::arg("storage").none());
     module.def("convert_many", &convert_many, nb::arg("frames"), nb::arg("storage").none());
 }

@@ -4,14 +4,14 @@
 
 #include <vector>
 
-#include "media/decode_options.h"
+#include "media/backend.h"
 
 namespace spdl {
 
 // What loading tells of the images of an array. It goes along when the array is copied to a device and back.
 struct LoadReport {
     nanobind::object failures = nanobind::tuple();
-    std::vector<Backend> backends;  // Who decoded each image; empty where that is not known.
+    std::vector<const Backend*> backends;  // Who decoded each image; empty where that is not known.
 };
 
 // A failure names its source, an object of the user's that may lead back to the array: Python's collector has to see
@@ -51,7 +51,7 @@ void bind_report(nanobind::class_<T>& bound) {
             "backends",
             [](const T& self) {
                 nanobind::list names;
-                for (const Backend backend : self.report.backends) {
+                for (const Backend* const backend : self.report.backends) {
                     names.append(backend_name(backend));
                 }
                 return nanobind::tuple(names);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "bindings/backends.h"
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
 #include "bindings/compress.h"
@@ -25,7 +26,7 @@
 #include "core/interrupt.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "image/jpeg/entropy_choice.h"
-#include "image/load/image_reader.h"
+#include "image/jpeg/jpeg_backend.h"
 #include "image/resize/kernels.h"
 
 namespace nb = nanobind;
@@ -74,6 +75,7 @@ NB_MODULE(_native, module) {
     nb::register_exception_translator(translate_out_of_memory);
     nb::register_exception_translator(translate_format_error);
     install_log_callback();
+    register_backends();
     on_interrupt = run_signal_handlers;
     bind_arrays(module);
     bind_buffer(module);
@@ -92,7 +94,7 @@ NB_MODULE(_native, module) {
     module.def("select_kernels", &select_kernels, nb::arg("name"));
     module.def("entropy_decoder_names", &entropy_decoder_names);
     module.def("select_entropy_decoder", &select_entropy_decoder, nb::arg("name"));
-    module.def("last_entropy_decoder", [] { return thread_scratch().jpeg.entropy_decoder(); });
+    module.def("last_entropy_decoder", &last_entropy_decoder);
 }
 
 }  // namespace spdl

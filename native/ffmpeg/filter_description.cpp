@@ -57,7 +57,7 @@ std::string scale_filters(const LoadOptions& options) {
 
 }  // namespace
 
-std::string ffmpeg_filters(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop) {
+std::string filter_description(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop) {
     std::string filters;
     if (!shape.orientation.upright() || crop.box != whole(shape.upright())) {
         // Formats whose chroma is subsampled would be cut and turned at every other pixel only.

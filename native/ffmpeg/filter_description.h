@@ -9,6 +9,6 @@
 namespace spdl {
 
 // The filters that do what the options ask for, in the syntax of FFmpeg's filters, as get_video_filter_desc writes it.
-std::string ffmpeg_filters(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
+std::string filter_description(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
 
 }  // namespace spdl

@@ -351,7 +351,7 @@ std::string_view JpegDecoder::entropy_decoder() const noexcept {
     return state_->own_entropy ? "own" : "libjpeg";
 }
 
-bool JpegDecoder::truncated() const {
+bool JpegDecoder::truncated() const noexcept {
     return state_->truncated;
 }
 

@@ -57,7 +57,7 @@ class JpegDecoder {
     [[nodiscard]] std::string_view entropy_decoder() const noexcept;
 
     // Whether the data ended before the last image did.
-    [[nodiscard]] bool truncated() const;
+    [[nodiscard]] bool truncated() const noexcept;
 
   private:
     std::unique_ptr<JpegState> state_;

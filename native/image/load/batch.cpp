@@ -6,9 +6,7 @@
 
 #include "core/media_error.h"
 #include "core/parallel.h"
-#include "ffmpeg/filter_description.h"
-#include "ffmpeg/filter_graph.h"
-#include "image/load/image_reader.h"
+#include "image/load/open_image.h"
 #include "image/load/write_image.h"
 
 namespace spdl {
@@ -21,7 +19,7 @@ std::string describe(Size size) {
 // What became of one image.
 struct Outcome {
     bool loaded = false;
-    Backend backend = Backend::kAny;
+    const Backend* backend = nullptr;
     std::string reason;
 };
 
@@ -30,8 +28,8 @@ class BatchLoader {
     BatchLoader(std::span<const ImageInput> inputs, const LoadOptions& options, const CropsAndFlips& crops,
                 const BatchOptions& batch, const Memory* memory)
         : inputs_(inputs), options_(options), crops_(crops), batch_(batch), memory_(memory), outcomes_(inputs.size()) {
-        filtered_.format = options.format;
-        filtered_.fit = Fit::kStretch;
+        transformed_.format = options.format;
+        transformed_.fit = Fit::kStretch;
     }
 
     Batch run() {
@@ -71,21 +69,16 @@ class BatchLoader {
         const ImageInput& input = inputs_[index];
         const bool in_memory = input.path.data() == nullptr;
         const Bytes bytes = in_memory ? input.bytes : scratch.file.read(input.path);
-        ImageReader reader(bytes, batch_.demux, batch_.decode, options_.upright, scratch);
-        outcome.backend = reader.frame() ? Backend::kFfmpeg : Backend::kTurbo;
-        const CropAndFlip crop = crop_of(index, reader.shape().upright());
-        if (batch_.decode.backend == Backend::kFfmpeg) {
-            // Planned all the same, for it to be checked in the same way.
-            plan_image(reader.shape(), options_, crop);
-            const AVFrame& frame = *reader.frame();
-            ImageReader filtered(filter_frame(frame, {0, 1}, ffmpeg_filters(reader.shape(), options_, crop)),
-                                 Orientation(), scratch);
-            const Size size = filtered.shape().stored;
-            write(index, filtered, plan_image(filtered.shape(), filtered_, {whole(size), false}), scratch);
-            return;
+        const OpenImage image({bytes, {}, nullptr}, batch_.demux, batch_.decode, options_.upright, scratch);
+        outcome.backend = &image.backend();
+        const CropAndFlip crop = crop_of(index, image.shape().upright());
+        // Also where the decoder does what is planned: every image is checked in the same way.
+        ImagePlan plan = plan_image(image.shape(), options_, crop);
+        if (const auto transformed = image.decoder().transform(image.shape(), options_, crop)) {
+            plan = plan_image(*transformed, transformed_, {whole(transformed->stored), false});
         }
-        write(index, reader, plan_image(reader.shape(), options_, crop), scratch);
-        if (reader.truncated()) {
+        write(index, image.decoder(), plan, scratch);
+        if (image.decoder().truncated()) {
             outcome.reason = "the data is truncated: what there was of the image is kept";
         }
     }
@@ -98,14 +91,14 @@ class BatchLoader {
         return {crops_.boxes.empty() ? whole(size) : crops_.boxes[index], flip};
     }
 
-    void write(std::size_t index, ImageReader& reader, const ImagePlan& plan, ThreadScratch& scratch) {
+    void write(std::size_t index, Decoder& decoder, const ImagePlan& plan, ThreadScratch& scratch) {
         if (images_.data == nullptr) {
             allocate_for(plan.canvas);
         } else if (plan.canvas != size_) {
             throw MediaError("it becomes " + describe(plan.canvas) + ", but the images before it " + describe(size_) +
                              ": give both width and height for a batch of one size");
         }
-        write_image(reader, plan, options_.format, place(index), scratch);
+        write_image(decoder, plan, options_.format, place(index), scratch);
     }
 
     void allocate_for(Size size) {
@@ -135,7 +128,7 @@ class BatchLoader {
             }
             if (!outcome.loaded && images_.data != nullptr) {
                 std::memset(place(index), 0, image_bytes_);
-                outcome.backend = Backend::kAny;
+                outcome.backend = nullptr;
             } else if (rows != index) {
                 std::memmove(place(rows), place(index), image_bytes_);
             }
@@ -154,7 +147,7 @@ class BatchLoader {
     const CropsAndFlips& crops_;
     const BatchOptions& batch_;
     const Memory* memory_;
-    LoadOptions filtered_;  // What is left to do where FFmpeg's filters do the rest.
+    LoadOptions transformed_;  // What is left to do if the decoder transforms images by itself.
     Buffer images_;
     Size size_;
     std::size_t image_bytes_ = 0;

@@ -11,6 +11,7 @@
 #include "core/file_reader.h"
 #include "core/geometry.h"
 #include "image/plan/random_crop.h"
+#include "media/backend.h"
 #include "media/decode_options.h"
 #include "media/demux_options.h"
 #include "media/load_options.h"
@@ -46,7 +47,7 @@ struct Failure {
 struct Batch {
     Buffer images;  // No memory where nothing could be loaded.
     std::vector<Failure> failures;
-    std::vector<Backend> backends;  // What decoded each image of the batch; kAny for one that failed and was kept.
+    std::vector<const Backend*> backends;  // What decoded each image; null for one that failed and was kept.
 };
 
 // Reads, decodes and resizes every input into its row of one batch, in the order of the inputs. If there is a memory,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "image/load/image_reader.h"
+#include "image/load/thread_scratch.h"
 #include "image/plan/image_plan.h"
 
 namespace spdl {

@@ -7,7 +7,7 @@
 #include "image/resize/resample_table.h"
 #include "image/resize/row_ring.h"
 #include "image/write/row_writer.h"
-#include "media/decoded_rows.h"
+#include "media/place.h"
 
 namespace spdl {
 

@@ -1,0 +1,47 @@
+#include "image/jpeg/jpeg_backend.h"
+
+#include <memory>
+
+#include "image/jpeg/jpeg_decoder.h"
+
+namespace spdl {
+namespace {
+
+thread_local std::string_view last_entropy = "libjpeg";
+
+class TurboDecoder final : public Decoder {
+  public:
+    bool accepts(const EncodedImage& image, const DemuxOptions& demux,
+                 const DecodeOptions& decode) const noexcept override {
+        return image.packet == nullptr && is_jpeg(image.bytes) && !demux.need_ffmpeg() && !decode.need_ffmpeg();
+    }
+
+    MemoryKind output() const noexcept override { return MemoryKind::kHost; }
+
+    ImageShape open(const EncodedImage& image, const DemuxOptions& /*demux*/, const DecodeOptions& decode) override {
+        const JpegHeader header = jpeg_.read_header(image.bytes, {decode.max_pixels, decode.keep_truncated});
+        return {header.size, {}, header.chroma_grid, true, "mjpeg", header.pixel_format};
+    }
+
+    void decode(const Region& region, Place& place) override {
+        const Box decoded = jpeg_.begin(region.eighths, region.box, region.channels);
+        last_entropy = jpeg_.entropy_decoder();
+        jpeg_.decode(place.begin({decoded.size().width, region.box.left - decoded.left}));
+    }
+
+    bool truncated() const noexcept override { return jpeg_.truncated(); }
+
+  private:
+    JpegDecoder jpeg_;
+};
+
+}  // namespace
+
+const Backend libjpeg_turbo_backend{"libjpeg-turbo", "decodes JPEG only, without FFmpeg's options and filters",
+                                    []() -> std::unique_ptr<Decoder> { return std::make_unique<TurboDecoder>(); }};
+
+std::string_view last_entropy_decoder() noexcept {
+    return last_entropy;
+}
+
+}  // namespace spdl

@@ -1,0 +1,15 @@
+#include "image/load/open_image.h"
+
+#include "image/orientation/exif_orientation.h"
+
+namespace spdl {
+
+OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
+                     ThreadScratch& scratch)
+    : choice_(scratch.decoders.choose(image, demux, decode)), shape_(choice_.decoder.open(image, demux, decode)) {
+    if (upright) {
+        shape_.orientation = exif_orientation(image.bytes);
+    }
+}
+
+}  // namespace spdl

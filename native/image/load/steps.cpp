@@ -1,0 +1,22 @@
+#include "image/load/steps.h"
+
+#include <utility>
+
+#include "image/load/open_image.h"
+#include "image/load/resized_frame.h"
+
+namespace spdl {
+
+std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options) {
+    Decoder& decoder = thread_scratch().decoders.choose({bytes, {}, nullptr}, options, {}).decoder;
+    return decoder.demux(std::move(owner), bytes, options);
+}
+
+DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,
+                            FrameMaker make_frame) {
+    ThreadScratch& scratch = thread_scratch();
+    const OpenImage image(packet.image(), {}, decode, false, scratch);
+    return {resized_frame(image.decoder(), image.shape(), options, make_frame, scratch), &image.backend()};
+}
+
+}  // namespace spdl

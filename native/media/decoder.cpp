@@ -1,0 +1,33 @@
+#include "media/decoder.h"
+
+#include <limits>
+#include <utility>
+
+namespace spdl {
+namespace {
+
+constexpr Rational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers count in.
+
+}  // namespace
+
+std::optional<ImageShape> Decoder::transform(const ImageShape& /*shape*/, const LoadOptions& /*options*/,
+                                             const CropAndFlip& /*crop*/) {
+    return std::nullopt;
+}
+
+FrameProperties Decoder::properties() const {
+    return {0, kImageTimeBase, {}};
+}
+
+std::shared_ptr<const Packet> Decoder::demux(std::shared_ptr<const void> owner, Bytes bytes,
+                                             const DemuxOptions& options) {
+    // Nothing is allocated for the size that the image claims; one that is too large is refused when it is decoded.
+    DecodeOptions any_size;
+    any_size.max_pixels = std::numeric_limits<std::int64_t>::max();
+    const ImageShape shape = open({bytes, {}, nullptr}, options, any_size);
+    close();
+    return std::make_shared<const KeptPacket>(
+        std::move(owner), bytes, CodecInfo{shape.codec, shape.stored, shape.pixel_format, kImageTimeBase, {0, 1}});
+}
+
+}  // namespace spdl

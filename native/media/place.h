@@ -1,0 +1,39 @@
+#pragma once
+
+#include "core/channels.h"
+#include "core/geometry.h"
+#include "core/row_sink.h"
+
+namespace spdl {
+
+// The memory that the pixels of an image are in.
+enum class MemoryKind { kHost, kDevice };
+
+// The part of an image that is decoded, and how.
+struct Region {
+    int eighths = 8;  // The fraction of the image's size at which it is decoded: 8, 4, 2 or 1 eighths.
+    Box box;          // In the stored image at that size.
+    Channels channels = Channels::kRgb;
+};
+
+// The rows that a decoder delivers: `pixels` pixels each, of which the first `skipped` are not wanted.
+struct DecodedRows {
+    int pixels = 0;
+    int skipped = 0;
+};
+
+// Where an image goes: its place in host memory, together with the resize and the conversion on the way there.
+class Place {
+  public:
+    // Called once for each image, when the decoder knows which rows it delivers.
+    virtual RowSink& begin(const DecodedRows& rows) = 0;
+
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+  protected:
+    Place() = default;
+    ~Place() = default;
+};
+
+}  // namespace spdl
