@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "archive/npz_batch.h"
-#include "archive/npz_member.h"
 #include "archive/zip_directory.h"
 #include "arrays/npy_header.h"
 #include "bindings/gil.h"
@@ -21,6 +19,8 @@
 #include "bindings/owned_memory.h"
 #include "core/aligned_buffer.h"
 #include "core/format_error.h"
+#include "npz/npz_batch.h"
+#include "npz/npz_member.h"
 
 namespace nb = nanobind;
 

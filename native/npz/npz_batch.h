@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/npz_member.h"
 #include "archive/zip_directory.h"
 #include "arrays/npy_header.h"
 #include "core/aligned_buffer.h"
+#include "npz/npz_member.h"
 
 namespace spdl {
 

@@ -1,4 +1,4 @@
-#include "archive/npz_batch.h"
+#include "npz/npz_batch.h"
 
 #include <algorithm>
 #include <cstring>

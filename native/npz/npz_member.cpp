@@ -1,4 +1,4 @@
-#include "archive/npz_member.h"
+#include "npz/npz_member.h"
 
 #include <string>
 
