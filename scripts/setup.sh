@@ -221,7 +221,7 @@ dependencies_key() { cat pyproject.toml scripts/setup.sh | digest; }
 package_key() {
   {
     cat pyproject.toml CMakeLists.txt
-    find native -type f -exec sha256sum {} + | sort -k 2
+    find native tests/native -type f -not -name '*.py*' -exec sha256sum {} + | sort -k 2
     find src -name '*.py' | sort
   } | digest
 }
@@ -258,7 +258,7 @@ setup_dependencies() {
 install_package() {
   local key
   key=$(package_key)
-  logged package "$1" $python -m pip install --no-build-isolation --editable "$2"
+  logged package "$1" $python -m pip install --no-build-isolation -C cmake.define.SPDL_TEST_PROGRAMS=ON --editable "$2"
   mark package "$key"
 }
 
