@@ -22,16 +22,15 @@ AVPixelFormat frame_format(Channels channels) {
 
 }  // namespace
 
-std::unique_ptr<Frame> make_packed_frame(Size size, Channels channels) {
+std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format) {
     FramePtr frame = make_frame();
-    frame->format = frame_format(channels);
+    frame->format = frame_format(format.channels());
     frame->width = size.width;
     frame->height = size.height;
     frame->pts = 0;
-    frame->linesize[0] = channel_count(channels) * size.width;
-    const std::size_t bytes = static_cast<std::size_t>(frame->linesize[0]) * static_cast<std::size_t>(size.height);
+    frame->linesize[0] = channel_count(format.channels()) * size.width;
     // Not av_frame_get_buffer, which leaves gaps between rows. Filters may read a little beyond the last row.
-    frame->buf[0] = av_buffer_alloc(bytes + AV_INPUT_BUFFER_PADDING_SIZE);
+    frame->buf[0] = av_buffer_alloc(format.image_bytes(size) + AV_INPUT_BUFFER_PADDING_SIZE);
     if (frame->buf[0] == nullptr) {
         throw std::bad_alloc();
     }

@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-// Makes a frame of bytes without gaps between rows, which can become an array as it is.
-std::unique_ptr<Frame> make_packed_frame(Size size, Channels channels);
+// A FrameMaker. If the format is one of bytes, the frame can become an array as it is.
+std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format);
 
 }  // namespace spdl

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/channels.h"
 #include "core/geometry.h"
+#include "media/array_format.h"
 #include "media/picture.h"
 #include "media/rational.h"
 
@@ -49,7 +49,7 @@ class Frame {
     Frame() = default;
 };
 
-// Makes a frame of bytes without gaps between rows. Its pixels are not initialised.
-using FrameMaker = std::unique_ptr<Frame> (*)(Size size, Channels channels);
+// Makes a frame without gaps between rows, with room for an image in this format. Its pixels are not initialised.
+using FrameMaker = std::unique_ptr<Frame> (*)(Size size, const ArrayFormat& format);
 
 }  // namespace spdl
