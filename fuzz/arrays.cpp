@@ -1,6 +1,5 @@
-// Fuzzes what reads arrays and archives: npy, npz, tar, wav. Which of them an
-// input is for is told by its first bytes, as they are in the corpus; whatever
-// does not begin like any of them is given to all.
+// Fuzzes the code that reads arrays and archives: npy, npz, tar, wav. The first bytes of an input, as in the corpus,
+// tell which of them it is for; any other input goes to all.
 
 #include <cstring>
 #include <new>
@@ -19,7 +18,7 @@
 namespace spdl::fuzz {
 namespace {
 
-// Little, for speed: no input has more than some KiB.
+// A small limit, for speed: no input has more than some KiB.
 constexpr std::size_t kBudget = std::size_t{1} << 20;
 
 volatile std::uint8_t sink;
@@ -33,8 +32,7 @@ void touch(Bytes bytes) {
     sink = sum;
 }
 
-// What throws a FormatError ends there. Returns whether it came so far as to
-// set the flag.
+// Runs a step that may end with a FormatError. Returns whether it came so far as to set the flag.
 template <typename Step>
 bool attempt(const Step& step) {
     bool passed = false;
@@ -43,7 +41,7 @@ bool attempt(const Step& step) {
     } catch (const FormatError&) {
         // The answer to bad input.
     } catch (const std::bad_alloc&) {
-        // So is this, to a batch that is too large.
+        // This is the answer to a batch that is too large.
     }
     return passed;
 }
@@ -148,7 +146,7 @@ bool is_tar(Bytes input) {
 }  // namespace
 
 bool run(std::span<const std::uint8_t> input) {
-    // Of just this size, so that a byte too far is not some other's.
+    // A copy of exactly this size, so that a byte too far does not belong to something else.
     const std::vector<std::uint8_t> exact(input.begin(), input.end());
     const Bytes bytes(exact);
     if (begins(bytes, "\x93NUMPY")) {
@@ -171,7 +169,7 @@ bool run(std::span<const std::uint8_t> input) {
     return read_npy(bytes) || read_wav(bytes) || npz || tar;
 }
 
-// Sums of tar headers, and the length of npy headers.
+// Repairs the sums of tar headers, and the length of npy headers.
 void mend(Input& input) {
     for (std::size_t block = 0; block + TarParser::kBlock <= input.size(); block += TarParser::kBlock) {
         std::uint8_t* const header = input.data() + block;

@@ -8,8 +8,8 @@
 
 namespace spdl::fuzz {
 
-// Numbers that follow from an input's own bytes: what is asked for beside it
-// changes with it, and an input that is found to be a fault stays one.
+// Numbers that follow from an input's own bytes. So the options change with the input, and an input that shows a fault
+// always does.
 class Draw {
   public:
     explicit Draw(std::span<const std::uint8_t> input) {

@@ -1,8 +1,6 @@
-// Fuzzes the target that it is linked with: changes inputs at random, keeps
-// those that reach code which none reached before, and changes them further.
-// Built with any compiler that has AddressSanitizer and
-// -fsanitize-coverage=trace-pc; this file itself is compiled without the
-// latter.
+// Fuzzes the target that it is linked with. It changes inputs at random, keeps those that reach new code, and changes
+// them further. Any compiler builds it that has AddressSanitizer and -fsanitize-coverage=trace-pc; this file itself is
+// compiled without the latter.
 //
 // Usage: PROGRAM CORPUS [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]
 
@@ -37,14 +35,14 @@ using spdl::fuzz::Input;
 constexpr std::size_t kPlaces = std::size_t{1} << 16;
 constexpr std::size_t kMaxInput = std::size_t{1} << 16;
 constexpr std::size_t kMaxPool = 4000;
-constexpr unsigned kSecondsPerInput = 20;  // Of the processor's time: machines stall.
+constexpr unsigned kSecondsPerInput = 20;  // In processor time, because machines stall.
 
-// Which places in the code the current input reached, by the hash of their
-// addresses, and which any did.
+// The places in the code that the current input has reached, by the hash of their addresses, and those that any input
+// has reached.
 std::array<std::uint8_t, kPlaces> reached;
 std::array<std::uint8_t, kPlaces> known;
 
-// What is run now, for the report of a fault.
+// The input that runs now, for the report of a fault.
 const Input* current = nullptr;
 
 void save_current() {
@@ -114,7 +112,7 @@ std::vector<Input> read_corpus(const fs::path& folder) {
             paths.push_back(entry.path());
         }
     }
-    // In an order that is the same everywhere, for a seed to mean something.
+    // The order is the same everywhere, so that a seed means something.
     std::sort(paths.begin(), paths.end());
     std::vector<Input> inputs;
     for (const fs::path& path : paths) {
@@ -199,7 +197,7 @@ class Mutator {
         }
     }
 
-    // One of those at which programs go wrong, of 1 to 8 bytes.
+    // Returns one of the numbers at which programs go wrong, of 1 to 8 bytes.
     void number(Input& input, std::size_t place) {
         constexpr std::array<std::uint64_t, 12> kNumbers = {
             0,
@@ -236,8 +234,7 @@ class Campaign {
 
     void run() {
         for (const Input& seed : read_corpus(options_.corpus)) {
-            // All are kept, those too that reach nothing new: what they are made of
-            // may.
+            // All seeds are kept, even those that reach nothing new: changes of them may.
             try_input(seed);
             pool_.push_back(seed);
         }
@@ -248,7 +245,7 @@ class Campaign {
         const std::size_t seeds = pool_.size();
         count_ = passed_ = 0;
         while (!is_over()) {
-            // Half of the time one of the first, which are sound.
+            // Half of the time it is one of the seeds, which are sound.
             Input input = pool_[mutator_.below(mutator_.below(2) == 0 ? seeds : pool_.size())];
             mutator_.change(input, pool_[mutator_.below(pool_.size())]);
             if (try_input(input) && pool_.size() < kMaxPool) {
@@ -276,7 +273,7 @@ class Campaign {
                (options_.seconds > 0 && elapsed() >= options_.seconds);
     }
 
-    // Whether it reached something new.
+    // Returns whether the input has reached something new.
     bool try_input(const Input& input) {
         reached.fill(0);
         current = &input;
@@ -299,7 +296,7 @@ class Campaign {
         return is_new;
     }
 
-    // Of what was found, the smallest inputs that together reach what all of it does, beside the first.
+    // Returns, besides the seeds, the smallest of the new inputs that together reach what all of them do.
     void keep(std::size_t seeds) {
         fs::create_directories(options_.keep);
         known.fill(0);
@@ -327,12 +324,12 @@ class Campaign {
 
 }  // namespace
 
-// The linker's.
+// The linker defines it.
 extern "C" const char __executable_start;
 
-// Called by the compiler's code at every branch of what is fuzzed.
+// The compiler's code calls it at every branch of the fuzzed code.
 extern "C" void __sanitizer_cov_trace_pc() {
-    // Counted from the program's beginning, which lies elsewhere each time.
+    // The address counts from the program's beginning, which differs from run to run.
     const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) -
                                  reinterpret_cast<std::uintptr_t>(&__executable_start);
     reached[(place ^ place >> 16) % kPlaces] = 1;

@@ -11,9 +11,8 @@
 
 namespace spdl::fuzz {
 
-// Memory whose last byte is the last that can be touched: whoever goes further
-// ends the program, be it a library's code or a vector's tail, which
-// AddressSanitizer does not watch.
+// Memory behind whose last byte nothing can be touched: code that goes further ends the program, even a library's code
+// or a vector's tail, which AddressSanitizer does not watch.
 class Guarded {
   public:
     explicit Guarded(std::size_t size) {

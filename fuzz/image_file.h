@@ -10,7 +10,7 @@
 
 namespace spdl::fuzz {
 
-// A file that is in memory and has a path all the same.
+// A file in memory that has a path.
 class ImageFile {
   public:
     explicit ImageFile(std::span<const std::uint8_t> content)

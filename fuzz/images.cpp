@@ -1,11 +1,9 @@
-// Fuzzes what reads images: libjpeg-turbo's part with all that is our own
-// around it, FFmpeg's with what demuxes and converts, and EXIF data. What is
-// asked of an image follows from its bytes.
+// Fuzzes the code that reads images: libjpeg-turbo's part with all of ours around it, FFmpeg's with our demuxing and
+// conversion, and EXIF data. The bytes of an image decide which options it is loaded with.
 //
-// A batch is made twice, by different variants of the code (the resize in
-// portable C++ and in vectors, the Huffman codes by libjpeg and by our own
-// decoder) and into memory with different contents: the result has to be the
-// same, byte by byte, and so have the errors.
+// Each batch is made twice, by different variants of the code (the resize in portable C++ and in vectors, Huffman codes
+// by libjpeg and by our own decoder) and into memory with different contents. The results have to be the same, byte by
+// byte, and so have the errors.
 
 #include <libdeflate.h>
 
@@ -53,7 +51,7 @@ void touch(Bytes bytes) {
     sink = sum;
 }
 
-// Returns whether nothing was thrown; what may be is the answer to bad input.
+// Returns whether nothing was thrown. The exceptions caught here are the answer to bad input.
 template <typename Step>
 bool attempt(const Step& step) {
     try {
@@ -96,7 +94,7 @@ LoadOptions make_options(Draw& draw) {
             .format = array_format(draw)};
 }
 
-// A part of most seeds. Now and then it is none of anything.
+// Returns a box that lies within most seeds, and now and then one that makes no sense.
 Box box(Draw& draw) {
     if (draw.one_in(50)) {
         const auto any = [&] { return static_cast<int>(draw.below(1U << 31U)); };
@@ -107,7 +105,7 @@ Box box(Draw& draw) {
     return {left, top, left + 1 + static_cast<int>(draw.below(8)), top + 1 + static_cast<int>(draw.below(8))};
 }
 
-// What is asked for: a batch of the image, once or several times.
+// The request: a batch of the image, once or several times.
 struct Question {
     LoadOptions options;
     CropsAndFlips crops;
@@ -140,7 +138,7 @@ struct Question {
     Question& operator=(const Question&) = delete;
 };
 
-// Which code runs.
+// The variant of the code that runs.
 struct Variant {
     std::string_view kernels;
     std::string_view entropy;
@@ -164,7 +162,7 @@ struct Answer {
 Answer ask(const Question& question, const ImageInput& input, const Variant& variant) {
     variant.select();
     const std::vector<ImageInput> inputs(question.images, input);
-    // Enough for as many of the largest that are asked for with both sides.
+    // Enough for as many images of the largest size that is asked for with both sides.
     const auto memory = std::make_shared<Guarded>(
         question.images *
         question.options.format.image_bytes(
@@ -202,8 +200,8 @@ std::string difference(const Answer& one, const Answer& other) {
            std::to_string(*at) + " against " + std::to_string(*there);
 }
 
-// Whether they are the same, as far as they have to be: with exact=False some kernels are a level off. What that is in
-// floats is not told from other differences here.
+// Returns whether the answers are the same, as far as they have to be: with exact=False some kernels are a level off.
+// For floats, such a difference cannot be told from others here.
 bool agree(const LoadOptions& options, const Answer& one, const Answer& other) {
     if (one.reasons != other.reasons || one.shape != other.shape || one.images.size() != other.images.size()) {
         return false;
@@ -215,7 +213,7 @@ bool agree(const LoadOptions& options, const Answer& one, const Answer& other) {
            std::ranges::equal(one.images, other.images, [](int a, int b) { return std::abs(a - b) <= 1; });
 }
 
-// Whether an image came out of it.
+// Returns whether an image came out of it.
 bool load(Draw& draw, const ImageInput& input) {
     const Question question(draw);
     static const auto kernels = available_kernels();
@@ -229,8 +227,8 @@ bool load(Draw& draw, const ImageInput& input) {
     return answer.whole;
 }
 
-// As an image goes from one call to the next, to where it is examined, or
-// converted as it is stored. Returns whether it could be examined.
+// Takes an image from one call to the next, until it is examined, or converted as it is stored. Returns whether it
+// could be examined.
 bool load_in_steps(Draw& draw, Bytes bytes) {
     bool examined = false;
     attempt([&] {
@@ -253,7 +251,8 @@ bool load_in_steps(Draw& draw, Bytes bytes) {
     return examined;
 }
 
-// Whether there is a JPEG's header in it, or any other picture: it may have failed for what was asked of it.
+// Returns whether the bytes hold a JPEG's header or any other picture. A batch of it may have failed because of its
+// options.
 bool is_readable(Bytes bytes) {
     return attempt([&] { demux_image(nullptr, bytes, {})->info(); });
 }
@@ -284,7 +283,7 @@ bool run(std::span<const std::uint8_t> input) {
 
 namespace {
 
-// The lengths of segments, which say where the next one is.
+// Repairs the lengths of segments, which say where the next one is.
 void mend_jpeg(Input& input) {
     constexpr std::uint8_t kMarker = 0xff;
     constexpr std::uint8_t kScan = 0xda;
@@ -312,7 +311,7 @@ void write_big_endian(std::size_t value, std::uint8_t* to) {
     }
 }
 
-// The checksums of chunks.
+// Repairs the checksums of chunks.
 void mend_png(Input& input) {
     for (std::size_t at = 8; at + 12 <= input.size();) {
         std::size_t length = 0;

@@ -8,7 +8,7 @@
 
 namespace spdl {
 
-// The size of the largest result for an input of `size` bytes.
+// Returns the size of the largest result for an input of `size` bytes.
 std::size_t deflate_bound(std::size_t size);
 std::size_t zstd_bound(std::size_t size);
 

@@ -18,7 +18,7 @@ constexpr std::size_t kType = 156;
 constexpr std::size_t kMagic = 257;
 constexpr std::size_t kPrefix = 345, kPrefixBytes = 155;
 
-// Names and pax headers have a few hundred bytes. Whatever a header says, no more memory is taken.
+// Names and pax headers have a few hundred bytes. No more memory than this is taken, whatever a header says.
 constexpr std::size_t kMaxMeta = std::size_t{1} << 20;
 
 constexpr std::size_t kMaxSize = static_cast<std::size_t>(PTRDIFF_MAX) / 2;
@@ -32,8 +32,8 @@ bool all_zeros(const std::uint8_t* block) {
     return block[0] == 0 && std::memcmp(block, block + 1, TarParser::kBlock - 1) == 0;
 }
 
-// The sum of a header, in which its own field counts as spaces. Eight bytes at once, as four pairs: of 64 pairs the sum
-// fits into 16 bits.
+// Returns the sum of a header, in which its own field counts as spaces. It adds eight bytes at once, as four pairs: the
+// sum of 64 pairs fits into 16 bits.
 std::size_t sum_bytes(const std::uint8_t* block) {
     constexpr std::uint64_t kEven = 0x00ff00ff00ff00ff;
     std::uint64_t pairs = 0;
@@ -122,7 +122,7 @@ void TarParser::set_name(const std::uint8_t* block) {
     } else if (long_name_.has_value()) {
         name_ = std::move(*long_name_);
     } else {
-        // GNU's old headers have times in the place of the prefix.
+        // GNU's old headers have times in place of the prefix.
         const bool has_prefix = std::memcmp(block + kMagic, "ustar\0", 6) == 0;
         name_ = has_prefix ? text(block + kPrefix, kPrefixBytes) : std::string_view();
         if (!name_.empty()) {
@@ -159,7 +159,7 @@ TarParser::Step TarParser::take_header(const std::uint8_t* block) {
             meta_ = type;
             return step(Kind::kMeta, size);
         case 'K':
-            // The target of a link. Its member's name and attributes may have been read before.
+            // This is the target of a link. The name and the attributes of its member may have been read before.
             return step(Kind::kSkip, size);
         default:
             break;
@@ -178,7 +178,7 @@ TarParser::Step TarParser::take_header(const std::uint8_t* block) {
     }
     switch (type) {
         case '\0':
-            // Before there was a type for them, folders had names that end so.
+            // Before folders had a type, their names ended so.
             return name_.ends_with('/') ? step(Kind::kSkip, 0) : step(Kind::kMember, size);
         case '0':
         case '7':
@@ -189,7 +189,7 @@ TarParser::Step TarParser::take_header(const std::uint8_t* block) {
         case '4':
         case '5':
         case '6':
-            // Links, devices, folders and pipes: what they have for a size is not that of any content.
+            // Links, devices, folders and pipes: their size is not the size of any content.
             return step(Kind::kSkip, 0);
         case 'M':
             fail("begins with the rest of the file " + quoted(name_) + " from another volume, which cannot be read");
@@ -211,7 +211,7 @@ void TarParser::take_meta(Bytes content) {
 }
 
 void TarParser::read_pax(std::string_view records, Extension& extension) const {
-    // Each is "LENGTH KEY=VALUE\n", and the length is that of the whole.
+    // Each record is "LENGTH KEY=VALUE\n", and the length is that of the whole record.
     while (!records.empty() && records.front() != '\0') {
         std::size_t length = 0;
         std::size_t digits = 0;
@@ -240,7 +240,7 @@ void TarParser::read_pax(std::string_view records, Extension& extension) const {
             extension.size = size;
         } else if (key.starts_with("GNU.sparse.")) {
             extension.sparse = true;
-            // The path of the newer formats is one for programs that do not know them.
+            // The path of the newer formats is only for programs that do not know them.
             if (key == "GNU.sparse.name") {
                 extension.path = value;
             }

@@ -10,7 +10,7 @@
 
 namespace spdl {
 
-// Reads the headers of a tar archive one by one, whoever brings them: from memory or from a stream. Knows ustar, GNU
+// Reads the headers of a tar archive one by one, from memory or from a stream: the caller brings them. Knows ustar, GNU
 // and pax archives. Throws FormatError, with the offset of the header.
 class TarParser {
   public:
@@ -23,7 +23,7 @@ class TarParser {
         kEnd,     // The archive is complete.
     };
 
-    // What follows a header: `size` bytes, and `padding` up to the next one.
+    // The part that follows a header: `size` bytes, and `padding` up to the next header.
     struct Step {
         Kind kind;
         std::size_t size;
@@ -36,21 +36,21 @@ class TarParser {
     // Takes the content that a step of kind kMeta announced.
     void take_meta(Bytes content);
 
-    // Says that the input ends in front of a header, of which there are only `rest` bytes. Throws unless that is the
-    // end of a complete archive.
+    // Tells the parser that the input ends in front of a header, of which there are only `rest` bytes. Throws unless
+    // that is the end of a complete archive.
     void take_end(std::size_t rest) const;
 
-    // Throws: the input ends after `there` of the bytes of the last step.
+    // Throws the error for an input that ends after `there` of the bytes of the last step.
     [[noreturn]] void fail_truncated(std::size_t there) const;
 
-    // The member's, as its bytes are in the archive: UTF-8 nearly always.
+    // Returns the name of the member, as its bytes are in the archive: UTF-8 nearly always.
     [[nodiscard]] std::string_view name() const { return name_; }
 
-    // Where the content of the last step begins.
+    // Returns where the content of the last step begins.
     [[nodiscard]] std::size_t content_offset() const { return header_ + kBlock; }
 
   private:
-    // What pax headers say of the member that follows, or of all.
+    // The attributes that pax headers give to the next member, or to all.
     struct Extension {
         std::optional<std::string> path;
         std::optional<std::size_t> size;
@@ -64,7 +64,7 @@ class TarParser {
     void read_pax(std::string_view text, Extension& extension) const;
     Step step(Kind kind, std::size_t size);
 
-    // Of the last header, and where the next one is.
+    // The place of the last header, and that of the next one.
     std::size_t header_ = 0;
     std::size_t next_ = 0;
     std::size_t size_ = 0;

@@ -13,7 +13,8 @@ class TarWalk {
   public:
     explicit TarWalk(Bytes archive) : archive_(archive) {}
 
-    // Finds the content of the next regular file, whose name is name() then. False at the end. Throws FormatError.
+    // Finds the content of the next regular file; name() is its name then. Returns false at the end. Throws
+    // FormatError.
     bool next(Bytes& content);
 
     [[nodiscard]] std::string_view name() const { return parser_.name(); }

@@ -54,12 +54,12 @@ struct End {
     std::uint64_t count;
     std::uint64_t size;
     std::uint64_t offset;
-    // Where the records after the directory begin, which is where it is to end.
+    // The start of the records after the directory, where the directory has to end.
     std::size_t records;
 };
 
-// The last record of the directory's end that goes up to `size`, or up to nothing but zeros before `size`, of which the
-// last byte that is none lies before `used`.
+// Returns the last record of the directory's end that goes up to `size`, or after which there are only zeros up to
+// `size`. The last byte that is not zero lies before `used`.
 std::optional<std::size_t> find_end(Bytes archive, std::size_t used) {
     const std::size_t first = used > kEndBytes + kMaxComment ? used - kEndBytes - kMaxComment : 0;
     for (std::size_t offset = std::min(used, archive.size() - kEndBytes) + 1; offset-- > first;) {
@@ -89,14 +89,15 @@ std::size_t find_end(Bytes archive) {
                       " bytes do not end with a zip directory");
 }
 
-// Where the directory's end in 64 bits begins, if the locator at `locator` is one.
+// Returns where the directory's 64-bit end record begins, if there is a locator at `locator`.
 std::optional<std::size_t> find_end64(Bytes archive, std::size_t locator) {
     if (locator < kEnd64Bytes) {
         return std::nullopt;
     }
     const std::size_t before = locator - kEnd64Bytes;
     const std::uint64_t said = u64(archive.data() + locator + 8);
-    // Directly before its locator, whatever offset that gives: in front of the archive there may be a program.
+    // It is directly before its locator, whatever offset the locator gives: there may be a program in front of the
+    // archive.
     for (const std::uint64_t place : {said, std::uint64_t{before}}) {
         if (place <= before && u32(archive.data() + place) == kEnd64Magic) {
             return static_cast<std::size_t>(place);
@@ -111,7 +112,7 @@ End read_end(Bytes archive) {
     End end{u16(record + 10), u32(record + 12), u32(record + 16), offset};
     bool several = u16(record + 4) != u16(record + 6) || u16(record + 8) != u16(record + 10);
     if (offset >= kLocator64Bytes && u32(record - kLocator64Bytes) == kLocator64Magic) {
-        // Who writes to a pipe may put the larger record there before it is known whether it is needed.
+        // A program that writes to a pipe may write the larger record before it knows whether it is needed.
         const bool needed = end.count == kCountIn64 || end.size == kIn64 || end.offset == kIn64;
         if (const std::optional<std::size_t> place = find_end64(archive, offset - kLocator64Bytes)) {
             const std::uint8_t* const record64 = archive.data() + *place;
@@ -136,7 +137,7 @@ End read_end(Bytes archive) {
     return end;
 }
 
-// Sizes and offset where they do not fit into 32 bits: those alone, in this order.
+// Sizes and offset that do not fit into 32 bits: only those, in this order.
 void read_extra64(std::span<const std::uint8_t> extra, const std::uint8_t* entry, ZipMember& member,
                   std::size_t place) {
     std::size_t offset = 0;

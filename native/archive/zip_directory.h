@@ -22,7 +22,7 @@ struct ZipMember {
     std::uint32_t crc = 0;
     std::size_t compressed_size = 0;
     std::size_t size = 0;
-    // Where its local header begins, and where the next member or the directory does.
+    // The start of its local header, and the start of the next member or the directory.
     std::size_t begin = 0;
     std::size_t end = 0;
 };
@@ -35,8 +35,8 @@ class ZipDirectory {
 
     [[nodiscard]] const std::vector<ZipMember>& members() const { return members_; }
 
-    // The bytes of a member as they are stored. Throws FormatError, without saying which member it is, where its local
-    // header says otherwise than the directory, or where it reaches into what follows.
+    // Returns the stored bytes of a member. Throws FormatError, without naming the member, if its local header
+    // contradicts the directory, or if it reaches into what follows.
     [[nodiscard]] Bytes content(const ZipMember& member) const;
 
   private:

@@ -11,12 +11,12 @@ struct ZSTD_DCtx_s;
 
 namespace spdl {
 
-// Inflates zstd frames that come in pieces. Throws FormatError where they are damaged.
+// Inflates zstd frames that come in pieces. Throws FormatError if they are damaged.
 class ZstdStream {
   public:
     ZstdStream();
 
-    // What one step took and made: nothing made, and all taken, asks for more.
+    // How much one step took and made. If it took all and made nothing, it needs more input.
     struct Step {
         std::size_t taken;
         std::size_t made;
@@ -24,7 +24,7 @@ class ZstdStream {
 
     Step inflate(Bytes compressed, std::span<std::uint8_t> into);
 
-    // Whether the input may end here: between two frames.
+    // Returns whether the input may end here: between two frames.
     [[nodiscard]] bool between_frames() const { return between_frames_; }
 
   private:

@@ -15,10 +15,10 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 // NumPy writes less than a thousand characters unless a structured type has many fields.
 constexpr std::size_t kMaxHeader = std::size_t{1} << 20;
 
-// Brackets in a list of fields: the literal is read by Python's own parser, which is not to run out of stack.
+// The most brackets in a list of fields: Python's own parser reads the literal, and must not run out of stack.
 constexpr int kMaxNesting = 32;
 
-// The dictionary of the header: a Python literal, of which this is the part that headers use.
+// The dictionary of the header: the part of Python's literals that headers use.
 class Literal {
   public:
     // `offset` is where the text begins in the file, for messages.
@@ -68,7 +68,7 @@ class Literal {
         return text_.substr(start, end - start);
     }
 
-    // A list with all that it holds, unread.
+    // Returns the text of a list with everything in it, unparsed.
     std::string_view list() {
         skip_space();
         const std::size_t start = place_;
@@ -117,7 +117,7 @@ class Literal {
         if (place_ == start) {
             fail("lacks a side, a whole number that is not negative,");
         }
-        // Python 2 wrote its long integers so.
+        // Python 2 wrote long integers so.
         if (place_ < text_.size() && text_[place_] == 'L') {
             ++place_;
         }
@@ -154,7 +154,8 @@ void read_shape(Literal& literal, NpyHeader& header) {
         const std::size_t side = literal.integer();
         header.sides[header.dims++] = side;
         empty = empty || side == 0;
-        // An empty array has no elements whatever its other sides; the others are to be countable all the same.
+        // An empty array has no elements, whatever its other sides are, but the product of the others must not
+        // overflow.
         if (__builtin_mul_overflow(header.elements, side == 0 ? 1 : side, &header.elements) ||
             header.elements > static_cast<std::size_t>(PTRDIFF_MAX)) {
             literal.fail("gives sides of which the product is more than any memory could hold");

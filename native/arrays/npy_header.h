@@ -9,23 +9,23 @@
 
 namespace spdl {
 
-// What precedes the elements in a .npy file: NumPy's format, versions 1 to 3.
+// The header of a .npy file, in NumPy's format, versions 1 to 3.
 struct NpyHeader {
-    // As many as NumPy 2 has.
+    // NumPy 2 has as many.
     static constexpr std::size_t kMaxDims = 64;
 
-    // The element type as NumPy spells it: "<f4". Of structured types the whole list of fields, a Python literal whose
-    // brackets and quotes match.
+    // The element type as NumPy spells it: "<f4". For structured types it is the whole list of fields, a Python literal
+    // whose brackets and quotes match.
     std::string_view descr;
     bool structured = false;
-    // Names of fields are in Latin-1 before version 3, then in UTF-8.
+    // The names of fields are in Latin-1 before version 3, and in UTF-8 from then on.
     bool utf8 = false;
     bool fortran_order = false;
     std::size_t dims = 0;
     // Not initialised beyond `dims`: the header is read for every array.
     std::array<std::size_t, kMaxDims> sides;
     std::size_t elements = 1;
-    // Where the elements begin.
+    // The start of the elements.
     std::size_t offset = 0;
 
     [[nodiscard]] std::span<const std::size_t> shape() const { return {sides.data(), dims}; }

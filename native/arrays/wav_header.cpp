@@ -20,10 +20,10 @@ constexpr std::size_t kChunkHeader = 8;
 constexpr std::size_t kFormatBytes = 16;
 constexpr std::size_t kExtensibleBytes = 40;
 
-// What stands in 32 bits where the size is in the ds64 chunk, or was never filled in.
+// The 32-bit size of a file whose size is in the ds64 chunk, or was never filled in.
 constexpr std::uint32_t kUnknownSize = 0xffffffff;
 
-// All but the first two bytes of the extension's format: those of the formats above.
+// The extension's format without its first two bytes, which are those of the formats above.
 constexpr std::array<std::uint8_t, 14> kGuidTail = {0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x80,
                                                     0x00, 0x00, 0xaa, 0x00, 0x38, 0x9b, 0x71};
 
@@ -35,7 +35,7 @@ bool is(const std::uint8_t* bytes, std::string_view text) {
     return std::memcmp(bytes, text.data(), text.size()) == 0;
 }
 
-// Names may be anything.
+// Names may be any bytes.
 std::string printable(const std::uint8_t* name) {
     std::string text;
     for (std::size_t index = 0; index < 4; ++index) {

@@ -9,7 +9,7 @@ namespace spdl {
 
 // The `fmt` and `data` chunks of a RIFF or RF64 WAVE file.
 struct WavHeader {
-    // 1 is integers, 3 floating point; of extensible files the format in their extension.
+    // 1 is integers, 3 floating point. For extensible files it is the format in their extension.
     std::uint16_t audio_format = 0;
     std::uint16_t num_channels = 0;
     std::uint32_t sample_rate = 0;
@@ -17,14 +17,14 @@ struct WavHeader {
     std::uint16_t block_align = 0;
     std::uint16_t bits_per_sample = 0;
     std::uint64_t data_size = 0;
-    // Where the samples begin.
+    // The start of the samples.
     std::size_t offset = 0;
 };
 
-// Reads up to where the samples begin, which need not be there. Throws FormatError.
+// Reads up to the start of the samples, which need not be there. Throws FormatError.
 WavHeader parse_wav_header(Bytes data);
 
-// What the samples are and where they lie, with all that `load_wav` relies on checked.
+// The kind and the place of the samples. Everything that `load_wav` relies on is checked.
 struct WavSamples {
     // NumPy's letter for the kind of number.
     char kind;
@@ -35,7 +35,7 @@ struct WavSamples {
     std::size_t offset;
 };
 
-// Throws FormatError, also where samples are missing or of a kind that has no array type.
+// Throws FormatError, even if samples are missing or of a kind that has no array type.
 WavSamples find_wav_samples(Bytes data);
 
 }  // namespace spdl

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// The classes in which Python hands over what it has validated: LoadOptions, RandomCrop, DemuxOptions and
+// Binds the classes in which Python passes checked options: LoadOptions (as Request), RandomCrop, DemuxOptions and
 // DecodeOptions.
 void bind_options(nanobind::module_& module);
 

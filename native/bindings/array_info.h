@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// An element type as NumPy names it, as the array interfaces spell it, and as DLPack has it.
+// Return the name of an element type in NumPy, in the array interfaces, and in DLPack.
 const char* dtype_name(ElementType type);
 std::string type_string(ElementType type);
 nanobind::dlpack::dtype dlpack_type(ElementType type);

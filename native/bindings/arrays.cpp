@@ -34,7 +34,8 @@ nb::object load_npy(nb::handle data, bool copy) {
     return copy ? copied(array) : array;
 }
 
-// Seconds as frames, rounded down; a time that is a frame's but for the rounding of its digits is that frame's.
+// Converts seconds to frames, rounded down. A time that differs from that of a frame only by rounded digits is that
+// frame's.
 std::size_t frames(double seconds, std::uint32_t sample_rate) {
     return static_cast<std::size_t>(std::min(std::floor(seconds * sample_rate + 1e-6), 9e18));
 }
@@ -77,7 +78,7 @@ std::string represent(const WavHeader& self) {
 
 void bind_arrays(nb::module_& module) {
     nb::class_<WavHeader>(module, "WAVHeader",
-                          "What a wav file says of its samples, as parse_wav returns it.\n"
+                          "The format of a wav file's samples, as parse_wav returns it.\n"
                           "\n"
                           "All are integers. Nothing but the channels and the sample rate is checked.\n"
                           "\n"
@@ -86,7 +87,7 @@ void bind_arrays(nb::module_& module) {
                           "    >>> header.data_size // header.block_align / header.sample_rate  # Seconds.\n"
                           "    1.0")
         .def_ro("audio_format", &WavHeader::audio_format,
-                "1 is integers, 3 floating point; of extensible files the format that their extension names.")
+                "1 is integers, 3 floating point. For extensible files it is the format that their extension names.")
         .def_ro("num_channels", &WavHeader::num_channels, "The number of channels.")
         .def_ro("sample_rate", &WavHeader::sample_rate, "Frames per second; a frame has a sample of each channel.")
         .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes per second.")

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Single arrays over bytes of the caller's: npy and wav.
+// Binds single arrays over the caller's bytes: npy and wav.
 void bind_arrays(nanobind::module_& module);
 
 }  // namespace spdl

@@ -51,7 +51,7 @@ nb::object dlpack(nb::handle_t<CpuBuffer> self, const nb::kwargs& options) {
     return as_ndarray(self).attr("__dlpack__")(**options);
 }
 
-// Memory of another Python object. The last owner may let go of it without the GIL.
+// Releases the memory of another Python object. The last owner may drop it without the GIL.
 struct ReleaseView {
     void operator()(Py_buffer* view) const {
         const nb::gil_scoped_acquire held;
@@ -74,7 +74,7 @@ ElementType element_type(std::string_view name) {
                               .c_str());
 }
 
-// An array over the memory of `content` if that may be written to, else over a copy of it.
+// Returns an array over the memory of `content` if that is writable, else over a copy of it.
 CpuBuffer adopt(nb::handle content, std::vector<std::size_t> shape, std::string_view dtype) {
     const ElementType type = element_type(dtype);
     std::size_t bytes = element_bytes(type);
@@ -168,11 +168,11 @@ std::string represent_storage(const CpuStorage& self) {
 void bind_buffer(nb::module_& module) {
     nb::class_<CpuStorage>(
         module, "CPUStorage",
-        "Memory that convert_frames and load_image_batch make arrays in, again and again.\n"
+        "Reusable memory in which convert_frames and load_image_batch make arrays.\n"
         "\n"
-        "An array keeps its part of it as long as it, or a view of it, lives; what is made meanwhile\n"
-        "gets memory of its own, of the same size and kind, which is kept for later. So any number of\n"
-        "threads can share one storage, and nobody waits.\n"
+        "An array keeps its part of the storage as long as the array, or a view of it, lives. An array\n"
+        "that is made meanwhile gets memory of its own, of the same size and kind, which is kept for\n"
+        "later. So any number of threads can share one storage, and nobody waits.\n"
         "\n"
         "Example:\n"
         "    >>> cpu_storage(1000, pin_memory=False)\n"
@@ -187,8 +187,8 @@ void bind_buffer(nb::module_& module) {
         "A C-contiguous array in main memory, made by convert_frames, load_image or load_image_batch.\n"
         "\n"
         "``to_numpy`` and ``to_torch`` (or anything that reads ``__array_interface__`` or DLPack) view\n"
-        "it without a copy; the views are writable and keep the memory alive. It can be pickled; by\n"
-        "protocol 5 its content may travel out of band, and is not copied then.\n"
+        "it without a copy; the views are writable and keep the memory alive. It can be pickled; with\n"
+        "protocol 5 its content may travel out of band, without a copy.\n"
         "\n"
         "Example:\n"
         "    >>> buffer = load_image(photo)\n"
@@ -219,7 +219,7 @@ void bind_buffer(nb::module_& module) {
                  }
                  return self.buffer.shape.front();
              })
-        .def("__reduce_ex__", &reduce_ex, nb::arg("protocol"), "For pickle, which by protocol 5 need not copy it.")
+        .def("__reduce_ex__", &reduce_ex, nb::arg("protocol"), "For pickle. With protocol 5 it need not be copied.")
         .def("__repr__", &represent);
     bind_report(buffer);
     module.def("adopt", &adopt, nb::arg("content"), nb::arg("shape"), nb::arg("dtype"));

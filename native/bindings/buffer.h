@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// The Python object over an array; what could not be loaded into it comes along.
+// The Python object over an array, with the failures of loading it.
 class CpuBuffer {
   public:
     explicit CpuBuffer(Buffer array) : buffer(std::move(array)) {}
@@ -36,7 +36,7 @@ class CpuStorage {
     std::unique_ptr<Storage> storage;
 };
 
-// Of a CPUStorage a block that nothing else uses, of anything else its writable buffer; none of None.
+// Returns a block of a CPUStorage that nothing else uses, or the writable buffer of any other object; nothing for None.
 std::optional<Memory> take_memory(const nanobind::object& storage);
 
 void bind_buffer(nanobind::module_& module);

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Compression and checksums of the members of archives that are written.
+// Binds compression and checksums of the members of archives that are written.
 void bind_compress(nanobind::module_& module);
 
 }  // namespace spdl

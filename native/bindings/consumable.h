@@ -11,11 +11,11 @@
 
 namespace spdl {
 
-// What a Python object holds until a function consumes it, which then has it to itself. The lock serves builds without
-// the GIL, where two threads may ask for the same object at once.
+// The content of a Python object until a function consumes it, which then has it to itself. The lock serves builds
+// without the GIL, where two threads may ask for the same object at once.
 //
-// T::bytes() is how much memory T::free() returns to the system. That is done without the GIL, so it must touch nothing
-// of Python's; the rest of T is destroyed with the GIL held.
+// T::bytes() is how much memory T::free() returns to the system. free() runs without the GIL, so it must not touch
+// Python objects; the rest of T is destroyed with the GIL held.
 template <typename T>
 class Consumable {
   public:
@@ -33,8 +33,8 @@ class Consumable {
         }
     }
 
-    // What `look` returns of it; nothing once it was consumed. `look` must not touch Python: whoever waits for the lock
-    // would not let others collect garbage.
+    // Returns the result of `look` on the content; nothing if it was consumed. `look` must not touch Python: a thread
+    // that waits for the lock would keep others from collecting garbage.
     template <typename Look>
     auto find(const Look& look) const -> std::optional<std::invoke_result_t<Look, const T&>> {
         const std::scoped_lock lock(mutex_);
@@ -44,7 +44,8 @@ class Consumable {
         return look(*held_);
     }
 
-    // The same, but raises TypeError where the object was consumed; T::kConsumed says by what, and what to do.
+    // Returns the result of `look`, but raises TypeError if the object was consumed. T::kConsumed says by what, and
+    // what to do.
     template <typename Look>
     auto read(const Look& look) const {
         return checked(find(look));

@@ -58,7 +58,7 @@ std::shared_ptr<void> give_back(nb::object free, std::uintptr_t pointer) {
             }};
 }
 
-// Of the user's allocator: (size, device, stream) -> address, and address -> None.
+// The user's allocator: (size, device, stream) -> address, and address -> None.
 cuda::DeviceMemory allocate_by(const nb::tuple& allocator, cuda::Device device, std::size_t bytes,
                                std::uintptr_t stream) {
     const nb::object address = allocator[0](bytes, device, stream);
@@ -114,7 +114,7 @@ nb::dict array_interface(const CudaBuffer& self) {
     interface["typestr"] = type_string(self.type);
     interface["data"] = nb::make_tuple(self.data, false);
     interface["strides"] = nb::none();
-    // No stream has anything left to do to it.
+    // No stream has any work left on it.
     interface["stream"] = nb::none();
     return interface;
 }
@@ -148,8 +148,8 @@ void bind_cuda(nb::module_& module) {
         "\n"
         "``to_torch``, ``to_numba`` and ``to_jax`` (or anything that reads ``__cuda_array_interface__``\n"
         "or DLPack) view it without a copy; the views keep its memory alive. When the last one goes,\n"
-        "the memory is used again once all is done that the default stream had been given until then:\n"
-        "keep it yourself until other streams that use it are done.\n"
+        "the memory is used again after all work that the default stream has been given until then.\n"
+        "If other streams use it, keep it until they are done.\n"
         "\n"
         "Example:\n"
         "    >>> config = cuda_config(device_index=0)  # doctest: +SKIP\n"

@@ -28,7 +28,7 @@ namespace nb = nanobind;
 namespace spdl {
 namespace {
 
-// An array of the caller's, to be used without the GIL.
+// An array of the caller's that can be used without the GIL.
 class HeldPixels {
   public:
     HeldPixels(nb::handle pixels, std::pair<int, int> size, std::string pixel_format)

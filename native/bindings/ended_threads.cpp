@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <ctime>
 
-// CPython before 3.14 ends a thread that attaches to the interpreter while that shuts down: with pthread_exit, which
-// glibc makes an unwinding of the whole stack. Without the GIL any call of Python's may be the place, for each may wait
-// for a lock. No C++ frame survives it: destructors would let go of Python objects, a noexcept function ends the
-// process, and what is caught has to be thrown again. So the thread gets no further than to the first of our frames
-// with something to do, where it sleeps until the process ends, which is what CPython 3.14 has it do.
+// CPython before 3.14 ends a thread that attaches to the interpreter while that shuts down. It calls pthread_exit, and
+// glibc then unwinds the whole stack. Without the GIL this may happen in any call of Python's, for each may wait for a
+// lock. No C++ frame survives it: destructors would drop Python objects, a noexcept function ends the process, and a
+// caught exception has to be thrown again. So the thread sleeps in the first of our frames with something to do, until
+// the process ends, as CPython 3.14 has it do.
 //
-// The unwinder asks each C++ frame's personality routine what to do there. The linker makes this function the one of
-// all our frames, nanobind's among them (--wrap).
+// The unwinder asks the personality routine of each C++ frame what to do there. The linker (--wrap) makes this function
+// the routine of all our frames, nanobind's among them.
 
 extern "C" {
 
@@ -31,10 +31,10 @@ _Unwind_Reason_Code __wrap___gxx_personality_v0(int version, _Unwind_Action acti
 
 #ifdef Py_GIL_DISABLED
 
-// A thread that sleeps for a lock of CPython 3.13 is handed it while it still sleeps. If it is ended when it wakes up,
-// nobody ever gives the lock back, and the thread that shuts down waits for it when it drops an object of ours.
-// nanobind holds its locks for less than a microsecond: so whoever waits for one tries again and again, and sleeps for
-// it only where that takes long, as where a type is made.
+// CPython 3.13 hands a lock to a thread that still sleeps for it. If the thread is ended when it wakes up, nobody ever
+// gives the lock back, and the thread that shuts down waits for it when it drops an object of ours. nanobind holds its
+// locks for less than a microsecond. So a thread that waits for one tries again and again, and sleeps only if that
+// takes long, for example while a type is made.
 void __real_PyMutex_Lock(PyMutex* mutex);
 
 void __wrap_PyMutex_Lock(PyMutex* mutex) {

@@ -47,7 +47,7 @@ std::string quoted_names(const std::vector<std::string>& names) {
     return text.empty() ? "none" : text;
 }
 
-// The place of the name among those of the graph's ends. Without one there must be no choice.
+// Returns the index of the name among those of the graph's ends. Without a name there must be only one end.
 std::size_t index_of(const std::vector<std::string>& names, const std::optional<std::string>& key, const char* end) {
     if (!key && names.size() == 1) {
         return 0;
@@ -77,7 +77,7 @@ void add_frames(const GraphObject& self, FramesObject& object, const std::option
     const std::size_t input = index_of(graph.inputs(), key, "input");
     Frames frames = object.take();
     run(frames.name, [&] {
-        // Let go of when this returns: filters that write in place then need not make a copy.
+        // The frames are dropped when this returns, so filters that write in place need not make a copy.
         const DecodedImage consumed = std::move(frames.image);
         const FfmpegFrame& frame = as_ffmpeg(*consumed.frame);
         graph.add(input, frame.get(), frame.time_base());

@@ -6,11 +6,11 @@
 
 namespace spdl {
 
-// Returning less than this to the system costs less than handing over the GIL.
+// It costs less to return fewer bytes than this to the system than to hand over the GIL.
 inline constexpr std::size_t kLargeBytes = 1 << 20;
 
-// Releases the GIL for its lifetime. A daemon thread that asks for it back while the interpreter shuts down gets no
-// further than ended_threads.cpp says.
+// Releases the GIL for its lifetime. If a daemon thread asks for it back while the interpreter shuts down, it sleeps,
+// as ended_threads.cpp explains.
 class ReleasedGil {
   public:
     ReleasedGil() : state_(PyEval_SaveThread()) {}

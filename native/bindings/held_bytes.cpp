@@ -11,7 +11,7 @@ HeldBytes hold_bytes(nb::handle object) {
         return {nb::borrow(object), reinterpret_cast<std::uint8_t*>(PyBytes_AsString(object.ptr())),
                 static_cast<std::size_t>(PyBytes_Size(object.ptr())), false};
     }
-    // While this one lives, a bytearray cannot be resized, nor a file unmapped.
+    // As long as this object lives, a bytearray cannot be resized, nor a file unmapped.
     nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
     if (!view.is_valid()) {
         throw nb::python_error();

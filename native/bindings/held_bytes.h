@@ -8,7 +8,7 @@
 
 namespace spdl {
 
-// The bytes of a Python object, in place, for as long as `owner` lives: an array that shows them keeps it.
+// The bytes of a Python object, in place, as long as `owner` lives. An array that shows them keeps the owner.
 struct HeldBytes {
     nanobind::object owner;
     std::uint8_t* data = nullptr;
@@ -18,7 +18,8 @@ struct HeldBytes {
     [[nodiscard]] Bytes get() const { return {data, size}; }
 };
 
-// Takes what has the buffer protocol and holds contiguous bytes; raises TypeError or BufferError for anything else.
+// Takes an object with the buffer protocol that holds contiguous bytes; raises TypeError or BufferError for anything
+// else.
 HeldBytes hold_bytes(nanobind::handle object);
 
 }  // namespace spdl

@@ -37,7 +37,7 @@ struct Packets {
 
     std::string name;
     std::shared_ptr<const Packet> image;
-    std::shared_ptr<PythonBytes> source;  // Kept here, too, for the image to be freed without the GIL.
+    std::shared_ptr<PythonBytes> source;  // Kept here, too, so that the image can be freed without the GIL.
 
     [[nodiscard]] std::size_t bytes() const { return image->bytes(); }
     void free() { image.reset(); }
@@ -110,7 +110,7 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
     }
     const std::optional<Memory> memory = take_memory(storage);
     CpuBuffer buffer(run("convert_frames", [&] {
-        // Freed here, without the GIL, also where they cannot be converted.
+        // The frames are freed here, without the GIL, even if they cannot be converted.
         const auto consumed = std::move(frames);
         std::vector<const Frame*> images;
         images.reserve(consumed.size());
@@ -123,7 +123,7 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
     return buffer;
 }
 
-// What `object` holds; the image is the same.
+// Returns the content of `object`, which shares the image.
 Packets shared(const PacketsObject& object) {
     return object.read([](const Packets& packets) { return packets; });
 }
@@ -169,7 +169,7 @@ std::pair<int, int> fraction(Rational value) {
     return {value.numerator, value.denominator};
 }
 
-// A getter of what `look` returns of the frames.
+// Returns a getter of the result of `look` on the frames.
 template <typename Look>
 auto read(Look look) {
     return [look](const FramesObject& self) { return self.read(look); };
@@ -177,7 +177,7 @@ auto read(Look look) {
 
 void bind_codec(nb::module_& module) {
     nb::class_<CodecInfo>(module, "ImageCodec",
-                          "What an encoded image says of itself.\n"
+                          "The properties that an encoded image states about itself.\n"
                           "\n"
                           "Example:\n"
                           "    >>> codec = demux_image(photo).codec\n"
@@ -197,7 +197,7 @@ void bind_codec(nb::module_& module) {
             "The unit of timestamps in seconds, as (numerator, denominator).")
         .def_prop_ro(
             "sample_aspect_ratio", [](const CodecInfo& self) { return fraction(self.sample_aspect_ratio); },
-            "The width of a pixel against its height, as (numerator, denominator), (0, 1) where unknown.")
+            "The width of a pixel divided by its height, as (numerator, denominator); (0, 1) if unknown.")
         .def("__repr__", [](const CodecInfo& self) {
             return "ImageCodec(" + self.name + ", " + std::to_string(self.size.width) + "x" +
                    std::to_string(self.size.height) + ", " + self.pixel_format + ")";
@@ -207,10 +207,10 @@ void bind_codec(nb::module_& module) {
 void bind_packets(nb::module_& module) {
     nb::class_<PacketsObject>(
         module, "ImagePackets",
-        "One encoded image, as demux_image found it. decode_packets consumes it.\n"
+        "One encoded image, found by demux_image. decode_packets consumes it.\n"
         "\n"
-        "Of a JPEG its attributes come from the header. Any other image is decoded for them, once,\n"
-        "with the default limits, when the first one is read: then it may raise RuntimeError.\n"
+        "The attributes of a JPEG come from its header. Any other image is decoded for them, once, with\n"
+        "the default limits, when the first attribute is read. That may raise RuntimeError.\n"
         "\n"
         "Example:\n"
         "    >>> packets = demux_image(photo)\n"
@@ -224,7 +224,7 @@ void bind_packets(nb::module_& module) {
         .def_prop_ro(
             "pix_fmt", [](const PacketsObject& self) { return info(self).pixel_format; },
             "The stored pixel format by FFmpeg's name.")
-        .def_prop_ro("codec", &info, "What the image says of itself.")
+        .def_prop_ro("codec", &info, "The properties that the image states about itself.")
         .def(
             "clone", [](const PacketsObject& self) { return PacketsObject(shared(self)); },
             "Packets of the same image, sharing its data, to be consumed on their own.")
@@ -233,7 +233,7 @@ void bind_packets(nb::module_& module) {
 
 void bind_frames(nb::module_& module) {
     nb::class_<FramesObject>(module, "ImageFrames",
-                             "One decoded image, as decode_packets left it. convert_frames consumes it.\n"
+                             "One decoded image, made by decode_packets. convert_frames consumes it.\n"
                              "\n"
                              "Example:\n"
                              "    >>> frames = decode_packets(demux_image(photo))\n"
@@ -249,9 +249,10 @@ void bind_frames(nb::module_& module) {
         .def_prop_ro("num_planes", read([](const Frames& frames) { return frames.image.frame->num_planes(); }),
                      "The number of memory planes that hold the pixels.")
         .def_prop_ro("backend", read([](const Frames& frames) { return backend_name(frames.image.backend); }),
-                     "What decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
-        .def_prop_ro("metadata", &metadata,
-                     "What FFmpeg's decoder found beside the pixels, as text by key. libjpeg-turbo's finds nothing.")
+                     "The backend that decoded the image, \"libjpeg-turbo\" or \"ffmpeg\".")
+        .def_prop_ro(
+            "metadata", &metadata,
+            "The metadata that FFmpeg's decoder found beside the pixels, as text by key. Empty for libjpeg-turbo.")
         .def_prop_ro("pts", read(&pts), "The presentation time in seconds.")
         .def("clone", read([](const Frames& frames) {
                  return wrap_frames(frames.name, {frames.image.frame->clone(), frames.image.backend});

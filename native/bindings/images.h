@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// ImagePackets, ImageFrames, ImageCodec and the functions from one to the next.
+// Binds ImagePackets, ImageFrames, ImageCodec and the functions from one to the next.
 void bind_images(nanobind::module_& module);
 
 }  // namespace spdl

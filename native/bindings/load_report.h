@@ -8,14 +8,14 @@
 
 namespace spdl {
 
-// What loading tells of the images of an array. It goes along when the array is copied to a device and back.
+// The report of loading the images of an array. It goes along when the array is copied to a device and back.
 struct LoadReport {
     nanobind::object failures = nanobind::tuple();
-    std::vector<const Backend*> backends;  // Who decoded each image; empty where that is not known.
+    std::vector<const Backend*> backends;  // What decoded each image; empty if that is not known.
 };
 
-// A failure names its source, an object of the user's that may lead back to the array: Python's collector has to see
-// it. T has a member `report`.
+// A failure names its input, an object of the user's that may lead back to the array, so Python's garbage collector has
+// to see it. T has a member `report`.
 template <typename T>
 int traverse_report(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
@@ -46,7 +46,7 @@ void bind_report(nanobind::class_<T>& bound) {
     bound
         .def_prop_ro(
             "failures", [](const T& self) { return self.report.failures; },
-            "What load_image_batch could not load, or only in part, as a tuple of LoadFailure.")
+            "The images that load_image_batch could not load, or only in part, as a tuple of LoadFailure.")
         .def_prop_ro(
             "backends",
             [](const T& self) {
@@ -56,8 +56,8 @@ void bind_report(nanobind::class_<T>& bound) {
                 }
                 return nanobind::tuple(names);
             },
-            "What decoded each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for one that failed and was kept. Empty\n"
-            "for a buffer that was pickled.");
+            "The backend of each image, \"libjpeg-turbo\" or \"ffmpeg\"; \"\" for an image that failed and was kept.\n"
+            "Empty for a buffer that was pickled.");
 }
 
 }  // namespace spdl

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Files as objects with the buffer protocol.
+// Binds files as objects with the buffer protocol.
 void bind_mapped_file(nanobind::module_& module);
 
 }  // namespace spdl

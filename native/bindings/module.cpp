@@ -59,7 +59,7 @@ void translate_format_error(const std::exception_ptr& error, void* /*unused*/) {
     }
 }
 
-// As Python's own files do (PEP 475), so that Ctrl-C ends the wait for a pipe.
+// Runs signal handlers as Python's own files do (PEP 475), so Ctrl-C ends the wait for a pipe.
 void run_signal_handlers() {
     const nb::gil_scoped_acquire held;
     if (PyErr_CheckSignals() != 0) {
@@ -70,7 +70,7 @@ void run_signal_handlers() {
 }  // namespace
 
 NB_MODULE(_native, module) {
-    // A tensor that lives until the interpreter ends keeps its buffer; that is no leak to warn users of.
+    // A tensor that lives until the interpreter ends keeps its buffer. That is not a leak to warn users of.
     nb::set_leak_warnings(false);
     nb::register_exception_translator(translate_out_of_memory);
     nb::register_exception_translator(translate_format_error);

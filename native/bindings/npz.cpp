@@ -57,7 +57,7 @@ class Keys {
         std::string_view key = member.name;
         if (key.ends_with(kSuffix)) {
             key.remove_suffix(kSuffix.size());
-            // Beside "a.npy" there may be a member "a", to whom that key belongs.
+            // Beside "a.npy" there may be a member "a", and the key is that member's.
             if (bare_.contains(key)) {
                 key = member.name;
             }
@@ -69,7 +69,7 @@ class Keys {
     std::unordered_set<std::string_view> bare_;
 };
 
-// In an archive the array is all there is.
+// A member of an archive holds nothing but the array.
 void check_payload(const NpyHeader& header, nb::handle dtype, std::size_t there) {
     if (const std::size_t size = payload_bytes(header, dtype); size != there) {
         throw FormatError("the npy header gives elements of " + std::to_string(size) + " bytes, and there are " +
@@ -77,7 +77,7 @@ void check_payload(const NpyHeader& header, nb::handle dtype, std::size_t there)
     }
 }
 
-// Runs `step`, and names the member in what it throws.
+// Runs `step`, and names the member in its errors.
 template <typename Step>
 auto for_member(const ZipMember& member, const Step& step) {
     try {
@@ -87,7 +87,7 @@ auto for_member(const ZipMember& member, const Step& step) {
     }
 }
 
-// An archive that was opened. Nothing in it changes, so threads may read from it at once.
+// An open archive. Nothing in it changes, so threads may read from it at the same time.
 class NpzArchive {
   public:
     NpzArchive(nb::handle data, std::size_t max_uncompressed_bytes, bool verify)
@@ -95,7 +95,8 @@ class NpzArchive {
         check_budget(directory_, max_uncompressed_bytes);
         const auto& members = directory_.members();
         const Keys keys(members);
-        // Of members with one name the last counts, as everywhere: archives are changed by appending to them.
+        // If several members have one name, the last one counts, as everywhere: archives are changed by appending to
+        // them.
         for (std::size_t index = 0; index < members.size(); ++index) {
             index_[keys.get(members[index])] = index;
         }
@@ -120,7 +121,7 @@ class NpzArchive {
         });
     }
 
-    // All that is to be inflated, or read for its checksum, is so without the GIL, in one go.
+    // Everything that has to be inflated, or read for its checksum, is done in one go without the GIL.
     [[nodiscard]] nb::list get_many(const nb::list& keys) const {
         struct Found {
             const ZipMember* member;
@@ -165,7 +166,7 @@ class NpzArchive {
         return PyLong_AsSize_t(found);
     }
 
-    // SIZE_MAX where there is none.
+    // SIZE_MAX if there is none.
     [[nodiscard]] std::size_t look(nb::handle key) const {
         std::size_t index = position(key);
         if (index == SIZE_MAX && nb::isinstance<nb::str>(key) && nb::cast<bool>(key.attr("endswith")(".npy"))) {

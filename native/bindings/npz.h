@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Archives of arrays over bytes of the caller's.
+// Binds archives of arrays over the caller's bytes.
 void bind_npz(nanobind::module_& module);
 
 }  // namespace spdl

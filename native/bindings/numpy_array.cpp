@@ -1,6 +1,6 @@
 #include "bindings/numpy_array.h"
 
-// Of NumPy's headers, which serve NumPy 1.26 and later at run time.
+// For NumPy's headers, which serve NumPy 1.26 and later at run time.
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_1_23_API_VERSION
 #include <numpy/arrayobject.h>
@@ -22,13 +22,13 @@ namespace {
 
 static_assert(sizeof(npy_intp) == sizeof(std::size_t));
 
-// Types that were made from their descriptions, since a data set has few. No more, should a data set have many.
+// The most types kept that were made from their descriptions. A data set usually has few.
 constexpr std::size_t kKeptTypes = 256;
 
-// Nor those with more fields than anybody writes by hand: a header has room for a hundred thousand.
+// Types with more fields than anybody writes by hand are not kept: a header has room for a hundred thousand.
 constexpr std::size_t kKeptLength = 4096;
 
-// Loads NumPy when the first array is made: images need none.
+// Loads NumPy when the first array is made. Images do not need it.
 void require_numpy() {
     static std::atomic<bool> ready = false;
     static nb::ft_mutex mutex;
@@ -62,7 +62,7 @@ int type_number(char kind, std::size_t size) {
     }
 }
 
-// For the usual descriptions, numbers in this machine's order; -1 for all others.
+// Returns NumPy's number for the usual descriptions, numbers in this machine's order; -1 for all others.
 int type_number(std::string_view descr) {
     if (descr.size() < 3 || descr.size() > 4) {
         return -1;
@@ -83,7 +83,7 @@ nb::object numbered(int number) {
     return nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number)));
 }
 
-// By NumPy itself. What it, or our check of the text, has against the description becomes a FormatError.
+// Has NumPy itself make the type. Errors of NumPy, or of our check of the text, become FormatErrors.
 nb::object made(const NpyHeader& header) {
     const nb::object module = nb::module_::import_("spdl.io._array.descr");
     const std::string_view text = header.descr;
@@ -98,7 +98,7 @@ nb::object made(const NpyHeader& header) {
         if (!error.matches(PyExc_ValueError)) {
             throw;
         }
-        // As ours, so that whoever knows the member's name can add it.
+        // As an exception of ours, so that a caller can add the member's name.
         throw FormatError(nb::str(error.value()).c_str());
     }
 }
@@ -117,7 +117,7 @@ class Types {
                 return found->second;
             }
         }
-        // Not under the lock: this runs Python.
+        // This runs Python code, so it does not hold the lock.
         nb::object type = made(header);
         std::unordered_map<std::string, nb::object> dropped;
         const std::scoped_lock lock(mutex_);
@@ -133,7 +133,7 @@ class Types {
     std::unordered_map<std::string, nb::object> types_;
 };
 
-// Never destroyed: when the process ends, there is no interpreter any more to drop objects in.
+// Never destroyed: when the process ends, there is no interpreter left to drop objects in.
 Types& types() {
     static Types* const instance = new Types;
     return *instance;
@@ -143,7 +143,7 @@ PyArray_Descr* as_descr(nb::handle dtype) {
     return reinterpret_cast<PyArray_Descr*>(dtype.ptr());
 }
 
-// What NumPy has against an array becomes a FormatError.
+// NumPy's errors about an array become FormatErrors.
 [[noreturn]] void refuse(const nb::python_error& error) {
     if (!error.matches(PyExc_ValueError)) {
         throw error;
@@ -152,8 +152,8 @@ PyArray_Descr* as_descr(nb::handle dtype) {
                       std::string(nb::str(error.value()).c_str()));
 }
 
-// An array whose elements have no bytes, so that there is nothing to show. Only NumPy's own constructor leaves strings
-// their length of 0: its C interface makes that 1, and what the array then holds is whatever was in memory.
+// Makes an array whose elements have no bytes, so there is nothing to show. Only NumPy's own constructor leaves strings
+// their length of 0: its C interface makes that 1, and the array then holds old memory.
 nb::object show_nothing(std::span<const std::size_t> shape, nb::handle dtype, bool fortran_order) {
     nb::list sides;
     for (const std::size_t side : shape) {
@@ -244,7 +244,7 @@ nb::object show_stack(const NpyHeader& header, std::size_t count, nb::handle dty
 
 nb::object copied(nb::handle array) {
     if (PyArray_ITEMSIZE(reinterpret_cast<PyArrayObject*>(array.ptr())) == 0) {
-        // It has no memory but its own, and in a copy its strings would have a length.
+        // It has no memory but its own, and its strings would have a length in a copy.
         return nb::borrow(array);
     }
     nb::object copy = nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(array.ptr()), NPY_KEEPORDER));

@@ -36,7 +36,7 @@ PythonPath::PythonPath(nb::str path) {
             return;
         }
     } else {
-        PyErr_Clear();  // Surrogate escapes, which only the file system's encoding takes.
+        PyErr_Clear();  // It has surrogate escapes, which only the file system's encoding takes.
     }
     encoded_ = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
     if (!encoded_.is_valid()) {

@@ -28,16 +28,16 @@ class PythonBytes {
     Py_buffer view_{};
 };
 
-// A path as the system wants it. Names that are not UTF-8 come as Python spells them, with surrogate escapes.
+// A path as the system takes it. Names that are not UTF-8 come as Python spells them, with surrogate escapes.
 class PythonPath {
   public:
     explicit PythonPath(nanobind::str path);
 
-    // A null character follows it, and may lie in it.
+    // A null character follows the path, and may also lie in it.
     [[nodiscard]] std::string_view get() const { return text_; }
 
   private:
-    nanobind::object encoded_;  // The string itself where it is ASCII: then nothing is allocated.
+    nanobind::object encoded_;  // An ASCII string is held itself, so nothing is allocated.
     std::string_view text_;
 };
 

@@ -23,13 +23,13 @@ namespace {
 using Kind = TarParser::Kind;
 
 #ifdef Py_GIL_DISABLED
-// Python 3.13 miscounts the slices of one memoryview where several threads make them and let go of them at once.
+// Python 3.13 miscounts the slices of one memoryview if several threads make and drop them at once.
 constexpr bool kSharesView = false;
 #else
 constexpr bool kSharesView = true;
 #endif
 
-// A name in whatever encoding, as Python spells those of files.
+// Returns a name in any encoding, as Python spells the names of files.
 nb::object decoded(std::string_view name) {
     nb::object text = nb::steal(PyUnicode_DecodeUTF8(name.data(), std::ssize(name), "surrogateescape"));
     if (!text.is_valid()) {
@@ -38,8 +38,8 @@ nb::object decoded(std::string_view name) {
     return text;
 }
 
-// An archive in memory, which shows its bytes to Python. Unlike most that does, it counts no views: any number of
-// threads may take one and let go of it at once.
+// An archive in memory that shows its bytes to Python. Unlike most such objects, it does not count its views: any
+// number of threads may take and drop one at once.
 struct TarBytes {
     HeldBytes held;
 };
@@ -49,7 +49,7 @@ int get_tar_buffer(PyObject* self, Py_buffer* view, int flags) {
     return PyBuffer_FillInfo(view, self, held.data, static_cast<Py_ssize_t>(held.size), held.writable ? 0 : 1, flags);
 }
 
-// The views of an archive may be held by what holds the archive.
+// The holder of an archive may also hold its views.
 int traverse_tar_bytes(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     if (nb::inst_ready(self)) {
@@ -58,7 +58,7 @@ int traverse_tar_bytes(PyObject* self, visitproc visit, void* arg) {
     return 0;
 }
 
-// The iterator over what an archive in memory holds.
+// The iterator over the members of an archive in memory.
 class TarViews {
   public:
     // `where` goes in front of messages.
@@ -94,7 +94,7 @@ class TarViews {
         }
     }
 
-    // The memoryview that those of members are slices of.
+    // The memoryview of which those of members are slices.
     nb::object whole() {
         if (view_.is_valid()) {
             return view_;
@@ -114,14 +114,15 @@ class TarViews {
     TarWalk walk_;
     std::string where_;
     nb::object view_;
-    // Once it has failed, there is no saying where the next member begins.
+    // After a failure, the place of the next member is unknown.
     bool ended_ = false;
 };
 
-// The iterator over what an archive in a stream holds: `read` gives up to so many bytes, and none at the end.
+// The iterator over the members of an archive in a stream. `read` returns up to as many bytes as it is asked for, and
+// none at the end.
 class TarStream {
   public:
-    // `first` are the bytes that were read already, as many as a header has unless there are no more.
+    // `first` holds the bytes that were read already: as many as a header has, unless the input is shorter.
     TarStream(nb::object read, nb::bytes first) : read_(std::move(read)), block_(std::move(first)) {}
 
     // Null at the end.
@@ -159,7 +160,7 @@ class TarStream {
                 parser_.fail_truncated(content.size());
             }
             if (step.kind == Kind::kMember) {
-                // The next header is read when it is asked for: it may not have been sent yet.
+                // The next header is read only when it is asked for: it may not have been sent yet.
                 pending_ = true;
                 ended_ = false;
                 const nb::object name = decoded(parser_.name());
@@ -178,10 +179,10 @@ class TarStream {
     }
 
   private:
-    // However large a member says it is, memory is taken as its bytes come.
+    // Memory is taken as the bytes come, however large a member claims to be.
     static constexpr std::size_t kPiece = std::size_t{1} << 24;
 
-    // What fills up the last block, and the next header.
+    // The padding of the last block, and the next header.
     void read_block() { block_ = read_up_to(padding_ + TarParser::kBlock); }
 
     nb::bytes read_piece(std::size_t size) {
@@ -207,7 +208,7 @@ class TarStream {
         return bytes;
     }
 
-    // Fewer only where the stream ends.
+    // Fewer only if the stream ends.
     nb::bytes read_up_to(std::size_t size) {
         if (size == 0) {
             return nb::bytes("", 0);
@@ -244,7 +245,7 @@ class TarStream {
     std::size_t size_ = 0;
     std::size_t padding_ = 0;
     bool pending_ = false;
-    // Once it has failed, there is no saying where the next member begins.
+    // After a failure, the place of the next member is unknown.
     bool ended_ = false;
 };
 
@@ -253,7 +254,7 @@ PyObject* iterate(PyObject* self) {
     return self;
 }
 
-// Called by the interpreter itself, without nanobind between: a file of some hundred bytes is to cost no more than
+// The interpreter calls it directly, without nanobind in between: a file of some hundred bytes must not cost more than
 // that.
 template <typename Members>
 PyObject* next_member(PyObject* self) {
@@ -287,7 +288,7 @@ int clear_stream(PyObject* self) {
     return 0;
 }
 
-// Where all regular files lie, as numbers of 64 bits in this machine's order, and their names in a row.
+// Returns the places of all regular files, as 64-bit numbers in this machine's order, and their names in a row.
 nb::tuple index_tar(nb::handle data) {
     const HeldBytes held = hold_bytes(data);
     std::vector<std::uint64_t> offsets;
@@ -303,7 +304,8 @@ nb::tuple index_tar(nb::handle data) {
             offsets.push_back(static_cast<std::uint64_t>(content.data() - held.data));
             sizes.push_back(content.size());
             names += walk.name();
-            // An attribute of all members may name each of them by a million letters, in an archive of little more.
+            // An attribute of all members may give each of them a name of a million letters, in an archive that is
+            // hardly larger than that.
             if (names.size() > held.size) {
                 throw FormatError("the tar archive has names that together are longer than the archive, " +
                                   std::to_string(held.size) + " bytes");

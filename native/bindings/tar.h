@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Archives of files: their members as views, and the parser for those that come in a stream.
+// Binds archives of files: their members as views, and the parser for archives that come in a stream.
 void bind_tar(nanobind::module_& module);
 
 }  // namespace spdl

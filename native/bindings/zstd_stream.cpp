@@ -11,8 +11,7 @@ namespace nb = nanobind;
 namespace spdl {
 namespace {
 
-// A stream with what was given to it and is not used up yet. One thread's at a time: others get a ValueError, as of a
-// generator.
+// A stream with its unused input. One thread uses it at a time: others get a ValueError, as with a generator.
 class HeldStream {
   public:
     void push(nb::bytes compressed) {
@@ -21,7 +20,7 @@ class HeldStream {
         place_ = 0;
     }
 
-    // Up to `most` bytes; none asks for more input.
+    // Returns up to `most` bytes. If it returns none, it needs more input.
     nb::bytes pull(std::size_t most) {
         const Turn turn(busy_);
         const AlignedBuffer into(most);
@@ -41,7 +40,7 @@ class HeldStream {
     }
 
   private:
-    // The lock on the object is let go of with the GIL.
+    // The lock on the object is released together with the GIL.
     class Turn {
       public:
         explicit Turn(bool& busy) : busy_(busy) {

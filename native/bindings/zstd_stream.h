@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// zstd for those Pythons whose library has none, before 3.14.
+// Binds zstd for Pythons whose library has none, before 3.14.
 void bind_zstd_stream(nanobind::module_& module);
 
 }  // namespace spdl

@@ -10,7 +10,7 @@
 
 namespace spdl {
 
-// Memory for pixels: aligned for the widest vectors, and not initialised, since whoever asks for it fills it.
+// Memory for pixels. It is aligned for the widest vectors, and not initialised because every user fills it.
 class AlignedBuffer {
   public:
     static constexpr std::size_t kAlignment = 64;
@@ -28,7 +28,7 @@ class AlignedBuffer {
         }
     }
 
-    // Makes room for `size` bytes; what was there is lost if it has to grow.
+    // Makes room for `size` bytes. The content is lost if the buffer has to grow.
     void reserve(std::size_t size) {
         if (size > size_) {
             *this = AlignedBuffer();
@@ -44,7 +44,7 @@ class AlignedBuffer {
         Free() noexcept : large(0) {}
         explicit Free(std::size_t size) noexcept : large(size) {}
 
-        // The size of a large block, 0 for what malloc gave.
+        // The size of a large block; 0 for memory of malloc's.
         std::size_t large;
 
         void operator()(std::uint8_t* memory) const noexcept {

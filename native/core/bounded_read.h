@@ -7,12 +7,12 @@
 
 namespace spdl {
 
-// What stands from `offset` on; nothing where the bytes end before.
+// Returns the bytes from `offset` on; nothing if the bytes end before it.
 inline Bytes tail(Bytes bytes, std::size_t offset) {
     return offset < bytes.size() ? bytes.subspan(offset) : Bytes();
 }
 
-// An integer of `size` bytes, 4 at most; 0 where the bytes end before.
+// Returns an integer of `size` bytes, 4 at most; 0 if the bytes end before it does.
 inline std::uint32_t read_integer(Bytes bytes, std::size_t offset, std::size_t size, bool little_endian) {
     const Bytes rest = tail(bytes, offset);
     if (rest.size() < size) {

@@ -11,7 +11,7 @@
 namespace spdl {
 namespace {
 
-// Linux promises more memory than it has; what cannot fit is better refused than killed for.
+// Linux promises more memory than it has. It is better to refuse a size that cannot fit than to be killed for it.
 std::size_t physical_memory() {
     static const std::size_t bytes =
         static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));

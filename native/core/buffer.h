@@ -33,15 +33,15 @@ struct Buffer {
     }
 };
 
-// An array of this shape at the start of `memory`, which it keeps alive; what was there stays. Throws ArrayError where
-// it does not fit.
+// Makes an array of this shape at the start of `memory`, which it keeps alive. The content stays. Throws ArrayError if
+// the array does not fit.
 Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type);
 
-// An array of this shape, not initialised. Throws ArrayError where the machine has less memory than it takes, and
-// std::bad_alloc where the system refuses it.
+// Makes an array of this shape, not initialised. Throws ArrayError if the machine has less memory than it takes, and
+// std::bad_alloc if the system refuses it.
 Buffer allocate(std::vector<std::size_t> shape, ElementType type);
 
-// Likewise, for a Storage.
+// Allocates memory for a Storage in the same way.
 Memory allocate_pageable(std::size_t size);
 
 }  // namespace spdl

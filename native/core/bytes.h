@@ -5,7 +5,7 @@
 
 namespace spdl {
 
-// Bytes to be read, which somebody else owns.
+// Bytes to read, which somebody else owns.
 using Bytes = std::span<const std::uint8_t>;
 
 }  // namespace spdl

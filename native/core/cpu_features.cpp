@@ -46,7 +46,7 @@ Features read_features() noexcept {
     return features;
 }
 
-// Asked once: a virtual machine takes its time to answer.
+// Read once: a virtual machine takes long to answer.
 const Features& known_features() noexcept {
     static const Features features = read_features();
     return features;

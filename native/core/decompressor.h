@@ -4,8 +4,8 @@
 
 namespace spdl {
 
-// That of the calling thread, which keeps it: making one costs more than inflating a small member. Throws
-// std::bad_alloc.
+// Returns the calling thread's own decompressor, which the thread keeps: making one costs more than inflating a small
+// member. Throws std::bad_alloc.
 libdeflate_decompressor* decompressor();
 
 }  // namespace spdl

@@ -18,7 +18,7 @@
 namespace spdl {
 namespace {
 
-// Enough for most photos; pipes and other files of unknown length start with it too.
+// Enough for most photos. Pipes and other files of unknown length start with it, too.
 constexpr std::size_t kFirstBytes = 1 << 18;
 
 // The protocol of an address such as https://host/name, empty for anything else.
@@ -99,7 +99,7 @@ Bytes FileReader::read(std::string_view path) {
     if (memory_.size() > kKeptBytes && hint < kKeptBytes) {
         memory_ = AlignedBuffer();
     }
-    // One byte more than expected, so that the read that finds the end needs no second buffer.
+    // One byte more than expected: the read that finds the end then needs no second buffer.
     memory_.reserve(std::max(hint + 1, kFirstBytes));
     std::size_t size = 0;
     while (const std::size_t got = file.read(memory_.data() + size, memory_.size() - size)) {

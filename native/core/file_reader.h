@@ -7,11 +7,11 @@
 
 namespace spdl {
 
-// Reads whole files into memory that it keeps for the next one.
+// Reads whole files into memory, which it keeps for the next file.
 class FileReader {
   public:
-    // The content of the file at `path`, valid until the next read. A null character must follow the path. Throws
-    // MediaError where the file cannot be read.
+    // Returns the content of the file at `path`, valid until the next read. A null character must follow the path.
+    // Throws MediaError if the file cannot be read.
     Bytes read(std::string_view path);
 
   private:

@@ -5,7 +5,7 @@
 
 namespace spdl {
 
-// Bytes that are not what their format says they are, or that say what cannot be. Python sees spdl.io.FormatError.
+// Bytes that break the rules of their format, or that describe something impossible. Python sees spdl.io.FormatError.
 class FormatError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

@@ -59,7 +59,7 @@ Placement place(Size source, Size target, Fit fit) {
     const Size bound = image;
     const Size scaled{rescale(bound.height, source.width, source.height),
                       rescale(bound.width, source.height, source.width)};
-    // With a side left open there is nothing to cover beyond the other one.
+    // If one side is left open, there is nothing to cover beyond the other side.
     if (fit == Fit::kPad || target.width == 0 || target.height == 0) {
         image = {std::clamp(scaled.width, 1, bound.width), std::clamp(scaled.height, 1, bound.height)};
     } else {

@@ -15,7 +15,7 @@ struct Size {
     bool operator==(const Size&) const = default;
 };
 
-// A rectangle of pixels; `right` and `bottom` lie just outside.
+// A rectangle of pixels; `right` and `bottom` lie just outside it.
 struct Box {
     int left = 0;
     int top = 0;
@@ -30,16 +30,16 @@ inline Box whole(Size size) {
     return {0, 0, size.width, size.height};
 }
 
-// How an image comes to the size that was asked for.
+// How an image is brought to the target size.
 enum class Fit {
-    kStretch,  // Both sides are scaled on their own.
-    kPad,      // The whole image, its aspect ratio kept, centred on black.
-    kCrop,     // Its aspect ratio kept, it covers the size, and what is beyond is cut off on both sides.
+    kStretch,  // Each side is scaled on its own.
+    kPad,      // The whole image, with its aspect ratio, centred on black.
+    kCrop,     // The image covers the size, with its aspect ratio; the rest is cut off on both sides.
 };
 
 std::optional<Fit> parse_fit(std::string_view name);
 
-// Where the resized image lies in the output, or beyond it: then `left` and `top` are negative.
+// Where the resized image lies in the output. If it reaches beyond, `left` and `top` are negative.
 struct Placement {
     Size canvas;
     Size image;
@@ -47,20 +47,20 @@ struct Placement {
     int top = 0;
 };
 
-// The output for an image of size `source`. A side of `target` that is 0 was left open: the image's own for kStretch,
-// whatever keeps the aspect ratio for the others. The rounding is that of FFmpeg's filters
+// Returns the output for an image of size `source`. A side of `target` that is 0 is open: for kStretch it becomes the
+// image's own, for the others it keeps the aspect ratio. The rounding is that of FFmpeg's filters
 // scale=...:force_original_aspect_ratio=decrease (or increase), pad=...:x=-1:y=-1 and crop, except that no side becomes
 // 0.
 Placement place(Size source, Size target, Fit fit);
 
 // Cuts the centre of this size out of the canvas, as FFmpeg's crop filter does; a side of 0 stays. `grid` is how many
-// pixels share a chroma sample, which that filter does not cut in two. Throws MediaError where the canvas is smaller.
+// pixels share a chroma sample, which that filter does not cut in two. Throws MediaError if the canvas is smaller.
 Placement cut_center(Placement placement, Size size, Size grid);
 
-// Throws MediaError unless an image of this size may be produced.
+// Throws MediaError if an output must not have this size.
 void check_size(Size size, const char* what);
 
-// Throws MediaError unless one that says it has this size may be decoded.
+// Throws MediaError if an image that claims this size must not be decoded.
 void check_source_size(Size size, const char* what, std::int64_t max_pixels);
 
 inline std::size_t rgb_bytes(Size size) {

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// What is kept for the next that asks for the same size: a few batches that are on their way, whatever their size no
-// more than this.
+// How much is kept for the next caller that asks for the same size: a few batches on their way, but never more than
+// this, whatever their size.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
 constexpr std::size_t kKeptBlocks = 4;
 
@@ -29,7 +29,7 @@ std::size_t round_up(std::size_t size) {
 class Kept {
   public:
     void* take(std::size_t size) {
-        // Not waited for: in a forked child nobody might ever unlock it.
+        // This does not wait for the lock: in a forked child nobody might ever unlock it.
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (lock) {
             for (Block& block : blocks_) {
@@ -44,7 +44,7 @@ class Kept {
         return nullptr;
     }
 
-    // Returns what is to be unmapped: the block itself, or the one whose place it takes.
+    // Returns the block that the caller has to unmap: this one, or the one whose place it takes.
     Block give(Block given) {
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || given.size > kKeptBytes) {
@@ -56,7 +56,7 @@ class Kept {
         bytes_ -= displaced.size;
         if (bytes_ + given.size > kKeptBytes) {
             place = {};
-            // At most one can be returned; the one that stays away is the new one.
+            // At most one block can be returned. The new one is left out.
             if (displaced.memory != nullptr) {
                 munmap(displaced.memory, displaced.size);
             }
@@ -74,7 +74,7 @@ class Kept {
     std::size_t bytes_ = 0;
 };
 
-// Never destroyed: blocks may be freed by threads that outlive the process's static objects.
+// Never destroyed: threads that outlive the process's static objects may free blocks.
 Kept& kept() {
     static Kept* const instance = new Kept;
     return *instance;
@@ -92,7 +92,7 @@ void* map(std::size_t size) {
     }
     munmap(start + before + size, kHugePage - before);
 #ifdef MADV_HUGEPAGE
-    // Advice only: where the kernel has no huge pages it works without.
+    // This is only advice: everything works without huge pages, too.
     madvise(start + before, size, MADV_HUGEPAGE);
 #endif
     return start + before;

@@ -8,7 +8,7 @@
 
 namespace spdl {
 
-// A number as most file formats store it, at whatever address.
+// Returns a number that is stored as in most file formats, at any address.
 template <std::unsigned_integral T>
 T load_le(const std::uint8_t* bytes) {
     if constexpr (std::endian::native == std::endian::little) {

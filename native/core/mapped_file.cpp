@@ -27,7 +27,7 @@ struct Descriptor {
 
 MappedFile::MappedFile(const char* path) {
     struct stat status{};
-    // Before it is opened: a pipe that is opened and closed again ends its writer.
+    // This comes before opening the file: a pipe that is opened and closed again ends its writer.
     if (::stat(path, &status) != 0) {
         fail();
     }
@@ -46,7 +46,7 @@ MappedFile::MappedFile(const char* path) {
     if (::fstat(number, &status) != 0) {
         fail();
     }
-    // Nothing cannot be mapped.
+    // An empty file cannot be mapped.
     if (status.st_size > 0) {
         const auto size = static_cast<std::size_t>(status.st_size);
         void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, number, 0);
@@ -63,7 +63,7 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
 
 MappedFile::~MappedFile() {
     if (data_ != nullptr) {
-        // The system takes what it gave.
+        // munmap does not fail for a mapping of the system's own.
         ::munmap(const_cast<std::uint8_t*>(data_), size_);
     }
 }

@@ -7,11 +7,11 @@
 
 namespace spdl {
 
-// A file in memory, read-only, for as long as this lives. It keeps no descriptor: a program may have more arrays than
-// it may have files open.
+// A file in memory, read-only, for the lifetime of this object. It keeps no descriptor, because a program may have more
+// arrays than it may have files open.
 class MappedFile {
   public:
-    // Throws std::system_error with what open, fstat or mmap say.
+    // Throws std::system_error with the error of open, fstat or mmap.
     explicit MappedFile(const char* path);
     MappedFile(MappedFile&& other) noexcept;
     MappedFile(const MappedFile&) = delete;

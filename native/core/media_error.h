@@ -11,7 +11,7 @@ class MediaError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// An array that there is no room for: what was asked for is at fault, not the input.
+// There is no room for an array: the request is at fault, not the input.
 class ArrayError : public MediaError {
   public:
     using MediaError::MediaError;

@@ -37,7 +37,7 @@ class Work {
         }
     }
 
-    // Once all threads have ended.
+    // Called after all threads have ended.
     void rethrow() const {
         if (error_) {
             std::rethrow_exception(error_);
@@ -52,7 +52,8 @@ class Work {
     std::exception_ptr error_;
 };
 
-// Signals go to the threads that Python knows: a new thread takes over what the one that starts it blocks.
+// Signals go to the threads that Python knows. A new thread inherits the set of blocked signals from the thread that
+// starts it.
 class BlockedSignals {
   public:
     BlockedSignals() {
@@ -83,7 +84,7 @@ void run_parallel(int threads, std::size_t begin, std::size_t end, const std::fu
                     others.emplace_back([&shared] { shared.run(); });
                 }
             } catch (const std::system_error&) {
-                // The system has no more threads to give: those there are do the work.
+                // The system has no more threads to give, so the existing ones do the work.
             }
         }
         shared.run();

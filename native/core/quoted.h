@@ -5,7 +5,8 @@
 
 namespace spdl {
 
-// A name out of untrusted bytes for a message: long ones are cut, and nothing in it can end or garble the line.
+// Returns a name out of untrusted bytes in a form for messages: long names are cut, and nothing in it can end or garble
+// the line.
 inline std::string quoted(std::string_view name) {
     constexpr std::size_t kShown = 200;
     constexpr std::string_view kDigits = "0123456789abcdef";

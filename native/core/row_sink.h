@@ -5,15 +5,15 @@
 namespace spdl {
 
 // Takes an image row by row, from the top, as packed RGB bytes. A decoder asks where a row goes, writes it there, and
-// says so; the calls never throw, since they are made from frames that libjpeg may leave by longjmp.
+// reports it. The calls never throw, because libjpeg may leave the frames that make them by longjmp.
 class RowSink {
   public:
-    // At most this many rows are asked for before they are committed.
+    // A decoder asks for at most this many rows before it commits them.
     static constexpr int kMaxRows = 4;
 
     virtual ~RowSink() = default;
 
-    // Where row `y` is to be written: 3 * width bytes.
+    // Returns where to write row `y`: 3 * width bytes.
     virtual std::uint8_t* row(int y) noexcept = 0;
 
     // Rows [y, y + count) are written.

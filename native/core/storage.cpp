@@ -8,8 +8,8 @@
 namespace spdl {
 namespace {
 
-// How many unused blocks stay for later: more than a loader with a dozen threads leaves between two of its batches.
-// Beyond it lies what a program once held together, a list of all its batches, say.
+// How many unused blocks are kept for later: more than a loader with a dozen threads leaves between two of its batches.
+// Beyond that number lie blocks that a program once held together, such as a list of all its batches.
 constexpr std::size_t kKeptBlocks = 16;
 
 }  // namespace
@@ -21,10 +21,10 @@ Storage::Storage(std::size_t size, Allocate allocate)
 
 Memory Storage::take() {
     if (getpid() != process_) {
-        // In a forked child pinned memory is still the parent's, and the lock may be one that nobody ever unlocks.
+        // In a forked child, pinned memory still belongs to the parent, and nobody may ever unlock the lock.
         return allocate_(size_);
     }
-    // Dropped, as blocks are made, without the lock: returning memory to the system takes long.
+    // Blocks are dropped without the lock, as they are made: it takes long to return memory to the system.
     std::vector<Memory> surplus;
     Memory unused = take_unused(surplus);
     if (unused.owner) {
@@ -41,7 +41,7 @@ Memory Storage::take_unused(std::vector<Memory>& surplus) {
     Memory taken;
     std::size_t unused = 0;
     std::erase_if(blocks_, [&](Memory& block) {
-        // Only this function makes a second owner of what has one, so nobody can come in between.
+        // Only this function makes a second owner of a block with one owner, so no other thread can come in between.
         if (block.owner.use_count() > 1) {
             return false;
         }
@@ -55,7 +55,7 @@ Memory Storage::take_unused(std::vector<Memory>& surplus) {
         surplus.push_back(std::move(block));
         return true;
     });
-    // What the last owner did with a block comes before what the next one does.
+    // Everything that the last owner did with a block comes before anything that the next owner does.
     std::atomic_thread_fence(std::memory_order_acquire);
     return taken;
 }

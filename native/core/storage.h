@@ -18,20 +18,21 @@ struct Memory {
     bool pinned = false;  // Its pages stay where they are, for a GPU to copy from and to.
 };
 
-// Memory to be used again and again, in blocks of one size: whoever takes one has it to himself, however many others
-// are still in use. Taking never waits for a block to be given back; where all are in use it makes another one.
+// Memory that is used again and again, in blocks of one size. Every caller that takes a block has it to itself, however
+// many others are still in use. Taking a block never waits for one to be given back; if all are in use, it makes
+// another one.
 class Storage {
   public:
     using Allocate = Memory (*)(std::size_t size);
 
-    // Makes the first block, so that a size that cannot be had is told here.
+    // Makes the first block, so that the constructor reports a size that cannot be had.
     Storage(std::size_t size, Allocate allocate);
 
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] bool pinned() const { return pinned_; }
 
-    // The block is in use as long as any copy of its owner lives. Its content is what was there. A process that was
-    // forked since gets a new one each time.
+    // The block is in use as long as any copy of its owner lives. Its content is left over from the last use. A process
+    // that was forked after the constructor gets a new block each time.
     Memory take();
 
   private:

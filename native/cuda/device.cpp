@@ -9,13 +9,13 @@
 namespace spdl::cuda {
 namespace {
 
-// Unused device memory that is kept for the next transfers. Without it, each would ask the system for its memory and
-// return it, which takes longer than the copy.
+// How much unused device memory is kept for the next transfers. Otherwise each transfer would ask the system for its
+// memory and return it, which takes longer than the copy.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{1} << 30;
 
 struct DeviceState {
     Context context = nullptr;
-    Pool pool = nullptr;  // Null where the device has no pools.
+    Pool pool = nullptr;  // Null if the device has no pools.
 };
 
 DeviceState open_device(Device index) {
@@ -36,7 +36,7 @@ DeviceState open_device(Device index) {
     return state;
 }
 
-// Opened once and never closed: memory and streams of others depend on them until the process ends.
+// Opened once and never closed: other users' memory and streams depend on the contexts until the process ends.
 const DeviceState& device_state(Device index) {
     static std::mutex& mutex = *new std::mutex;
     static auto& devices = *new std::vector<std::unique_ptr<DeviceState>>;
@@ -63,7 +63,7 @@ void free_device(Device device, DevicePointer memory) noexcept {
             driver().free(memory);
         }
     } catch (const CudaError&) {
-        // The process is ending, or a kernel's failure has ended all that was on the device.
+        // The process is ending, or the failure of a kernel has ended everything on the device.
     }
 }
 
@@ -90,8 +90,8 @@ Context any_context() {
     const Driver& api = driver();
     Device current = 0;
     if (api.current_device(&current) == Status::kSuccess) {
-        // The device's own context, whatever another library has made current: that one may be destroyed, and the
-        // memory with it.
+        // This is the device's own context, whatever another library has made current: that one may be destroyed, and
+        // the memory with it.
         return device_state(current).context;
     }
     const int count = device_count();
@@ -112,7 +112,7 @@ DeviceMemory allocate_device(Device device, std::size_t bytes, Stream stream) {
     const DeviceState& state = device_state(device);
     const ContextScope scope(state.context);
     const std::string what = "allocating " + std::to_string(bytes) + " bytes on GPU " + std::to_string(device);
-    // CUDA refuses to allocate nothing.
+    // CUDA refuses to allocate 0 bytes.
     const std::size_t asked = bytes == 0 ? 1 : bytes;
     DevicePointer pointer = 0;
     if (state.pool != nullptr) {

@@ -7,13 +7,13 @@
 
 namespace spdl::cuda {
 
-// How many GPUs this process sees. Throws CudaUnavailable where there is none.
+// Returns how many GPUs this process sees. Throws CudaUnavailable if there is none.
 int device_count();
 
-// Makes a context the calling thread's own for its lifetime, whatever the thread had before.
+// Makes a context current on the calling thread for its lifetime, whatever was current before.
 class ContextScope {
   public:
-    // The device's primary context, which PyTorch and all that builds on CUDA's runtime use, too.
+    // Takes the device's primary context, which PyTorch and everything else on CUDA's runtime use, too.
     explicit ContextScope(Device device);
     explicit ContextScope(Context context);
     ContextScope(const ContextScope&) = delete;
@@ -21,8 +21,8 @@ class ContextScope {
     ~ContextScope();
 };
 
-// A primary context, for what belongs to no device. It prefers that of a device in use: a context takes hundreds of
-// megabytes on its device, and in a process of a job on several GPUs the first GPU is another's.
+// Returns a primary context for memory that belongs to no device. It prefers that of a device in use: a context takes
+// hundreds of megabytes on its device, and the first GPU may belong to another process of a job on several GPUs.
 Context any_context();
 
 struct DeviceMemory {
@@ -30,8 +30,8 @@ struct DeviceMemory {
     DevicePointer pointer = 0;
 };
 
-// Memory on the device that work on `stream` may use at once. When the owner goes it is used again, but not before all
-// is done that the device's default stream had been given until then.
+// Allocates memory on the device that work on `stream` may use at once. When the owner goes, the memory is used again,
+// but not before all work is done that the device's default stream had been given until then.
 DeviceMemory allocate_device(Device device, std::size_t bytes, Stream stream);
 
 }  // namespace spdl::cuda

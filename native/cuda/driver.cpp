@@ -28,7 +28,7 @@ void find(void* library, const std::string& path, const char* symbol, Function& 
 }
 
 Driver load() {
-    // For the tests of this project, which bring a driver of their own. Nobody else has a use for it.
+    // For the tests of this project, which bring a driver of their own. It has no other use.
     const char* const replacement = std::getenv("SPDL_TEST_CUDA_DRIVER");
     const std::string path = replacement == nullptr ? "libcuda.so.1" : replacement;
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -115,7 +115,7 @@ Driver initialise() {
 }  // namespace
 
 const Driver& driver() {
-    // Tried anew by the next call where it throws.
+    // If this throws, the next call tries again.
     static const Driver instance = initialise();
     if (loaded_in != getpid()) {
         throw CudaUnavailable(

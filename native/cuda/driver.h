@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-// The part of CUDA's driver interface that is used here. The library is loaded when it is first needed, so that one
-// build serves machines with and without a GPU; its declarations are ours, so that no CUDA is needed to build.
+// The part of CUDA's driver interface that is used here. The library is loaded when it is first needed, so one build
+// serves machines with and without a GPU. Its declarations are ours, so building needs no CUDA.
 namespace spdl::cuda {
 
 enum class Status : int {
@@ -77,19 +77,20 @@ class CudaError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// There is no GPU to be used, or no driver for it.
+// There is no usable GPU, or no driver for it.
 class CudaUnavailable : public CudaError {
   public:
     using CudaError::CudaError;
 };
 
-// The driver, loaded and initialised by the first call. Throws CudaUnavailable, saying what is missing and what to do.
+// Returns the driver, which the first call loads and initialises. Throws CudaUnavailable, which says what is missing
+// and what to do.
 const Driver& driver();
 
-// False where this process may not call the driver: nothing was loaded yet, or it was loaded by the parent of a fork.
+// Returns false if this process must not call the driver: nothing was loaded yet, or the parent of a fork loaded it.
 bool is_usable() noexcept;
 
-// Throws CudaError unless the call named succeeded; `what` says what it was for.
+// Throws CudaError unless the named call succeeded; `what` says what the call was for.
 void check(Status status, const char* call, const std::string& what);
 
 inline Stream default_stream() {

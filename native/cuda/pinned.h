@@ -6,8 +6,8 @@
 
 namespace spdl::cuda {
 
-// Main memory whose pages stay where they are, so that GPUs can read and write them by themselves; for a Storage.
-// Throws CudaUnavailable where there is no GPU.
+// Allocates main memory for a Storage. Its pages stay where they are, so GPUs can read and write them by themselves.
+// Throws CudaUnavailable if there is no GPU.
 Memory allocate_pinned(std::size_t size);
 
 }  // namespace spdl::cuda

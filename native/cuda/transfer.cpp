@@ -12,7 +12,7 @@
 namespace spdl::cuda {
 namespace {
 
-// Long enough that starting a copy costs little beside it, short enough that two of them overlap in a batch.
+// Long enough that starting a copy costs little beside it, and short enough that two copies of a batch overlap.
 constexpr std::size_t kChunk = std::size_t{2} << 20;
 
 // Never destroyed: threads may copy until the process ends.
@@ -21,7 +21,7 @@ Storage& chunks() {
     return instance;
 }
 
-// A copy on its way, and the memory that must not be used meanwhile.
+// A copy on its way, and the memory that must not be used until it is done.
 class Flight {
   public:
     explicit Flight(Stream stream) : stream_(stream) {
@@ -31,7 +31,7 @@ class Flight {
     Flight& operator=(const Flight&) = delete;
     ~Flight() {
         if (memory_ && driver().wait_for_stream(stream_) != Status::kSuccess) {
-            // Nobody can tell when the GPU is done with this memory. Never to be used again, it is safe.
+            // Nobody can tell when the GPU is done with this memory, so it is never used again.
             static_cast<void>(new std::shared_ptr<void>(std::move(memory_)));
         }
         driver().destroy_event(landed_);
@@ -64,7 +64,7 @@ void wait_for_default_stream(Stream stream, const std::string& what) {
     check(api.create_event(&reached, kQuietEvent), "cuEventCreate", what);
     const Status recorded = api.record_event(reached, default_stream());
     const Status ordered = recorded == Status::kSuccess ? api.stream_waits_for_event(stream, reached, 0) : recorded;
-    // Destroyed, it still does what it was recorded for.
+    // A destroyed event still does what it was recorded for.
     api.destroy_event(reached);
     check(ordered, recorded == Status::kSuccess ? "cuStreamWaitEvent" : "cuEventRecord", what);
 }

@@ -23,7 +23,8 @@ std::vector<std::pair<std::string, std::tuple<unsigned, unsigned, unsigned>>> ff
 }
 
 std::string ffmpeg_license() {
-    // From what asks least of whoever passes it on to what asks most; what is unknown comes last.
+    // From the licence that asks least of those who pass the library on to the one that asks most. Unknown licences
+    // come last.
     constexpr std::string_view kRank[] = {"LGPL version 2.1", "LGPL version 3", "GPL version 2", "GPL version 3",
                                           "nonfree"};
     const auto rank = [&](std::string_view license) {

@@ -7,16 +7,17 @@
 
 namespace spdl {
 
-// The libraries of the FFmpeg in use, which need not be the one that was compiled against: name, and major, minor,
-// micro.
+// Returns the name and the version (major, minor, micro) of each library of the FFmpeg in use. It need not be the
+// FFmpeg that this was compiled against.
 std::vector<std::pair<std::string, std::tuple<unsigned, unsigned, unsigned>>> ffmpeg_versions();
 
-// "LGPL version 2.1 or later", where all of its libraries were built so; otherwise the strictest of theirs.
+// Returns "LGPL version 2.1 or later" if all of its libraries were built so; otherwise the strictest licence among
+// them.
 std::string ffmpeg_license();
 
 std::vector<std::string> ffmpeg_filters();
 
-// What to do where the FFmpeg in use was built without the part that an error names.
+// Returns the advice for users whose FFmpeg was built without the part that an error names.
 std::string remedy_for_missing_part();
 
 }  // namespace spdl

@@ -38,7 +38,7 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
 
 constexpr const char* kSize = "cannot decode the image: its size";
 
-// Decoders pass numbers of the file on as colour spaces, whether there is such a one or not.
+// Decoders pass on numbers of the file as colour spaces, even if there is no such colour space.
 template <typename Enumeration>
 void forget_unknown(Enumeration& value, Enumeration count, Enumeration unspecified) {
     int number = 0;
@@ -56,7 +56,7 @@ void forget_unknown_colors(AVFrame& frame) {
     forget_unknown(frame.color_trc, AVCOL_TRC_NB, AVCOL_TRC_UNSPECIFIED);
 }
 
-// Where decoders leave open whether samples use all levels, as that of TIFF does: stored gray and TIFF's YCbCr do.
+// Some decoders, such as that of TIFF, leave open whether samples use all levels. Stored gray and TIFF's YCbCr do.
 void assume_all_levels(AVFrame& frame, AVCodecID codec) {
     const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
     const bool gray = format != nullptr && format->nb_components <= 2 &&
@@ -77,7 +77,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
         throw std::bad_alloc();
     }
     const auto check = [&](int code) {
-        // The decoders know of the limit too, but not how to say what it is about.
+        // The decoders know the limit, too, but their messages do not say what it is about.
         for (const Size size : {log.refused_size(), Size{context->width, context->height}}) {
             if (code < 0 && size.width > 0 && size.height > 0) {
                 check_source_size(size, kSize, options.max_pixels);
@@ -108,7 +108,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
         code = avcodec_receive_frame(context.get(), frame.get());
     }
     if (code == AVERROR(EAGAIN)) {
-        // A decoder that delays its output gives it once it knows that nothing follows.
+        // A decoder that delays its output returns it when it knows that nothing follows.
         check(avcodec_send_packet(context.get(), nullptr));
         code = avcodec_receive_frame(context.get(), frame.get());
     }

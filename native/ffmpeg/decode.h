@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-// The picture in `image`, in the pixel format in which it is stored. Throws MediaError.
+// Decodes the picture in `image` to its stored pixel format. Throws MediaError.
 FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options);
 
 }  // namespace spdl

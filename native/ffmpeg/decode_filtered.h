@@ -9,7 +9,7 @@
 
 namespace spdl {
 
-// The image in the stored pixel format, after `filters` unless those are empty. Throws MediaError.
+// Decodes the image to its stored pixel format, and applies `filters` unless they are empty. Throws MediaError.
 std::unique_ptr<Frame> decode_filtered(const Packet& packet, const std::string& filters, const DecodeOptions& options);
 
 }  // namespace spdl

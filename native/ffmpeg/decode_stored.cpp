@@ -36,7 +36,7 @@ FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, con
 }
 
 AVRational time_base(const EncodedImage& image) {
-    constexpr AVRational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers count in.
+    constexpr AVRational kImageTimeBase{1, 25};  // The unit of FFmpeg's image demuxers.
     return image.packet == nullptr ? kImageTimeBase : packet_of(image).time_base;
 }
 

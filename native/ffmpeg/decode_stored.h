@@ -7,10 +7,10 @@
 
 namespace spdl {
 
-// The whole image in the pixel format in which it is stored. Throws MediaError.
+// Decodes the whole image to its stored pixel format. Throws MediaError.
 FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode);
 
-// The unit of the timestamps of such a frame.
+// Returns the unit of the timestamps of such a frame.
 AVRational time_base(const EncodedImage& image);
 
 }  // namespace spdl

@@ -16,7 +16,7 @@
 namespace spdl {
 namespace {
 
-// What deflate makes of a byte at most: a match of 258 bytes takes two bits at least.
+// The most that deflate makes of a byte: a match of 258 bytes takes at least two bits.
 constexpr std::size_t kMaxRatio = 1032;
 
 std::size_t big_endian(Bytes bytes, std::size_t at) {
@@ -31,7 +31,7 @@ std::string megabytes(std::size_t size) {
     return std::to_string(size >> 20U) + " MB";
 }
 
-// How much a stream of zlib inflates to, no more than `limit`; `limit` itself where that cannot be told.
+// Returns how much a zlib stream inflates to, at most `limit`; `limit` itself if that cannot be told.
 std::size_t inflated_size(Bytes compressed, std::size_t limit) {
     const AlignedBuffer result(limit);
     std::size_t made = 0;
@@ -40,7 +40,7 @@ std::size_t inflated_size(Bytes compressed, std::size_t limit) {
     return code == LIBDEFLATE_SUCCESS ? made : limit;
 }
 
-// A chunk's compressed part stands behind a name, a null character and the number of the method.
+// The compressed part of a chunk follows a name, a null character and the number of the method.
 Bytes compressed_part(std::string_view kind, Bytes content) {
     if (kind != "zTXt" && kind != "iCCP") {
         return {};
@@ -61,7 +61,7 @@ void check_png(Bytes bytes) {
         const std::size_t length = std::min(big_endian(bytes, 0), bytes.size() - kAround);
         const std::string_view kind(reinterpret_cast<const char*>(bytes.data()) + 4, 4);
         const Bytes compressed = compressed_part(kind, bytes.subspan(8, length));
-        // Hardly any has so much that it has to be tried.
+        // Hardly any file has so much that it has to be inflated here.
         const std::size_t size =
             compressed.size() < left / kMaxRatio ? compressed.size() * kMaxRatio : inflated_size(compressed, left);
         if (size >= left) {
@@ -77,7 +77,7 @@ void check_png(Bytes bytes) {
 }  // namespace
 
 void check_container(Bytes bytes) {
-    // The claim stands behind the name of the method and four bytes with the name of what follows.
+    // The claimed size follows the name of the method and four bytes with the name of what follows.
     constexpr std::string_view kCompressed = "dcomzlib";
     constexpr std::size_t kClaim = kCompressed.size() + 8;
     const auto* at = bytes.data();

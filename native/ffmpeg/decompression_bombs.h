@@ -5,13 +5,13 @@
 
 namespace spdl {
 
-// FFmpeg inflates what nobody asked for, whatever comes out: a megabyte becomes a gigabyte beside a picture of a few
-// pixels, which no limit of pixels forbids. What is found here is refused instead.
+// FFmpeg inflates data beside the picture without any limit: a megabyte may become a gigabyte beside a picture of a few
+// pixels, which no limit of pixels forbids. These functions refuse such data.
 
-// Of a container: QuickTime's compressed headers. Throws MediaError.
+// Checks a container for QuickTime's compressed headers. Throws MediaError.
 void check_container(Bytes bytes);
 
-// Of what is about to be decoded: the compressed texts and profiles of PNG. Throws MediaError.
+// Checks an image before it is decoded for the compressed texts and profiles of PNG. Throws MediaError.
 void check_metadata(const ImagePacket& image);
 
 }  // namespace spdl

@@ -17,7 +17,7 @@
 namespace spdl {
 namespace {
 
-// Playlists and the like name other files or addresses; an image has no business with them.
+// Playlists and similar files name other files or addresses. An image has no business with them.
 int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
                    AVDictionary** /*options*/) {
     av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
@@ -76,15 +76,15 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (bytes.empty()) {
         throw MediaError("cannot read the image: there are no bytes in it");
     }
-    // No other container begins with so short a box, and no other demuxer inflates what it is told to.
+    // No other container begins with so short a box, and no other demuxer inflates data without a limit.
     if (bytes[0] == 0 || !options.format.empty()) {
         check_container(bytes);
     }
     check_complete(bytes);
     const FfmpegLog log;
     if (options.format.empty() && options.format_options.empty() && is_png(bytes)) {
-        // The picture that every reader of PNG shows. Of an animation FFmpeg's demuxer would leave that out, where it
-        // is not one of the animation's own.
+        // This is the picture that every reader of PNG shows. FFmpeg's demuxer would leave it out of an animation to
+        // which it does not belong.
         ImagePacket image = whole_packet(bytes, AV_CODEC_ID_PNG);
         if (!options.bsf.empty()) {
             apply_bsf(image, options.bsf, log);
@@ -100,7 +100,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     raw->pb = input.context();
     raw->flags |= AVFMT_FLAG_CUSTOM_IO;
     raw->io_open = refuse_to_open;
-    // Demuxers that open further demuxers hand on this list (of no protocol that exists), not the callback.
+    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
     raw->protocol_whitelist = av_strdup("none");
     if (raw->protocol_whitelist == nullptr) {
         avformat_free_context(raw);

@@ -13,11 +13,11 @@ struct ImagePacket {
     AVRational time_base{0, 1};
 };
 
-// The first picture of the image (or video) in `bytes`, through libavformat. Nothing else is ever opened, whatever the
-// bytes name. Throws MediaError.
+// Returns the first picture of the image (or video) in `bytes`, through libavformat. No other file or address is ever
+// opened, whatever the bytes name. Throws MediaError.
 ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options);
 
-// The whole of `bytes` as one packet for `codec`.
+// Returns all of `bytes` as one packet for `codec`.
 ImagePacket whole_packet(Bytes bytes, AVCodecID codec);
 
 }  // namespace spdl

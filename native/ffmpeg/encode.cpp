@@ -30,7 +30,7 @@ const AVCodec& find_encoder(const std::string& name) {
     return *encoder;
 }
 
-// Ended by AV_PIX_FMT_NONE; none where the encoder does not tell.
+// The list ends with AV_PIX_FMT_NONE. Null if the encoder does not tell.
 const AVPixelFormat* pixel_formats(const AVCodec& encoder) {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
     const void* formats = nullptr;
@@ -41,7 +41,7 @@ const AVPixelFormat* pixel_formats(const AVCodec& encoder) {
 #endif
 }
 
-// What the encoder is to be given: of the formats that it takes the one without more bits than needed.
+// Returns the format that the encoder has to be given: of those that it takes, the one without more bits than needed.
 std::optional<AVPixelFormat> encoded_format(const AVCodec& encoder, AVPixelFormat format) {
     const AVPixelFormat* const formats = pixel_formats(encoder);
     if (formats == nullptr) {
@@ -136,7 +136,7 @@ PacketPtr encode(AVCodecContext& encoder, const AVFrame& frame, const FfmpegLog&
     log.check(avcodec_send_frame(&encoder, &frame), what);
     int code = avcodec_receive_packet(&encoder, packet.get());
     if (code == AVERROR(EAGAIN)) {
-        // An encoder that looks ahead gives it once it knows that nothing follows.
+        // An encoder that looks ahead returns the packet when it knows that nothing follows.
         log.check(avcodec_send_frame(&encoder, nullptr), what);
         code = avcodec_receive_packet(&encoder, packet.get());
     }
@@ -158,7 +158,7 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     const auto format = static_cast<AVPixelFormat>(picture.format);
     const AVPixelFormat taken = encoded_format(codec, format).value_or(format);
 
-    // Copied in any case: encoders may read a little beyond a row, which is safe in libav's own frames alone.
+    // The picture is always copied: encoders may read a little beyond a row, which is safe only in libav's own frames.
     const FramePtr frame = make_frame();
     frame->format = taken;
     frame->width = picture.width;
@@ -191,7 +191,7 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     }
     log.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
     given.check_all_used("encoder", codec.name);
-    // Read of each frame where the flag qscale is set.
+    // The encoder reads it from each frame if the flag qscale is set.
     frame->quality = encoder->global_quality;
     const PacketPtr packet = encode(*encoder, *frame, log, what);
     return container ? wrap(*container, *encoder, *packet, log, what) : copy(packet->data, packet->size);

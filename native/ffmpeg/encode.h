@@ -10,15 +10,15 @@ namespace spdl {
 
 struct EncodeOptions {
     std::string encoder;
-    OptionList options;  // Of the encoder, by FFmpeg's names.
-    std::string muxer;   // Empty: what the encoder gives is the file.
+    OptionList options;  // The encoder's, by FFmpeg's names.
+    std::string muxer;   // Empty: the encoder's output is the file.
 };
 
-// Whether the encoder takes pixels of this format, or such as they can be repacked to. Throws MediaError where FFmpeg
-// has no encoder of that name.
+// Returns whether the encoder takes pixels of this format, or of one that they can be repacked to. Throws MediaError if
+// FFmpeg has no encoder of that name.
 bool encoder_takes(const std::string& encoder, AVPixelFormat format);
 
-// The picture as a file. Throws MediaError.
+// Returns the picture as a file. Throws MediaError.
 AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& options);
 
 }  // namespace spdl

@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Decodes whatever FFmpeg knows. It accepts every input, so it is the last that is asked.
+// Decodes everything that FFmpeg knows. It accepts every input, so it has to be asked last.
 extern const Backend ffmpeg_backend;
 
 }  // namespace spdl

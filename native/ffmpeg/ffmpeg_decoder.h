@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-// Decodes by FFmpeg, at once and whole when an image is opened.
+// Decodes by FFmpeg: the whole image, when it is opened.
 class FfmpegDecoder final : public Decoder {
   public:
     [[nodiscard]] bool accepts(const EncodedImage& image, const DemuxOptions& demux,
@@ -14,7 +14,7 @@ class FfmpegDecoder final : public Decoder {
     [[nodiscard]] MemoryKind output() const noexcept override { return MemoryKind::kHost; }
     ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) override;
 
-    // By FFmpeg's filters, if the options of the image ask for FFmpeg by name.
+    // Uses FFmpeg's filters if the options of open() name FFmpeg as the backend.
     std::optional<ImageShape> transform(const ImageShape& shape, const LoadOptions& options,
                                         const CropAndFlip& crop) override;
 

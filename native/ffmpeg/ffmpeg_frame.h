@@ -5,7 +5,7 @@
 
 namespace spdl {
 
-// A frame of FFmpeg's.
+// One of FFmpeg's frames.
 class FfmpegFrame final : public Frame {
   public:
     explicit FfmpegFrame(FramePtr frame, AVRational time_base = {0, 1});
@@ -27,11 +27,11 @@ class FfmpegFrame final : public Frame {
     AVRational time_base_;
 };
 
-// FFmpeg's frame behind it. Throws std::bad_cast if another library made it.
+// Returns the frame as one of FFmpeg's. Throws std::bad_cast if another library made it.
 FfmpegFrame& as_ffmpeg(Frame& frame);
 const FfmpegFrame& as_ffmpeg(const Frame& frame);
 
-// The name of a pixel format, "unknown" if it has none.
+// Returns the name of a pixel format; "unknown" if it has none.
 const char* ffmpeg_format_name(int format);
 
 }  // namespace spdl

@@ -25,8 +25,8 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     if (level > AV_LOG_ERROR) {
         return;
     }
-    // Not av_log_format_line2, which also looks at the context's parent: FFmpeg before 7 logs a wrong flag of scale
-    // with a context that has none, and crashes there.
+    // av_log_format_line2 also looks at the context's parent. FFmpeg before 7 logs a wrong flag of scale with a context
+    // that has none, and it would crash there.
     char line[512];
     const AVClass* const kind = context == nullptr ? nullptr : *static_cast<const AVClass* const*>(context);
     const int prefix = kind == nullptr ? 0 : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
@@ -35,12 +35,12 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     try {
         listener->hear(line);
     } catch (const std::bad_alloc&) {
-        // The exception on its way will do without the line.
+        // The exception that follows has to do without the line.
         return;
     }
 }
 
-// Of a line of libav's that refuses a picture for its size.
+// Returns the size in a line in which libav refuses a picture for its size.
 Size picture_size(const char* line) {
     unsigned width = 0;
     unsigned height = 0;
@@ -52,7 +52,7 @@ Size picture_size(const char* line) {
     return {static_cast<int>(std::min(width, kLargest)), static_cast<int>(std::min(height, kLargest))};
 }
 
-// Whether FFmpeg looked for a part of its own by name. For filters releases before 6 say it in words alone.
+// Returns whether FFmpeg did not find a part of its own by name. For filters, releases before 6 say so only in the log.
 bool is_missing_part(int code, const std::string& words) {
     switch (code) {
         case AVERROR_BSF_NOT_FOUND:

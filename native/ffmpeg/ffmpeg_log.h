@@ -7,12 +7,13 @@
 
 namespace spdl {
 
-// While one is alive, what libav logs as an error on this thread is kept instead of printed, for the message of the
-// exception that follows. Other threads, and other users of the same libav, print as before.
+// The FFmpeg log of the current thread. While an object of this class is alive, errors that libav logs on this thread
+// are kept for the message of the exception that follows, and not printed. Other threads, and other users of the same
+// libav, print as before.
 class FfmpegLog {
   public:
-    // Which of several lines is kept. As a rule the last says what went wrong; of a filter description it is the first,
-    // and what follows says where.
+    // Which of several lines is kept. Usually the last line says what went wrong. For a filter description it is the
+    // first, and the lines after it say where.
     enum class Kept { kLast, kFirst };
 
     explicit FfmpegLog(Kept kept = Kept::kLast);
@@ -20,11 +21,11 @@ class FfmpegLog {
     FfmpegLog(const FfmpegLog&) = delete;
     FfmpegLog& operator=(const FfmpegLog&) = delete;
 
-    // Throws MediaError: what was tried, libav's text for `code`, and the log line it kept.
+    // Throws a MediaError of what was tried, libav's text for `code`, and the line that was kept.
     [[noreturn]] void raise(const std::string& what, int code) const;
 
-    // Raises where `code` is negative, as libav's functions return errors; otherwise returns it. What was tried is put
-    // together only then.
+    // Raises if `code` is negative, as libav's functions return errors; otherwise returns it. The text of what was
+    // tried is put together only for an error.
     int check(int code, const char* what, const char* name = "") const {
         if (code < 0) {
             raise(std::string(what) + name, code);
@@ -32,7 +33,7 @@ class FfmpegLog {
         return code;
     }
 
-    // The size of the picture that libav has refused, which it says in words alone; 0x0 where it has not.
+    // Returns the size of the picture that libav has refused, which only its log tells; 0x0 if it has refused none.
     [[nodiscard]] Size refused_size() const { return refused_size_; }
 
     void hear(const char* line);
@@ -44,7 +45,7 @@ class FfmpegLog {
     Size refused_size_;
 };
 
-// Installs the log callback; once, when the module is loaded.
+// Installs the log callback. Every program calls it once, at its start.
 void install_log_callback();
 
 }  // namespace spdl

@@ -7,14 +7,14 @@
 
 namespace spdl {
 
-// A packet of FFmpeg's.
+// One of FFmpeg's packets.
 class FfmpegPacket final : public Packet {
   public:
     explicit FfmpegPacket(ImagePacket packet);
 
     [[nodiscard]] std::size_t bytes() const override { return static_cast<std::size_t>(packet_.packet->size); }
 
-    // Containers need not say what they hold, so this decodes the image, with the default options.
+    // Containers need not say what they hold, so this decodes the image with the default options.
     [[nodiscard]] const CodecInfo& info() const override;
 
     [[nodiscard]] EncodedImage image() const override { return {{}, {}, this}; }

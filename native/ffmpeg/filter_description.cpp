@@ -5,7 +5,7 @@ namespace {
 
 std::string orientation_filters(const Orientation& orientation) {
     if (orientation.transposed) {
-        // Each is a transposition and what follows it.
+        // Each of these transposes, and then mirrors.
         const char* const direction = orientation.mirrored_x ? (orientation.mirrored_y ? "clock_flip" : "cclock")
                                                              : (orientation.mirrored_y ? "clock" : "cclock_flip");
         return std::string("transpose=dir=") + direction + ",";
@@ -38,10 +38,10 @@ std::string scale_filters(const LoadOptions& options) {
     if (target == Size{}) {
         return {};
     }
-    // FFmpeg before 7 squeezes a gray picture that it scales into 16 to 235.
+    // FFmpeg before 7 squeezes the levels of a gray picture into 16 to 235 when it scales it.
     const char* const range = options.format.channels() == Channels::kGray ? ":out_range=full" : "";
-    // Of RGB FFmpeg averages the colours of two pixels each unless it is told not to. Of an odd number, the last two
-    // are then the last one and what lies behind it in memory.
+    // FFmpeg averages the colours of two pixels of RGB unless these flags forbid it. If the number of pixels is odd,
+    // the last pair is the last pixel and whatever follows it in memory.
     const std::string scale = "scale" + sides(target) + ":flags=" + scale_flags(options.interpolation) +
                               "+accurate_rnd+full_chroma_int+full_chroma_inp" + range;
     if (options.fit == Fit::kStretch) {
@@ -60,7 +60,7 @@ std::string scale_filters(const LoadOptions& options) {
 std::string filter_description(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop) {
     std::string filters;
     if (!shape.orientation.upright() || crop.box != whole(shape.upright())) {
-        // Formats whose chroma is subsampled would be cut and turned at every other pixel only.
+        // Formats with subsampled chroma would be cut and turned at every other pixel only.
         const Size size = crop.box.size();
         filters = "format=pix_fmts=rgb24," + orientation_filters(shape.orientation) + "crop" + sides(size) +
                   ":x=" + std::to_string(crop.box.left) + ":y=" + std::to_string(crop.box.top) + ",";

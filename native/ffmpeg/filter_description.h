@@ -8,7 +8,7 @@
 
 namespace spdl {
 
-// The filters that do what the options ask for, in the syntax of FFmpeg's filters, as get_video_filter_desc writes it.
+// Returns FFmpeg's filters for these options, in the syntax in which get_video_filter_desc writes them.
 std::string filter_description(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
 
 }  // namespace spdl

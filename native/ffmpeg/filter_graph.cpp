@@ -29,7 +29,7 @@ AVFilterContext* add_source(AVFilterGraph* graph, const AVFrame& frame, AVRation
     parameters->time_base = time_base;
     parameters->sample_aspect_ratio = frame.sample_aspect_ratio;
 #if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(9, 16, 100)
-    // From FFmpeg 7 the graph negotiates these too, and warns where a frame differs from what was announced.
+    // From FFmpeg 7 on the graph negotiates these, too, and warns if a frame differs from the announcement.
     parameters->color_space = frame.colorspace;
     parameters->color_range = frame.color_range;
 #endif
@@ -102,7 +102,7 @@ FramePtr filter_frame(const AVFrame& frame, AVRational time_base, const std::str
         avfilter_graph_create_filter(&sink, avfilter_get_by_name("buffersink"), "out", nullptr, nullptr, graph.get()),
         what.c_str());
 
-    // The graph's own input is what the description leaves open at its start, and the other way round.
+    // libavfilter names them from outside: the source is an output, which leads into the description's open start.
     FilterInOutPtr outputs = endpoint(source, "in");
     FilterInOutPtr inputs = endpoint(sink, "out");
     AVFilterInOut* open_inputs = inputs.release();

@@ -8,10 +8,11 @@
 
 namespace spdl {
 
-// The frame as one array: in `memory` if there is one, otherwise without a copy if the frame already is an array.
+// Returns the frame as one array. It is made in `memory` if there is one; otherwise it is not copied if the frame
+// already is an array.
 Buffer frame_to_array(std::unique_ptr<Frame> frame, const Memory* memory);
 
-// The frames, all of one size and pixel format, one after the other along a new first axis.
+// Returns the frames, which must have one size and pixel format, one after the other along a new first axis.
 Buffer frames_to_array(std::span<const Frame* const> frames, const Memory* memory);
 
 }  // namespace spdl

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kRun = "cannot run";
 
-// What is left open in a description.
+// The ends that a description leaves open.
 struct OpenEnds {
     AVFilterInOut* inputs = nullptr;
     AVFilterInOut* outputs = nullptr;

@@ -10,19 +10,20 @@
 
 namespace spdl {
 
-// A graph of filters whose description says itself where frames come in ("buffer") and go out ("buffersink"), for any
-// number of frames. Frames are shared with it, not copied. Any number of threads may use it, one after the other.
+// A graph of filters for any number of frames. Its description names its inputs ("buffer") and outputs ("buffersink").
+// Frames are shared with the graph, not copied. Any number of threads may use it, one after the other.
 class FrameGraph {
   public:
-    // Throws MediaError where this is no such description.
+    // Throws MediaError if the description is not valid.
     explicit FrameGraph(const std::string& description);
 
-    // Their names in the graph, such as "buffer@in0", or "Parsed_buffer_0" for what has none of its own.
+    // Return the names of the ends in the graph, such as "buffer@in0", or "Parsed_buffer_0" for an end without a name
+    // of its own.
     [[nodiscard]] const std::vector<std::string>& inputs() const { return input_names_; }
     [[nodiscard]] const std::vector<std::string>& outputs() const { return output_names_; }
 
-    // Frames whose time is not after the last one's, as that of images, are the next. Throws MediaError where the frame
-    // is not what the input was said to take, and where filters fail.
+    // A frame whose time is not after that of the last frame, as with images, becomes the next one. Throws MediaError
+    // if the frame does not fit the description of the input, and if filters fail.
     void add(std::size_t input, const AVFrame& frame, AVRational time_base);
 
     struct Output {
@@ -30,13 +31,13 @@ class FrameGraph {
         AVRational time_base;
     };
 
-    // Nothing where the graph has to be given more frames first, or has given them all.
+    // Returns nothing if the graph needs more frames first, or has no more to give.
     std::optional<Output> get(std::size_t output);
 
-    // No more frames come.
+    // Tells the graph that no more frames come.
     void flush();
 
-    // A drawing of the graph, as libavfilter makes it.
+    // Returns a drawing of the graph, made by libavfilter.
     std::string dump();
 
   private:

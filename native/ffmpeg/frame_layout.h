@@ -25,12 +25,12 @@ struct FrameLayout {
     [[nodiscard]] std::size_t bytes() const;
 };
 
-// Throws MediaError for formats whose samples are no whole bytes or that do not fill an array.
+// Throws MediaError for formats whose samples are not whole bytes or that do not fill an array.
 FrameLayout frame_layout(const AVFrame& frame);
 
 void copy_frame(const AVFrame& frame, const FrameLayout& layout, std::uint8_t* to);
 
-// True where the array of the layout already lies in the frame's memory, and nobody else uses that.
+// True if the frame's memory already is the array of the layout, and nobody else uses that memory.
 bool is_array(AVFrame& frame, const FrameLayout& layout);
 
 }  // namespace spdl

@@ -40,7 +40,7 @@ struct FreeSwsContext {
 };
 using SwsContextPtr = std::unique_ptr<SwsContext, FreeSwsContext>;
 
-// Throws std::bad_alloc where libav could not allocate.
+// Throw std::bad_alloc if libav could not allocate.
 PacketPtr make_packet();
 FramePtr make_frame();
 FramePtr reference(const AVFrame& frame);

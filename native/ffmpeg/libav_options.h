@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// Options for libav, freed with what was not used of them.
+// Options for libav. The destructor frees the unused ones.
 class LibavOptions {
   public:
     LibavOptions() = default;
@@ -15,7 +15,7 @@ class LibavOptions {
     void set(const char* key, const char* value);
     AVDictionary** get() { return &entries_; }
 
-    // Raises where libav left an option because the demuxer, or whatever `kind` it is, does not know it.
+    // Raises if libav left an option unused because the demuxer, or another part of the given `kind`, does not know it.
     void check_all_used(const char* kind, const char* name) const;
 
   private:

@@ -5,7 +5,7 @@
 
 namespace spdl {
 
-// Lets libav read bytes that are in memory, in place.
+// Lets libav read bytes in memory, in place.
 class MemoryInput {
   public:
     MemoryInput(Bytes bytes, int buffer_size);

@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-// A FrameMaker. If the format is one of bytes, the frame can become an array as it is.
+// A FrameMaker. If the elements of the format are bytes, the frame can become an array as it is.
 std::unique_ptr<Frame> make_packed_frame(Size size, const ArrayFormat& format);
 
 }  // namespace spdl

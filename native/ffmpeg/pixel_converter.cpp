@@ -58,7 +58,7 @@ void PixelConverter::prepare(const AVFrame& frame, AVPixelFormat to) {
                            : static_cast<int>(frame.colorspace);
     const bool by_format = std::string_view(ffmpeg_format_name(frame.format)).starts_with("yuvj");
     const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format ? 1 : 0;
-    // Refused for formats without such a choice, which then need none.
+    // libswscale refuses this for formats without such a choice, which do not need it.
     sws_setColorspaceDetails(context_.get(), sws_getCoefficients(matrix), full_range,
                              sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
 }

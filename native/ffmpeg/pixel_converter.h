@@ -7,11 +7,11 @@
 
 namespace spdl {
 
-// Converts frames of any pixel format to rows of three-byte pixels; alpha is dropped, and of samples of 16 bits the
-// lower half, as libpng and Pillow do. One thread at a time.
+// Converts frames of any pixel format to rows of three-byte pixels. Alpha is dropped, and so is the lower half of
+// 16-bit samples, as in libpng and Pillow. One thread at a time.
 class PixelConverter {
   public:
-    // Those within `box` go to the sink. Throws MediaError where libswscale cannot convert the format.
+    // Passes the pixels within `box` to the sink. Throws MediaError if libswscale cannot convert the format.
     void convert(const AVFrame& frame, const Box& box, Channels channels, RowSink& sink);
 
   private:

@@ -19,7 +19,7 @@ int color_channels(const AVPixFmtDescriptor& format) {
     return format.nb_components - (has_alpha(format) ? 1 : 0);
 }
 
-// Whole samples of one depth, each of its own: red, green and blue, or gray.
+// Returns whether samples are whole, of one depth and not shared: red, green and blue, or gray.
 bool is_plain(const AVPixFmtDescriptor& format) {
     constexpr unsigned kNoSamples = AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_HWACCEL |
                                     AV_PIX_FMT_FLAG_FLOAT | AV_PIX_FMT_FLAG_BAYER;
@@ -30,7 +30,7 @@ bool is_plain(const AVPixFmtDescriptor& format) {
                        [=](const AVComponentDescriptor& channel) { return channel.depth == depth; });
 }
 
-// Where one channel's samples lie.
+// Where the samples of one channel lie.
 struct Samples {
     std::uint8_t* first;
     std::ptrdiff_t row;
@@ -73,7 +73,7 @@ void repack(const AVFrame& from, AVFrame& to) {
     const AVPixFmtDescriptor& target = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(to.format));
     const std::size_t bytes = target.comp[0].depth == 16 ? 2 : 1;
     const bool swapped = bytes == 2 && big_endian(source) != big_endian(target);
-    // The byte of a sample that comes first in the target.
+    // The byte of a sample that is first in the target.
     const std::size_t first = swapped || (bytes == 1 && source.comp[0].depth == 16 && !big_endian(source)) ? 1 : 0;
     const int colors = color_channels(target);
     for (int channel = 0; channel < target.nb_components; ++channel) {

@@ -30,7 +30,7 @@ FramePtr show_pixels(Bytes pixels, AVPixelFormat format, Size size) {
                          " pixels in this format is not of " + std::to_string(pixels.size()) + " bytes");
     }
     frame->extended_data = frame->data;
-    // Whoever wants to write to it makes a copy; nobody frees it.
+    // libav copies the frame before it writes to it. Nobody frees the pixels.
     frame->buf[0] = av_buffer_create(
         const_cast<std::uint8_t*>(pixels.data()), pixels.size(), [](void*, std::uint8_t*) {}, nullptr,
         AV_BUFFER_FLAG_READONLY);

@@ -8,11 +8,11 @@
 
 namespace spdl {
 
-// By FFmpeg's name. Throws MediaError where there is no such format.
+// Returns the format of FFmpeg's that has this name. Throws MediaError if there is none.
 AVPixelFormat find_pixel_format(const std::string& name);
 
-// Pixels in memory, without gaps between rows and planes, as a frame that shows them: they must stay in place as long
-// as it lives. Throws MediaError where they are not as many bytes as the picture takes.
+// Returns a frame that shows pixels in memory without gaps between rows and planes. They must stay in place as long as
+// it lives. Throws MediaError if they are not as many bytes as the picture takes.
 FramePtr show_pixels(Bytes pixels, AVPixelFormat format, Size size);
 
 }  // namespace spdl

@@ -64,21 +64,21 @@ constexpr std::size_t divide_up(std::size_t value, std::size_t by) {
     return (value + by - 1) / by;
 }
 
-// What FFmpeg knows of a picture: what its directory says, and for some tags what those say that it came by.
+// What FFmpeg knows about a picture: its directory and, for some tags, the directories that FFmpeg read before.
 class Description {
   public:
     explicit Description(std::vector<TiffDirectory> directories) : directories_(std::move(directories)) {}
 
     [[nodiscard]] bool has(Tag tag) const { return directories_.back().has(tag); }
 
-    // Throws where it is no list of integers: FFmpeg makes something of other types, too.
+    // Throws if it is not a list of integers: FFmpeg accepts other types, too.
     [[nodiscard]] std::vector<std::uint32_t> integers(Tag tag) const { return checked(directories_.back(), tag); }
 
     [[nodiscard]] std::uint32_t integer(Tag tag, std::uint32_t otherwise) const {
         return first_of(integers(tag), otherwise);
     }
 
-    // The same, but kept from one directory to the next.
+    // Returns the integers of an entry that is kept from one directory to the next.
     [[nodiscard]] std::vector<std::uint32_t> kept(Tag tag) const {
         const auto found = std::find_if(directories_.rbegin(), directories_.rend(),
                                         [&](const TiffDirectory& directory) { return directory.has(tag); });
@@ -104,7 +104,7 @@ class Description {
 };
 
 struct Strips {
-    std::size_t rows;           // Of each but the last.
+    std::size_t rows;           // Of each strip but the last.
     std::size_t row_bytes;      // Of what is stored for so many rows at once:
     std::size_t rows_together;  // one, or those that share chroma samples.
     std::size_t planes;
@@ -135,7 +135,7 @@ Strips strips_of(const Description& picture, Size size) {
         strips.planes = samples;
         strips.row_bytes /= samples;
     } else if (picture.integer(kPhotometric, 0) == kYcbcr && samples == 3) {
-        // Where it is not said, the specification has two by two, and FFmpeg none.
+        // If a file does not say, the specification means two by two, and FFmpeg none.
         std::vector<std::uint32_t> shared = picture.kept(kSubsampling);
         if (shared.empty()) {
             shared = {1, 1};
@@ -168,10 +168,10 @@ void turn_bits(Bytes bytes, AlignedBuffer& into) {
     std::ranges::transform(bytes, into.data(), [](std::uint8_t byte) { return kTurned[byte]; });
 }
 
-// Inflates streams of zlib to find out how long they are.
+// Inflates zlib streams to find out how long they are.
 class Inflater {
   public:
-    // Whether there are `wanted` bytes; nothing where there is no such stream, or a damaged one.
+    // Returns whether there are `wanted` bytes; nothing if this is no such stream, or a damaged one.
     std::optional<bool> holds(Bytes stream, std::size_t wanted) {
         constexpr std::size_t kHeader = 2;
         constexpr std::size_t kChecksum = 4;
@@ -182,8 +182,8 @@ class Inflater {
         if (wanted / kMaxRatio > deflated.size()) {
             return false;
         }
-        // libdeflate says that there is no room left as soon as it has read how much is to come: a stored block, or
-        // matches of which up to eight bytes that are not there are taken for zeros.
+        // libdeflate reports that there is no room left as soon as it has read how much comes: a stored block, or
+        // matches, for which it takes up to eight missing bytes for zeros.
         constexpr std::size_t kToCome = 65535 + 32 * 258;
         result_.reserve(wanted + kToCome);
         std::size_t used = 0;
@@ -191,13 +191,13 @@ class Inflater {
         switch (libdeflate_deflate_decompress_ex(decompressor(), deflated.data(), deflated.size(), result_.data(),
                                                  wanted + kToCome, &used, &made)) {
             case LIBDEFLATE_SUCCESS:
-                // Where the file ends before its checksum does, zlib is content.
+                // zlib accepts a file that ends before its checksum does.
                 if (deflated.size() - used >= kChecksum &&
                     libdeflate_adler32(1, result_.data(), made) != read_integer(deflated, used, kChecksum, false)) {
                     return std::nullopt;
                 }
                 return made >= wanted;
-            case LIBDEFLATE_INSUFFICIENT_SPACE:  // Some writers fill the last strip up.
+            case LIBDEFLATE_INSUFFICIENT_SPACE:  // Some writers fill up the last strip.
                 return true;
             default:
                 return std::nullopt;
@@ -205,13 +205,13 @@ class Inflater {
     }
 
   private:
-    // What deflate makes of a byte at most: a match of 258 bytes takes two bits at least.
+    // The most that deflate makes of a byte: a match of 258 bytes takes at least two bits.
     static constexpr std::size_t kMaxRatio = 1032;
 
     AlignedBuffer result_;
 };
 
-// FFmpeg takes strips that end early for whole ones.
+// FFmpeg does not notice strips that end early.
 void check_deflated(Bytes tiff, const Description& picture, std::int64_t max_pixels) {
     const auto side = [&](Tag tag) {
         return static_cast<int>(std::min<std::uint32_t>(picture.integer(tag, 0), 0x7fffffff));
@@ -269,7 +269,7 @@ bool is_deflated(const Description& picture) {
 void check_read(const Description& picture) {
     const std::uint32_t compression = picture.integer(kCompression, kNone);
     const std::vector<std::uint32_t> bits = picture.integers(kBitsPerSample);
-    // Of raw photos FFmpeg reads tiles and JPEG.
+    // FFmpeg reads raw photos in tiles and in JPEG.
     const bool raw_photo = !picture.kept(kDngVersion).empty();
     const char* unread = nullptr;
     if ((compression == kOldJpeg || compression == kJpeg) && !raw_photo) {
@@ -288,14 +288,14 @@ void check_read(const Description& picture) {
     }
 }
 
-// The first of the directories below this one; 0 where there is none.
+// Returns the first directory below this one; 0 if there is none.
 std::uint32_t sub_directory(const TiffDirectory& directory) {
     const std::vector<std::uint32_t> offsets = directory.integers(kSubDirectories);
     return offsets.empty() ? 0 : offsets.front();
 }
 
-// FFmpeg goes on from a picture that is said to be a smaller version to the first one below it. `directories` are those
-// that it came by before, and the one that it starts with.
+// If a picture claims to be a smaller version, FFmpeg goes on to the first one below it. `directories` are the
+// directory that it starts with and those that it has passed.
 Description decoded_picture(std::vector<TiffDirectory> directories, bool below) {
     constexpr int kMostLevels = 100;
     std::uint32_t last = 0;
@@ -316,7 +316,7 @@ Description decoded_picture(std::vector<TiffDirectory> directories, bool below) 
 void check_tiff(Bytes tiff, const DecodeOptions& options) {
     const std::optional<TiffDirectory> first = TiffDirectory::first(tiff);
     if (!first) {
-        return;  // FFmpeg says so.
+        return;  // FFmpeg reports it.
     }
     const auto asked_for = [&](const char* option) {
         return std::ranges::any_of(options.decoder_options, [&](const auto& pair) { return pair.first == option; });
@@ -329,7 +329,7 @@ void check_tiff(Bytes tiff, const DecodeOptions& options) {
         }
         return;
     }
-    // Any may be the one.
+    // FFmpeg may take any of them.
     constexpr std::size_t kMostPages = 1000;
     std::vector<TiffDirectory> pages{*first};
     while (true) {

@@ -5,8 +5,8 @@
 
 namespace spdl {
 
-// Throws MediaError where FFmpeg would give another picture than the TIFF has without a word: black where it does not
-// read what is there, and what was in memory before where deflated strips end early.
+// Throws MediaError for a TIFF that FFmpeg decodes to a wrong picture without an error: it shows black for data that it
+// does not read, and old memory if deflated strips end early.
 void check_tiff(Bytes tiff, const DecodeOptions& options);
 
 }  // namespace spdl

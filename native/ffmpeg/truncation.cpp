@@ -27,8 +27,8 @@ std::size_t color_table_size(std::uint8_t flags) {
     return (flags & 0x80U) != 0 ? std::size_t{3} << ((flags & 7U) + 1) : 0;
 }
 
-// Where the data ends whose first part begins at `at`: at a part of no bytes. Past the end of `bytes` where there is
-// none.
+// Returns the end of the data whose first part begins at `at`: a part of no bytes. Returns a place past the end of
+// `bytes` if there is none.
 std::size_t end_of_parts(Bytes bytes, std::size_t at) {
     while (at < bytes.size() && bytes[at] != 0) {
         at += std::size_t{1} + bytes[at];
@@ -42,10 +42,10 @@ bool gif_is_complete(Bytes bytes) {
         at = end_of_parts(bytes, at + 2);
     }
     if (at < bytes.size() && bytes[at] != kPicture) {
-        return true;  // Not for us to tell.
+        return true;  // FFmpeg decides.
     }
     const std::size_t flags = at + kPictureSize;
-    // Behind the colours stands the size of the codes.
+    // The size of the codes follows the colours.
     return flags < bytes.size() && end_of_parts(bytes, flags + 1 + color_table_size(bytes[flags]) + 1) <= bytes.size();
 }
 
@@ -57,8 +57,8 @@ std::uint64_t little_endian(Bytes bytes, std::size_t at, std::size_t size) {
     return value;
 }
 
-// Some writers leave out what fills a row up to a multiple of four bytes, or write a wrong size of the file. Where both
-// sizes say that something is missing, it is.
+// Some writers do not pad rows to a multiple of four bytes, or write a wrong size of the file. Data is missing if both
+// sizes say so.
 bool bmp_is_complete(Bytes bytes) {
     const std::uint64_t compression = little_endian(bytes, 30, 4);
     if (bytes.size() >= little_endian(bytes, 2, 4) || little_endian(bytes, 14, 4) < 40 ||

@@ -4,9 +4,8 @@
 
 namespace spdl {
 
-// FFmpeg makes a picture of what is left of some truncated files and says nothing: of a GIF, since version 7, with rows
-// of one colour, of a BMP with rows that are shifted. Throws MediaError for these; what else is wrong with them is left
-// to FFmpeg.
+// FFmpeg decodes some truncated files without an error: a GIF, since version 7, with rows of one colour, a BMP with
+// rows that are shifted. Throws MediaError for these. Other damage is left to FFmpeg.
 void check_complete(Bytes bytes);
 
 }  // namespace spdl

@@ -7,7 +7,7 @@
 namespace spdl {
 namespace {
 
-// To the nearest 16-bit float, halves to even, as the processors' own instruction does it.
+// Rounds to the nearest 16-bit float, halves to even, as the processors' own instruction does.
 std::uint16_t half(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits >> 16U & 0x8000U;
@@ -15,11 +15,11 @@ std::uint16_t half(float value) {
     if (std::isnan(value)) {
         return static_cast<std::uint16_t>(sign | 0x7e00U);
     }
-    if (magnitude >= 65520.0F) {  // What rounds to more than the largest.
+    if (magnitude >= 65520.0F) {  // It rounds to more than the largest.
         return static_cast<std::uint16_t>(sign | 0x7c00U);
     }
     if (magnitude < 0x1p-14F) {
-        // Subnormal: a multiple of 2^-24. The sum leaves the processor to round.
+        // Subnormal: a multiple of 2^-24. The processor rounds it.
         return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(magnitude * 0x1p24F)));
     }
     const std::uint32_t kept = (bits & 0x7fffffffU) - (112U << 23U);  // The exponent, counted from another zero.

@@ -15,13 +15,13 @@ enum class Layout { kNhwc, kNchw };
 
 using PerChannel = std::array<float, 3>;
 
-// What the images of a batch are in memory.
+// The format of the images of a batch in memory.
 class ArrayFormat {
   public:
     // Bytes are written as they are.
     explicit ArrayFormat(Channels channels = Channels::kRgb, Layout layout = Layout::kNhwc);
 
-    // Floats (16 or 32 bits) are byte * scale + offset, in one rounding to 32 bits.
+    // Floats (16 or 32 bits) are byte * scale + offset, rounded once to 32 bits.
     ArrayFormat(Channels channels, Layout layout, ElementType type, const PerChannel& scale, const PerChannel& offset);
 
     [[nodiscard]] Channels channels() const { return channels_; }
@@ -31,14 +31,14 @@ class ArrayFormat {
     [[nodiscard]] const PerChannel& scale() const { return scale_; }
     [[nodiscard]] const PerChannel& offset() const { return offset_; }
 
-    // Rows are written as they are resized.
+    // Returns whether rows are written as they come out of the resize.
     [[nodiscard]] bool plain() const {
         return type_ == ElementType::kUint8 && layout_ == Layout::kNhwc && channels_ != Channels::kGray;
     }
     [[nodiscard]] std::vector<std::size_t> shape(std::size_t count, Size size) const;
     [[nodiscard]] std::size_t image_bytes(Size size) const;
 
-    // Writes what `byte` becomes in a channel.
+    // Writes the element that `byte` becomes in a channel.
     void write(std::size_t channel, std::uint8_t byte, std::uint8_t* to) const;
 
   private:

@@ -15,10 +15,10 @@ struct DecodeOptions {
     std::string decoder;  // One of FFmpeg's. Empty: libavcodec's own choice for the codec.
     OptionList decoder_options;
     std::int64_t max_pixels = kMaxPixels;
-    const Backend* backend = nullptr;  // The only one that may decode; null for the first that can.
+    const Backend* backend = nullptr;  // The only one that may decode; null: the first that can.
     bool keep_truncated = false;       // For JPEG decoded by libjpeg-turbo only; FFmpeg decides for other images.
 
-    // Whether they ask for something that only FFmpeg's decoders know.
+    // Returns whether the options ask for something that only FFmpeg has.
     [[nodiscard]] bool need_ffmpeg() const { return !decoder.empty() || !decoder_options.empty(); }
 };
 

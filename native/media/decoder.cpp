@@ -6,7 +6,7 @@
 namespace spdl {
 namespace {
 
-constexpr Rational kImageTimeBase{1, 25};  // What FFmpeg's image demuxers count in.
+constexpr Rational kImageTimeBase{1, 25};  // The unit of FFmpeg's image demuxers.
 
 }  // namespace
 

@@ -15,37 +15,38 @@
 
 namespace spdl {
 
-// What every backend implements. A decoder belongs to one thread and keeps its memory from image to image. All errors
-// are MediaErrors.
+// The interface that every backend implements. A decoder belongs to one thread and keeps its memory from image to
+// image. All errors are MediaErrors.
 class Decoder {
   public:
     virtual ~Decoder() = default;
     Decoder(const Decoder&) = delete;
     Decoder& operator=(const Decoder&) = delete;
 
-    // Whether it decodes this image with these options. Called for every image, so it looks at the first bytes only.
+    // Returns whether it decodes this image with these options. Called for every image, so it looks at the first bytes
+    // only.
     [[nodiscard]] virtual bool accepts(const EncodedImage& image, const DemuxOptions& demux,
                                        const DecodeOptions& decode) const noexcept = 0;
 
-    // The memory that it decodes into.
+    // Returns the kind of memory that it decodes into.
     [[nodiscard]] virtual MemoryKind output() const noexcept = 0;
 
-    // Begins an image that it accepts: reads as much of it as the shape takes, and checks its size. The bytes must stay
-    // in place until close().
+    // Begins an image that it accepts. Reads as much of it as needed for the shape, and checks its size. The bytes must
+    // stay in place until close().
     virtual ImageShape open(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode) = 0;
 
-    // For a decoder that crops, flips and resizes by itself when it is asked to: does so with the open image, and
-    // returns the new shape. Returns nothing if that is left to others, as it usually is.
+    // Crops, flips and resizes the open image, if the decoder does so by itself with the options of open(). Returns the
+    // new shape then. Returns nothing if others have to do it, which is the usual case.
     virtual std::optional<ImageShape> transform(const ImageShape& shape, const LoadOptions& options,
                                                 const CropAndFlip& crop);
 
     // Decodes a part of the open image into its place, once.
     virtual void decode(const Region& region, Place& place) = 0;
 
-    // Whether the data ended before the image did, and the rest was kept.
+    // Returns whether the data ended before the image did, and the image was kept.
     [[nodiscard]] virtual bool truncated() const noexcept { return false; }
 
-    // What the open image has besides its pixels.
+    // Returns the properties of the open image.
     [[nodiscard]] virtual FrameProperties properties() const;
 
     // Lets go of the image.

@@ -17,8 +17,8 @@ class DecoderSet {
         Decoder& decoder;
     };
 
-    // The first backend that decodes the image into memory of this kind; if the options name a backend, that one or
-    // none. Throws MediaError if there is none.
+    // Returns the first backend that decodes the image into memory of this kind; if the options name a backend, only
+    // that one. Throws MediaError if there is none.
     Choice choose(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode,
                   MemoryKind memory = MemoryKind::kHost);
 

@@ -10,12 +10,12 @@ using OptionList = std::vector<std::pair<std::string, std::string>>;
 
 // How an image is found in its input.
 struct DemuxOptions {
-    std::string format;  // Empty: found out from the bytes.
+    std::string format;  // Empty: detected from the bytes.
     OptionList format_options;
     int buffer_size = 8096;
     std::string bsf;  // Bitstream filters for the packet. Empty: none.
 
-    // Whether they ask for something that only FFmpeg's demuxers know.
+    // Returns whether the options ask for something that only FFmpeg has.
     [[nodiscard]] bool need_ffmpeg() const { return !format.empty() || !format_options.empty() || !bsf.empty(); }
 };
 

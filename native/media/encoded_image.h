@@ -8,10 +8,10 @@ namespace spdl {
 
 class Packet;
 
-// An image as a decoder gets it: a file's bytes, or what a demuxer made of them.
+// An image as a decoder gets it: the bytes of a file, or the packet that a demuxer made of them.
 struct EncodedImage {
     Bytes bytes;
-    std::string_view codec;          // By FFmpeg's name, if a demuxer found it out; then no other demuxer is needed.
+    std::string_view codec;          // FFmpeg's name, if a demuxer has found it; then no other demuxer is needed.
     const Packet* packet = nullptr;  // From the demuxer of a backend, in place of bytes.
 };
 

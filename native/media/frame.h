@@ -14,7 +14,7 @@
 
 namespace spdl {
 
-// What is known of a frame besides its pixels.
+// The properties of a frame besides its pixels.
 struct FrameProperties {
     static constexpr std::int64_t kNoTime = INT64_MIN;
 
@@ -39,10 +39,10 @@ class Frame {
     [[nodiscard]] virtual FrameProperties properties() const = 0;
     virtual void set_properties(const FrameProperties& properties) = 0;
 
-    // The first plane, to be written to by whoever has just made the frame.
+    // Returns the first plane. Only the maker of the frame may write to it.
     virtual std::uint8_t* pixels() noexcept = 0;
 
-    // Another frame of the same pixels, which are shared.
+    // Returns another frame that shares the pixels.
     [[nodiscard]] virtual std::unique_ptr<Frame> clone() const = 0;
 
   protected:

@@ -5,10 +5,10 @@
 
 namespace spdl {
 
-// What is known of an image before it is decoded.
+// The properties of an image that are known before it is decoded.
 struct ImageShape {
     Size stored;
-    Orientation orientation;  // Upright, unless it is to be turned.
+    Orientation orientation;  // Set only if the image is to be turned upright.
     Size chroma_grid{1, 1};   // How many pixels share a chroma sample.
     bool scalable = false;    // Can be decoded at an eighth, a quarter or a half of its size.
 

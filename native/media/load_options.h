@@ -6,15 +6,15 @@
 
 namespace spdl {
 
-// What is to become of every image of a batch.
+// How every image of a batch is resized, turned and written.
 struct LoadOptions {
-    Size target;  // A side of 0 is left open, as in place().
+    Size target;  // A side of 0 is open, as in place().
     Fit fit = Fit::kPad;
-    Size center;  // What is then cut out; a side of 0 stays.
+    Size center;  // The centre that is then cut out; a side of 0 stays.
     Interpolation interpolation = Interpolation::kBicubic;
     bool flip = false;
-    bool exact = true;     // Otherwise a JPEG may be decoded at a fraction of its size, and the resize be a level off.
-    bool upright = false;  // Turned as its EXIF data says.
+    bool exact = true;  // If false, a JPEG may be decoded at a fraction of its size, and the resize may be a level off.
+    bool upright = false;  // Turn the image as its EXIF data says.
     ArrayFormat format{};
 };
 

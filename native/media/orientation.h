@@ -4,7 +4,7 @@
 
 namespace spdl {
 
-// How a stored image lies against the upright one.
+// How the stored image is turned and mirrored against the upright one.
 struct Orientation {
     bool transposed = false;  // Its rows are the upright image's columns.
     bool mirrored_x = false;  // Its rows run against the side of the upright image that they lie along,
@@ -14,7 +14,7 @@ struct Orientation {
     [[nodiscard]] Size upright_size(Size stored) const {
         return transposed ? Size{stored.height, stored.width} : stored;
     }
-    // The same part of the image, as it is stored.
+    // Returns the same part of the stored image.
     [[nodiscard]] Box stored_box(const Box& upright, Size stored) const;
 };
 

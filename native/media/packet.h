@@ -15,13 +15,13 @@ class Packet {
     Packet(const Packet&) = delete;
     Packet& operator=(const Packet&) = delete;
 
-    // The encoded size.
+    // Returns the encoded size.
     [[nodiscard]] virtual std::size_t bytes() const = 0;
 
-    // If only the decoder knows, this decodes the image, once. Throws MediaError then.
+    // Decodes the image, once, if only the decoder knows. Throws MediaError then.
     [[nodiscard]] virtual const CodecInfo& info() const = 0;
 
-    // For a decoder, as long as the packet lives.
+    // Returns the image for a decoder. It is valid as long as the packet lives.
     [[nodiscard]] virtual EncodedImage image() const = 0;
 
   protected:

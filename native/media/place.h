@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-// The memory that the pixels of an image are in.
+// Where the pixels of an image are.
 enum class MemoryKind { kHost, kDevice };
 
 // The part of an image that is decoded, and how.

@@ -13,14 +13,14 @@
 namespace spdl {
 namespace {
 
-// Room in front of the first row for the header that is inflated along with it. Those of another length than usual cost
-// a copy.
+// Room in front of the first row for the header that is inflated along with it. A header of an unusual length costs a
+// copy.
 constexpr std::size_t kLead = 4096;
 
-// Tasks for each thread: the more, the better they share the work, and the more rows begin one.
+// Tasks for each thread. With more of them, threads share the work better, but more rows are the first of a task.
 constexpr std::size_t kTasksPerThread = 4;
 
-// Runs `step`, and names the archive and the member in what it throws.
+// Runs `step`, and names the archive and the member in its errors.
 template <typename Step>
 auto in_member(std::size_t index, const ZipMember& member, const Step& step) {
     try {
@@ -40,7 +40,7 @@ NpzBatch::NpzBatch(const std::vector<Bytes>& archives, std::size_t max_uncompres
     }
     std::unordered_map<std::string_view, std::size_t> places;
     for (const ZipMember& member : directories_.front().members()) {
-        // Of members with one name the last counts.
+        // If several members have one name, the last one counts.
         const auto [place, is_new] = places.emplace(member.name, columns_.size());
         Column& column = is_new ? columns_.emplace_back() : columns_[place->second];
         column.name = member.name;
@@ -117,8 +117,8 @@ void NpzBatch::load(int threads) {
 
 void NpzBatch::fill(const Task& task) {
     const Column& column = *task.column;
-    // From the last row to the first: a member is inflated with its header, which then lies in the row before, and that
-    // one is filled later. What lies before the first row of the task is another's.
+    // Rows are filled from the last to the first: a member is inflated with its header, which then lies in the row
+    // before, and that row is filled later. The memory before the task's first row belongs to another task.
     for (std::size_t index = task.end; index-- > task.begin;) {
         const ZipMember& member = *column.members[index];
         in_member(index, member, [&] {

@@ -13,22 +13,23 @@
 
 namespace spdl {
 
-// Archives with the same members, each of which is to become a row of one array for every member. Knows nothing of
-// Python, and throws FormatError that names the archive by its position and the member.
+// Archives with the same members. Each member becomes an array with a row for each archive. The class knows nothing of
+// Python. It throws FormatErrors that name the archive by its position, and the member.
 class NpzBatch {
   public:
     struct Column {
-        // As in the first archive's directory.
+        // The name in the first archive's directory.
         std::string_view name;
         bool utf8 = false;
-        // That of the first archive, which all others must have. Its text lies in that archive or in `first`.
+        // The header in the first archive, which all others must have, too. Its text lies in that archive or in
+        // `first`.
         NpyHeader header;
         std::size_t row_bytes = 0;
-        // The first archive's member where it had to be inflated, to know what there is.
+        // The first archive's member, if it had to be inflated to read its header.
         AlignedBuffer first;
-        // In each archive.
+        // The member in each archive.
         std::vector<const ZipMember*> members;
-        // All rows, behind `lead` bytes that are not theirs.
+        // All rows, behind `lead` other bytes.
         AlignedBuffer memory;
         std::size_t lead = 0;
 
@@ -38,7 +39,7 @@ class NpzBatch {
     // Reads the directories and the first archive's headers.
     NpzBatch(const std::vector<Bytes>& archives, std::size_t max_uncompressed_bytes, bool verify);
 
-    // Takes memory for the rows and fills them, on `threads` threads of which the calling one is one.
+    // Allocates memory for the rows and fills them on `threads` threads, of which the calling one is one.
     void load(int threads);
 
     [[nodiscard]] std::vector<Column>& columns() { return columns_; }

@@ -5,14 +5,15 @@
 
 namespace spdl {
 
-// What can decode the Huffman codes of a JPEG in this build, what is preferred first: "own", where it is compiled in,
+// Returns the decoders of Huffman codes of a JPEG in this build, the preferred one first: "own", if it is compiled in,
 // and "libjpeg".
 std::vector<std::string_view> entropy_decoder_names();
 
-// Has all threads use the named one, or with an empty name what is preferred. Returns false where there is no such one.
+// Selects the named decoder for all threads; an empty name selects the preferred one. Returns false if there is no such
+// decoder.
 bool select_entropy_decoder(std::string_view name);
 
-// Whether JPEGs are to be offered to our own decoder.
+// Returns whether JPEGs are offered to our own decoder.
 bool own_entropy_decoder_selected() noexcept;
 
 }  // namespace spdl

@@ -9,7 +9,7 @@
 #include "image/jpeg/huffman_table.h"
 #include "image/jpeg/scan_window.h"
 
-// The private declarations. Another version's would give silent nonsense.
+// The private declarations. Those of another version would give wrong results without an error.
 extern "C" {
 #include <jpegint.h>
 }
@@ -18,8 +18,8 @@ static_assert(LIBJPEG_TURBO_VERSION_NUMBER == 3001002, "written for the private 
 namespace spdl {
 namespace {
 
-// Where in a block the coefficients lie, in the order in which they are coded. Runs that lead out of the block end at
-// its last coefficient, as in libjpeg; so does the zero that is stored at the end of a block.
+// The places of the coefficients in a block, in the order in which they are coded. Runs that lead out of the block end
+// at its last coefficient, as in libjpeg; so does the zero that is stored at the end of a block.
 constexpr std::array<std::uint8_t, 63 + HuffmanSymbols::kMaxAdvance> kNaturalOrder = [] {
     std::array<std::uint8_t, 63 + HuffmanSymbols::kMaxAdvance> order{};
     order.fill(63);
@@ -55,10 +55,10 @@ struct BitPosition {
     unsigned bit = 0;
 };
 
-// Reads bits from a place on, without looking for an end.
+// Reads bits from a place on, without checking for an end.
 class BitReader {
   public:
-    // What is there after a refill: two short symbols or one long one.
+    // A refill brings this many bits: two short symbols or one long one.
     static constexpr unsigned kRefilled = 56;
 
     explicit BitReader(BitPosition at)
@@ -81,11 +81,11 @@ class BitReader {
 
   private:
     std::uint64_t next_;          // The next bits, from the highest on.
-    const std::uint8_t* source_;  // What a refill reads next.
-    unsigned count_;              // How many bits of `next_` come from before `source_`.
+    const std::uint8_t* source_;  // The next byte for a refill.
+    unsigned count_;              // The number of bits of `next_` that come from before `source_`.
 };
 
-// What is at the head of `bits`. After each refill, two of these are there.
+// Returns the entry at the head of `bits`. A refill is enough for two of these.
 inline HuffmanSymbols look(const HuffmanTable& table, BitReader& bits) {
     static_assert(HuffmanTable::kLongest + HuffmanTable::kLongestShort <= BitReader::kRefilled);
     const HuffmanSymbols symbols = table.short_symbols(bits.next());
@@ -101,14 +101,14 @@ inline int first_value(HuffmanSymbols symbols, const BitReader& bits) {
     return huffman_value(bits.next() << (symbols.first_length() - size), size);
 }
 
-// Decodes the next symbols of a block, from coefficient `k` on, and returns whether they are its last.
+// Decodes the next symbols of a block, from coefficient `k` on, and returns whether they are its last ones.
 template <bool kStore>
 inline bool step(const HuffmanTable& table, BitReader& bits, JCOEF* coefficients, unsigned& k) {
     const HuffmanSymbols symbols = look(table, bits);
     const unsigned first = k + symbols.first_run();
     k += symbols.advance();
     if constexpr (kStore) {
-        // In this order, since both may be in the place of the last coefficient. Where there is no second symbol, its
+        // The order matters, since both may be in the place of the last coefficient. If there is no second symbol, its
         // value is 0, in the place of the first.
         coefficients[kNaturalOrder[k - 1]] = static_cast<JCOEF>(symbols.second_value());
         coefficients[kNaturalOrder[first]] = static_cast<JCOEF>(first_value(symbols, bits));
@@ -117,7 +117,7 @@ inline bool step(const HuffmanTable& table, BitReader& bits, JCOEF* coefficients
         bits.drop(symbols.length());
         return false;
     }
-    // Behind the last coefficient begins the next block.
+    // The next block begins behind the last coefficient.
     bits.drop(first < DCTSIZE2 - 1 ? symbols.length() : symbols.first_length());
     return true;
 }
@@ -131,8 +131,8 @@ struct EntropyDecoder::State : jpeg_entropy_decoder {
         std::size_t component;
     };
 
-    // Both follow libjpeg's decode_mcu_slow. The place in the scan is the only other state: where it has come to lie
-    // behind the end, zeros were read in the place of what is missing, and nothing more is.
+    // Both follow libjpeg's decode_mcu_slow. The place in the scan is the only other state. If it lies behind the end,
+    // zeros were read for the missing data, and no more data is read.
     static boolean decode_next(j_decompress_ptr codec, JBLOCKROW* mcu);
     template <bool kStore>
     void decode(JBLOCKROW* mcu);
@@ -143,10 +143,10 @@ struct EntropyDecoder::State : jpeg_entropy_decoder {
     BitPosition at;
     std::array<Block, D_MAX_BLOCKS_IN_MCU> blocks{};
     std::size_t block_count = 0;
-    std::array<unsigned, MAX_COMPS_IN_SCAN> predictions{};  // May overflow, where the data are damaged.
+    std::array<unsigned, MAX_COMPS_IN_SCAN> predictions{};  // May overflow if the data are damaged.
 
-    // Most folders have a few encoders, and to build a table costs as much as to decode some hundred blocks. An image
-    // has eight tables at most, so that none of its own has to make room for another.
+    // Most folders have a few encoders, and building a table costs as much as decoding some hundred blocks. An image
+    // has eight tables at most, so none of its own tables pushes out another.
     struct Kept {
         HuffmanTable table;
         std::uint64_t used = 0;

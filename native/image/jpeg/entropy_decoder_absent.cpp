@@ -1,4 +1,4 @@
-// Stands for entropy_decoder.cpp where libjpeg-turbo is the system's, whose private structures may be other ones.
+// Replaces entropy_decoder.cpp if libjpeg-turbo is the system's, whose private structures may differ.
 
 #include "image/jpeg/entropy_decoder.h"
 

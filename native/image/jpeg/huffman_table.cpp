@@ -47,7 +47,7 @@ void HuffmanTable::join_pairs() {
         if (first.length() >= kBits || first.first_run() == HuffmanSymbols::kEndOfBlock) {
             continue;
         }
-        // Bits that the index does not have are zeros here; a symbol that would need them does not fit.
+        // Bits beyond the index are zeros here. A symbol that needs them does not fit.
         const std::size_t rest = index << first.length() & (short_.size() - 1);
         const HuffmanSymbols second = short_[rest].first();
         if (second.found() && first.length() + second.length() <= kBits) {

@@ -35,14 +35,14 @@ struct JpegState {
     Channels channels = Channels::kRgb;
     Box wanted;
     EntropyDecoder entropy;
-    bool own_entropy = false;  // It decodes the image.
-    AlignedBuffer stored_row;  // Where what libjpeg gives is no pixel of ours.
+    bool own_entropy = false;  // `entropy` decodes the image.
+    AlignedBuffer stored_row;  // For rows whose pixels libjpeg does not give in our format.
 
     static JpegState& of(j_common_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
     static JpegState& of(j_decompress_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
 
-    // Each runs libjpeg with the error jump set, and returns false where libjpeg gave up. No object with a destructor
-    // may live in these frames: longjmp would skip it.
+    // Each runs libjpeg with the error jump set, and returns false if libjpeg gave up. No object with a destructor may
+    // live in these frames: longjmp would skip it.
     bool create() noexcept;
     bool header() noexcept;
     bool start(JDIMENSION& left, JDIMENSION& width) noexcept;
@@ -50,7 +50,7 @@ struct JpegState {
     bool rows(RowSink& sink) noexcept;
     bool converted_rows(RowSink& sink) noexcept;
 
-    // Whether rows are not converted by libjpeg alone.
+    // Returns whether rows need a conversion besides libjpeg's.
     [[nodiscard]] bool converts() const {
         return codec.out_color_space == JCS_CMYK || codec.out_color_space == JCS_GRAYSCALE;
     }
@@ -78,7 +78,7 @@ boolean on_more_input(j_decompress_ptr codec) {
     JpegState& state = JpegState::of(codec);
     state.truncated = true;
     if (state.keep_truncated) {
-        // libjpeg fills what is missing with gray once it finds the end of the image.
+        // libjpeg fills the missing part with gray when it finds the end of the image.
         static constexpr JOCTET kEnd[] = {0xff, JPEG_EOI};
         codec->src->next_input_byte = kEnd;
         codec->src->bytes_in_buffer = sizeof(kEnd);
@@ -118,7 +118,7 @@ unsigned multiply(unsigned a, unsigned b) {
     return ((product >> 8U) + product) >> 8U;
 }
 
-// Adobe's files, the only ones around, store the inks inverted; the conversion is Pillow's.
+// Adobe's files, the only ones in use, store the inks inverted. The conversion is Pillow's.
 void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb) {
     const unsigned white = cmyk[3];
     for (int channel = 0; channel < 3; ++channel) {
@@ -126,7 +126,7 @@ void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb) {
     }
 }
 
-// ITU-R 601-2, as JPEG's own luma.
+// ITU-R 601-2, like JPEG's own luma.
 std::uint8_t gray(const std::uint8_t* rgb) {
     return static_cast<std::uint8_t>((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16U);
 }
@@ -186,7 +186,7 @@ bool JpegState::header() noexcept {
     if (setjmp(on_error) != 0) {
         return false;
     }
-    // A codec that is used again keeps the tables of the image before, for one that comes without.
+    // A codec that is used again would keep the tables of the last image, and use them for an image without tables.
     jpeg_destroy_decompress(&codec);
     jpeg_create_decompress(&codec);
     codec.src = &source;
@@ -271,7 +271,7 @@ void JpegState::convert_row(std::uint8_t* to) const {
 }
 
 void JpegState::raise() {
-    jpeg_abort_decompress(&codec);  // Of a large image, it may hold much.
+    jpeg_abort_decompress(&codec);  // For a large image, it may hold much memory.
     if (out_of_memory) {
         throw std::bad_alloc();
     }
@@ -322,7 +322,7 @@ Box JpegDecoder::begin(int eighths, const Box& wanted, Channels channels) {
     } else {
         state.codec.out_color_space = channels == Channels::kBgr ? JCS_EXT_BGR : JCS_RGB;
     }
-    // At the edge of what is decoded, chroma is upsampled from one side alone: the wanted columns lie further in.
+    // At the edge of the decoded region, chroma is upsampled from one side alone, so the wanted columns lie further in.
     constexpr int kMargin = 2;
     const int image_width = scaled_size(eighths).width;
     const int from = std::max(wanted.left - kMargin, 0);
@@ -343,7 +343,7 @@ void JpegDecoder::decode(RowSink& sink) {
     if (!complete) {
         state.raise();
     }
-    // Not jpeg_finish_decompress: nothing that comes after the last row matters.
+    // Not jpeg_finish_decompress: nothing after the last row matters.
     jpeg_abort_decompress(&state.codec);
 }
 

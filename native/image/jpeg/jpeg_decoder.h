@@ -12,7 +12,7 @@
 
 namespace spdl {
 
-// True for the first bytes of every JPEG: a start of image and the first byte of another marker.
+// Returns whether the bytes begin like every JPEG: with a start of image and the first byte of another marker.
 bool is_jpeg(Bytes bytes) noexcept;
 
 struct JpegHeader {
@@ -23,7 +23,7 @@ struct JpegHeader {
 
 struct JpegOptions {
     std::int64_t max_pixels = kMaxPixels;
-    // Where the data ends before the image does, keep what there is instead of throwing.
+    // If the data ends before the image does, keep the decoded part instead of throwing.
     bool keep_truncated = false;
 };
 
@@ -31,8 +31,8 @@ struct JpegOptions {
 struct JpegState;
 
 // Decodes JPEG through libjpeg-turbo as Pillow does: slow integer inverse DCT, fancy upsampling, CMYK and YCCK with
-// Adobe's inverted values. Truncated data is an error; damage inside the data is not, where libjpeg can go on.
-// Throws MediaError. One thread at a time.
+// Adobe's inverted values. Truncated data is an error. Damage inside the data is none if libjpeg can go on. Throws
+// MediaError. One thread at a time.
 class JpegDecoder {
   public:
     JpegDecoder();
@@ -43,20 +43,20 @@ class JpegDecoder {
     // Reads the header; `bytes` must stay in place until decode has returned.
     JpegHeader read_header(Bytes bytes, const JpegOptions& options);
 
-    // The size at which the image whose header was read last is decoded to `eighths` (8, 4, 2 or 1) of its own.
+    // Returns the size of the image whose header was read last, decoded to `eighths` (8, 4, 2 or 1) of its own.
     Size scaled_size(int eighths);
 
-    // Begins to decode: only `wanted`, a part of that size, is. Its pixels are those of a whole decode.
-    // Returns the columns that the rows will have: as few as the format allows, but those of `wanted` among them.
+    // Begins to decode only `wanted`, a part of that size. Its pixels are those of a whole decode. Returns the columns
+    // that the rows will have: those of `wanted`, and as few more as the format allows.
     Box begin(int eighths, const Box& wanted, Channels channels);
 
-    // The rest of it. What lies below `wanted` is not looked at.
+    // Decodes the rows. Nothing below `wanted` is looked at.
     void decode(RowSink& sink);
 
-    // What decoded the Huffman codes of the last image, as entropy_decoder_names calls it.
+    // Returns the name of the decoder of the last image's Huffman codes, as in entropy_decoder_names.
     [[nodiscard]] std::string_view entropy_decoder() const noexcept;
 
-    // Whether the data ended before the last image did.
+    // Returns whether the data ended before the last image did.
     [[nodiscard]] bool truncated() const noexcept;
 
   private:

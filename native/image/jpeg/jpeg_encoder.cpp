@@ -31,7 +31,7 @@ struct Encoder {
     bool out_of_memory = false;
     std::uint8_t* file = nullptr;
     std::size_t capacity = 0;
-    AlignedBuffer row;  // Where a row is put together from planes.
+    AlignedBuffer row;  // A row is put together from planes here.
 
     Encoder() = default;
     Encoder(const Encoder&) = delete;
@@ -46,7 +46,7 @@ struct Encoder {
 
     [[nodiscard]] std::size_t size() const { return capacity - destination.free_in_buffer; }
 
-    // No object with a destructor may live in this frame: longjmp would skip it. Returns false where libjpeg gave up.
+    // No object with a destructor may live in this frame: longjmp would skip it. Returns false if libjpeg gave up.
     bool run(const Picture& picture, const JpegQuality& quality) noexcept;
     JSAMPROW next_row(const Picture& picture) const noexcept;
 };
@@ -64,7 +64,7 @@ void on_output(j_common_ptr /*codec*/) {}
 
 void on_destination(j_compress_ptr /*codec*/) {}
 
-// libjpeg calls it when no byte is left; what it says is left it does not count on.
+// libjpeg calls it when no byte is left, and does not keep free_in_buffer up to date then.
 boolean on_full(j_compress_ptr codec) {
     constexpr std::size_t kFirst = std::size_t{1} << 16U;
     Encoder& encoder = Encoder::of(codec);

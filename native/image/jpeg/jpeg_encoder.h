@@ -13,11 +13,11 @@ struct JpegQuality {
     Size chroma_grid{2, 2};  // How many pixels share a chroma sample.
 };
 
-// Whether libjpeg-turbo can be given pixels of this format.
+// Returns whether libjpeg-turbo takes pixels of this format.
 bool jpeg_takes(std::string_view pixel_format);
 
-// The picture as a JPEG, through libjpeg-turbo with Pillow's settings. Pixels of yuv444p are JPEG's own: they have all
-// levels and are not converted. Throws MediaError.
+// Returns the picture as a JPEG, encoded by libjpeg-turbo with Pillow's settings. Pixels of yuv444p are JPEG's own:
+// they use all levels and are not converted. Throws MediaError.
 AlignedBuffer encode_jpeg(const Picture& picture, const JpegQuality& quality);
 
 }  // namespace spdl

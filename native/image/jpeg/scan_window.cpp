@@ -13,8 +13,9 @@ const std::uint8_t* find_marker(const std::uint8_t* from, std::size_t size) {
     return static_cast<const std::uint8_t*>(std::memchr(from, kMarker, size));
 }
 
-// The data in front of the marker that ends them; nothing where there is none, or where more than one 0xff stand in
-// front of a zero. Either is against the standard, and what libjpeg makes of it depends on how far it has read ahead.
+// Returns the data in front of the marker that ends them. Returns nothing if there is no marker, or if more than one
+// 0xff stands in front of a zero. Both are against the standard, and libjpeg's result depends on how far it has read
+// ahead.
 std::optional<Bytes> entropy_coded(Bytes data) {
     const std::uint8_t* at = data.data();
     const std::uint8_t* const end = at + data.size();
@@ -58,7 +59,7 @@ void ScanWindow::fill(std::uint8_t* to) noexcept {
         const std::size_t taken = found == nullptr ? room : static_cast<std::size_t>(found + 1 - rest_.data());
         std::memcpy(to, rest_.data(), taken);
         to += taken;
-        // The zero behind an 0xff is no data. It is missing only where somebody has changed the bytes meanwhile.
+        // The zero behind an 0xff is not data. It is missing only if somebody has changed the bytes meanwhile.
         rest_ = rest_.subspan(found == nullptr ? taken : std::min(taken + 1, rest_.size()));
     }
     end_ = to;

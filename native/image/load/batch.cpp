@@ -16,7 +16,7 @@ std::string describe(Size size) {
     return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
-// What became of one image.
+// The outcome of one image.
 struct Outcome {
     bool loaded = false;
     const Backend* backend = nullptr;
@@ -34,7 +34,8 @@ class BatchLoader {
 
     Batch run() {
         if (options_.center != Size{}) {
-            // Known beforehand only where it is cut out of a known size; then it has that very size.
+            // The output size is known beforehand only if the centre is cut out of a known size; then it is that of the
+            // centre.
             if (options_.target.width != 0 && options_.target.height != 0 && options_.center.width != 0 &&
                 options_.center.height != 0) {
                 allocate_for(options_.center);
@@ -42,7 +43,7 @@ class BatchLoader {
         } else if (options_.target.width != 0 && options_.target.height != 0) {
             allocate_for(options_.target);
         }
-        // Until the size is known, one image after the other: the first that can be loaded decides it.
+        // Until the size is known, images are loaded one after the other: the first that loads decides it.
         std::size_t next = 0;
         while (images_.data == nullptr && next < inputs_.size()) {
             load(next++, thread_scratch());
@@ -72,7 +73,7 @@ class BatchLoader {
         const OpenImage image({bytes, {}, nullptr}, batch_.demux, batch_.decode, options_.upright, scratch);
         outcome.backend = &image.backend();
         const CropAndFlip crop = crop_of(index, image.shape().upright());
-        // Also where the decoder does what is planned: every image is checked in the same way.
+        // The plan is made even if the decoder does all of it: every image is checked in the same way.
         ImagePlan plan = plan_image(image.shape(), options_, crop);
         if (const auto transformed = image.decoder().transform(image.shape(), options_, crop)) {
             plan = plan_image(*transformed, transformed_, {whole(transformed->stored), false});
@@ -147,7 +148,7 @@ class BatchLoader {
     const CropsAndFlips& crops_;
     const BatchOptions& batch_;
     const Memory* memory_;
-    LoadOptions transformed_;  // What is left to do if the decoder transforms images by itself.
+    LoadOptions transformed_;  // The rest of the work if the decoder transforms images by itself.
     Buffer images_;
     Size size_;
     std::size_t image_bytes_ = 0;

@@ -45,7 +45,7 @@ struct Failure {
 };
 
 struct Batch {
-    Buffer images;  // No memory where nothing could be loaded.
+    Buffer images;  // Without memory if nothing could be loaded.
     std::vector<Failure> failures;
     std::vector<const Backend*> backends;  // What decoded each image; null for one that failed and was kept.
 };

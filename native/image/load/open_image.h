@@ -5,7 +5,7 @@
 
 namespace spdl {
 
-// An image that one of the thread's decoders has opened; only one at a time.
+// An image that one of the thread's decoders has opened. A thread has only one at a time.
 class OpenImage {
   public:
     // The image is turned upright if that is asked for. Throws MediaError.

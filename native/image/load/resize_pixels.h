@@ -7,7 +7,7 @@
 
 namespace spdl {
 
-// Resizes packed pixels that are in memory, without a decoder: what benchmarks compare with other libraries' resize.
+// Resizes packed pixels in memory, without a decoder. Benchmarks compare it with the resize of other libraries.
 void resize_pixels(Bytes pixels, Size size, const LoadOptions& options, std::uint8_t* to);
 
 }  // namespace spdl

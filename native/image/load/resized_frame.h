@@ -9,8 +9,8 @@
 
 namespace spdl {
 
-// The open image of `decoder` as a frame of its own, in the pixel format of the options and without gaps between rows.
-// Throws MediaError.
+// Decodes and resizes the open image of `decoder` into a frame of its own, in the pixel format of the options and
+// without gaps between rows. Throws MediaError.
 std::unique_ptr<Frame> resized_frame(Decoder& decoder, const ImageShape& shape, const LoadOptions& options,
                                      FrameMaker make_frame, ThreadScratch& scratch);
 

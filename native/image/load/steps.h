@@ -9,12 +9,12 @@
 
 namespace spdl {
 
-// The way of one image, step by step.
+// One image is demuxed and decoded step by step.
 
 // Finds the image in `bytes`, which `owner` keeps in place. Throws MediaError.
 std::shared_ptr<const Packet> demux_image(std::shared_ptr<const void> owner, Bytes bytes, const DemuxOptions& options);
 
-// The image in one of our own pixel formats, as bytes. Throws MediaError.
+// Decodes the image to a frame in one of our own pixel formats, as bytes. Throws MediaError.
 DecodedImage decode_resized(const Packet& packet, const LoadOptions& options, const DecodeOptions& decode,
                             FrameMaker make_frame);
 

@@ -10,11 +10,11 @@
 namespace spdl {
 namespace {
 
-// What threads that ended have left to those that begin: some of them live for one batch only.
+// The scratch of threads that have ended, for threads that begin. Some threads live for one batch only.
 class ScratchPool {
   public:
     std::unique_ptr<ThreadScratch> take() {
-        // Not waited for: in a forked child nobody might ever unlock it.
+        // This does not wait for the lock: in a forked child nobody might ever unlock it.
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || left_.empty()) {
             return std::make_unique<ThreadScratch>();

@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-// What one thread needs to read, decode and resize images, kept so that the next image allocates nothing.
+// Everything that one thread needs to read, decode and resize images. It is kept, so the next image allocates nothing.
 struct ThreadScratch {
     FileReader file;
     DecoderSet decoders;

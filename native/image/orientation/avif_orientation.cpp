@@ -36,7 +36,7 @@ struct FileBox {
     Bytes content;
 };
 
-// Takes the box at the front of `boxes` off. Nothing where there is no whole one.
+// Takes off the box at the front of `boxes`. Returns nothing if there is no whole box.
 std::optional<FileBox> take_box(Bytes& boxes) {
     Reader reader(boxes);
     std::uint64_t size = reader.take(4);
@@ -60,7 +60,7 @@ std::optional<FileBox> take_box(Bytes& boxes) {
     return box;
 }
 
-// The content of the first box of that name; empty where there is none.
+// Returns the content of the first box of that name; empty if there is none.
 Bytes find_box(Bytes boxes, std::string_view name) {
     while (const auto box = take_box(boxes)) {
         if (box->name == name) {
@@ -72,11 +72,11 @@ Bytes find_box(Bytes boxes, std::string_view name) {
 
 struct Turn {
     unsigned quarters = 0;  // Anticlockwise.
-    bool mirrored = false;  // Then.
+    bool mirrored = false;  // After the turn.
     bool left_to_right = false;
 };
 
-// The property of that number, from 1 on, among those of a file.
+// Returns the property of that number, counted from 1, of a file.
 void apply(Bytes properties, std::uint64_t number, Turn& turn) {
     for (std::uint64_t at = 1;; ++at) {
         const auto box = take_box(properties);
@@ -99,7 +99,7 @@ void apply(Bytes properties, std::uint64_t number, Turn& turn) {
     }
 }
 
-// What the associations in `ipma` say of one item.
+// Returns what the associations in `ipma` say about one item.
 Turn turn_of(std::uint64_t item, Bytes ipma, Bytes properties) {
     Turn turn;
     Reader reader(ipma);
@@ -116,7 +116,7 @@ Turn turn_of(std::uint64_t item, Bytes ipma, Bytes properties) {
             }
         }
         if (wanted) {
-            break;  // There is one entry for an item; more would only cost time.
+            break;  // An item has one entry; more would only cost time.
         }
     }
     return turn;
@@ -138,7 +138,7 @@ unsigned avif_orientation(Bytes avif) noexcept {
     const std::uint64_t item = primary.take(version == 0 ? 2 : 4);
     const Bytes properties = find_box(meta.rest(), "iprp");
     const Turn turn = turn_of(item, find_box(properties, "ipma"), find_box(properties, "ipco"));
-    // By quarters: as it is, then mirrored top to bottom, then left to right.
+    // For each number of quarters: as it is, mirrored top to bottom, mirrored left to right.
     static constexpr unsigned kNumbers[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
     return kNumbers[turn.quarters][turn.mirrored ? (turn.left_to_right ? 2 : 1) : 0];
 }

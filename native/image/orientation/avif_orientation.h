@@ -4,8 +4,8 @@
 
 namespace spdl {
 
-// How an AVIF (or another file of its family) says that its main picture is to be turned and mirrored, as EXIF numbers
-// it: from 1 to 8, and 0 where it says nothing.
+// Returns how an AVIF (or another file of its family) wants its main picture turned and mirrored, in EXIF's numbers:
+// from 1 to 8, and 0 if it does not say.
 unsigned avif_orientation(Bytes avif) noexcept;
 
 }  // namespace spdl

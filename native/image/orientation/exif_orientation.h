@@ -5,7 +5,8 @@
 
 namespace spdl {
 
-// What the EXIF data in a JPEG, PNG, WebP or TIFF file says; upright if there is none, or none that makes sense.
+// Returns the orientation in the EXIF data of a JPEG, PNG, WebP or TIFF file, or in an AVIF file; upright if there is
+// none, or none that makes sense.
 Orientation exif_orientation(Bytes image) noexcept;
 
 }  // namespace spdl

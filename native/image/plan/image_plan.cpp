@@ -23,7 +23,7 @@ void check_crop(const Box& box, Size upright) {
     }
 }
 
-// libjpeg's own fractions of a size in between cost more than a whole decode.
+// libjpeg has fractions in between, but they cost more than a whole decode.
 int fraction(Size from, Size to) {
     for (const int eighths : {1, 2, 4}) {
         if (from.width * eighths >= 8 * to.width && from.height * eighths >= 8 * to.height) {
@@ -33,7 +33,7 @@ int fraction(Size from, Size to) {
     return 8;
 }
 
-// The side from `low` to `high` of a stored image of that length, once it is decoded at a fraction of its size: the
+// Returns the side from `low` to `high` of a stored image of that length, decoded at a fraction of its size: the
 // samples that it touches, and where among them it begins and ends.
 Axis scaled_axis(int low, int high, int length, int eighths, bool mirrored, int& origin) {
     const double begin = low * (eighths / 8.0);
@@ -48,7 +48,7 @@ Axis scaled_axis(int low, int high, int length, int eighths, bool mirrored, int&
     return axis;
 }
 
-// What of a resized side lies on the canvas.
+// The part of a resized side that lies on the canvas.
 struct Visible {
     int at;  // On the canvas.
     int first;
@@ -66,7 +66,7 @@ void resize(Axis& axis, int output, const Visible& wanted) {
     axis.count = wanted.count;
 }
 
-// The two orders round differently; this is how Pillow 13 chooses between them (found by probing it).
+// The two orders round differently. Pillow 13 chooses between them in this way, as probing it has shown.
 bool vertical_first(const Axis& x, const Axis& y) {
     return x.input != x.output && y.output < y.input && 2 * (x.input - x.output) < y.input - y.output;
 }
@@ -95,7 +95,7 @@ ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const 
         scaled_axis(box.left, box.right, shape.stored.width, plan.eighths, orientation.mirrored_x, plan.left);
     resampling.vertical =
         scaled_axis(box.top, box.bottom, shape.stored.height, plan.eighths, orientation.mirrored_y, plan.top);
-    // The upright image's.
+    // The axes of the upright image.
     const bool transposed = orientation.transposed;
     Axis& x = transposed ? resampling.vertical : resampling.horizontal;
     Axis& y = transposed ? resampling.horizontal : resampling.vertical;
@@ -109,7 +109,7 @@ ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const 
     resize(y, placement.image.height, rows);
 
     const bool flip = options.flip != crop.flip;
-    // Stored rows come as they are stored; columns can be turned round by the resize.
+    // Rows come in their stored order, but the resize can reverse columns.
     resampling.vertical.reversed = resampling.vertical.mirrored;
     resampling.horizontal.reversed = flip && !transposed;
     resampling.interpolation = options.interpolation;

@@ -12,15 +12,15 @@ namespace spdl {
 // How one image gets from its file to its place in the output.
 struct ImagePlan {
     Size canvas;
-    int eighths = 8;  // The fraction of its size at which it is decoded.
-    int left = 0;     // Where in the decoded image the input of the resampling begins.
+    int eighths = 8;  // The image is decoded at this fraction of its size.
+    int left = 0;     // The place in the decoded image where the input of the resampling begins.
     int top = 0;
     bool black = false;  // Nothing of the image lies on the canvas.
     Resampling resampling;
     Target target;
 };
 
-// Throws MediaError where the crop lies outside of the image, or the output would be too large.
+// Throws MediaError if the crop lies outside of the image, or the output would be too large.
 ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const CropAndFlip& crop);
 
 }  // namespace spdl

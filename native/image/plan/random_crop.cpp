@@ -6,7 +6,8 @@
 namespace spdl {
 namespace {
 
-// The numbers of one purpose and image: splitmix64 (G. Steele et al., 2014) from a hash of all that tells it apart.
+// The random numbers of one image for one purpose: splitmix64 (G. Steele et al., 2014), seeded with a hash of the key,
+// the image and the purpose.
 class Stream {
   public:
     Stream(const DrawKey& key, std::uint64_t index, std::uint64_t purpose) {
@@ -20,7 +21,7 @@ class Stream {
         return low + (high - low) * (static_cast<double>(next() >> 11U) * 0x1p-53);
     }
 
-    // From 0 to `last`, each as likely.
+    // Draws an integer from 0 to `last`, each with the same probability.
     int integer(int last) { return static_cast<int>((next() >> 32U) * (static_cast<std::uint64_t>(last) + 1) >> 32U); }
 
   private:
@@ -41,7 +42,7 @@ constexpr std::uint64_t kCrop = 0;
 constexpr std::uint64_t kFlip = 1;
 constexpr int kAttempts = 10;
 
-// To the nearest, halves to even, as Python does.
+// Rounds to the nearest, halves to even, as Python does.
 int round(double value) {
     return static_cast<int>(std::nearbyint(value));
 }

@@ -8,7 +8,8 @@
 
 namespace spdl {
 
-// Which numbers are drawn: those of one image are the same whatever else is loaded, and in whichever order.
+// The key of the random numbers. The numbers of one image do not depend on the other images that are loaded, nor on
+// their order.
 struct DrawKey {
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;

@@ -16,13 +16,13 @@
 
 namespace spdl {
 
-// One resize: its kernels and its tables, none for a side that is only copied.
+// One resize: its kernels and its tables. A side that is only copied has none.
 struct FilterPlan {
     const Kernels* kernels = nullptr;
     const HorizontalPass* pass = nullptr;
     const ResampleTable* horizontal = nullptr;
     const ResampleTable* vertical = nullptr;
-    Size from;  // What is needed of the input.
+    Size from;  // The size of the part of the input that is needed.
     Size size;
     bool vertical_first = false;
 };
@@ -31,7 +31,7 @@ struct FilterPlan {
 // of a small image's resize.
 class TableCache {
   public:
-    // Both are valid until the next one of its kind.
+    // The result of each is valid until its next call.
     const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
     const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
 
@@ -53,13 +53,13 @@ class VerticalPass {
   public:
     void begin(const FilterPlan& plan);
 
-    // True where the next output row needs no row from `available` on.
+    // Returns whether the next output row needs no row from `available` on.
     [[nodiscard]] bool ready(int available) const;
 
     // Writes the next output row, of `width` pixels, from `rows`.
     void write_next(const RowRing& rows, int width, std::uint8_t* to);
 
-    // Its number.
+    // Returns the number of the next output row.
     [[nodiscard]] int next() const { return next_; }
 
   private:
@@ -68,8 +68,8 @@ class VerticalPass {
     int next_ = 0;
 };
 
-// Both are Pillow's resize: an image comes row by row, the first pass runs on rows as they come, into a small ring, and
-// the second as soon as its rows are there. The image at its full size is never stored.
+// Both sinks are Pillow's resize. An image comes row by row. The first pass runs on rows as they come, into a small
+// ring, and the second pass runs as soon as its rows are there. The image is never stored at its full size.
 class HorizontalFirstSink final : public RowSink {
   public:
     void begin(const FilterPlan& plan, const DecodedRows& source, RowWriter& writer);
@@ -77,8 +77,9 @@ class HorizontalFirstSink final : public RowSink {
     void commit(int y, int count) noexcept override;
 
   private:
-    // How many rows the passes wait for: a row of blocks, where chroma is subsampled. Their tables fill much of the
-    // first cache, as does what libjpeg works with: taking turns less often than at every row or two makes both faster.
+    // The passes wait for this many rows: a row of blocks if chroma is subsampled. Their tables fill much of the
+    // first-level cache, and so does libjpeg's working memory. Taking turns less often than at every row or two makes
+    // both faster.
     static constexpr int kCollected = 16;
 
     FilterPlan plan_;

@@ -8,7 +8,7 @@
 #include "core/cpu_features.h"
 
 // 22-bit weights do not fit the 16-bit multiplier of this instruction set, so each is split: weight = 256 * high + low.
-// Two sums of products, of the high and of the low parts, then give the exact integer that the scalar variant has.
+// The sums of products of the high and of the low parts then give the same exact integer as the scalar variant.
 
 namespace spdl {
 namespace {
@@ -33,8 +33,8 @@ WeightPair weight_pair(const ResampleTable& table, std::size_t output, int tap) 
     return {join(left >> 8, right >> 8), join(left & 0xff, right & 0xff)};
 }
 
-// Horizontally, a 128-bit lane holds one output pixel: 16 bytes are 5 source pixels, whose taps are paired up by a byte
-// shuffle, 4 at a time. One tap that is left over comes out of the last load and is multiplied as it is.
+// Horizontally, a 128-bit lane holds one output pixel. 16 bytes are 5 source pixels; a byte shuffle pairs up their
+// taps, 4 at a time. If one tap is left over, it is taken from the last load and multiplied as it is.
 struct Steps {
     int loads;
     int pairs;  // Per load.
@@ -50,9 +50,9 @@ Steps steps(const ResampleTable& table) {
 
 constexpr int kGroup = 4;  // Output pixels at a time: two vectors of two.
 
-// A group starts with a vector of where the bytes of its outputs begin. Each lane of a vector of weights then holds,
-// for the output pixel of that lane, the two pairs of one load. Spreading them takes a shuffle each, but a table of
-// spread weights would not stay in the first-level cache beside the pixels.
+// A group starts with a vector of the places where the bytes of its outputs begin. Each lane of a vector of weights
+// then holds, for the output pixel of that lane, the two pairs of one load. Spreading them takes a shuffle each, but a
+// table of spread weights would not stay in the first-level cache beside the pixels.
 void pack_horizontal(ResampleTable& table) {
     const Steps step = steps(table);
     const int groups = (table.output + kGroup - 1) / kGroup;
@@ -98,7 +98,7 @@ SPDL_AVX2 inline __m256i join(__m256i high, __m256i low) {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low), ResampleTable::kFractionBits);
 }
 
-// kLoads is the number of loads where that is known when compiling, otherwise 0.
+// kLoads is the number of loads if it is known at compile time, otherwise 0.
 template <std::size_t kRows, int kLoads, std::size_t kPairs, bool kRest>
 SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                std::uint8_t* const* outputs) noexcept {

@@ -6,15 +6,15 @@
 
 #include "image/resize/kernels.h"
 
-// Functions carry their target themselves: were whole files compiled for AVX2, inline functions of the standard library
-// would be too, and the linker might choose those for every processor.
+// Each function names its target. If whole files were compiled for AVX2, inline functions of the standard library would
+// be, too, and the linker might choose those for every processor.
 #define SPDL_AVX2 __attribute__((target("avx2")))
 
 namespace spdl {
 
 extern const NearPasses kAvx2Near;
 
-// Clips four pixels and writes them, and two bytes more: `left` has the first and the third, `right` the others.
+// Clips four pixels and writes them and two more bytes: `left` has the first and the third, `right` the others.
 __attribute__((always_inline)) SPDL_AVX2 inline void store_pixels(__m256i left, __m256i right, std::uint8_t* to) {
     constexpr char kNone = -1;
     const __m256i squeeze = _mm256_broadcastsi128_si256(
@@ -26,7 +26,7 @@ __attribute__((always_inline)) SPDL_AVX2 inline void store_pixels(__m256i left, 
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 6), _mm256_extracti128_si256(bytes, 1));
 }
 
-// As kAvx2Kernels has it.
+// The function in kAvx2Kernels.
 void pack_vertical_avx2(ResampleTable& table);
 
 }  // namespace spdl

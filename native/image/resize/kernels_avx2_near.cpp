@@ -8,8 +8,8 @@
 
 #include "image/resize/kernels_avx2.h"
 
-// Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products does, where exact results take two. It
-// is off by half a level at most. That much less is asked for, so that it is never above the exact one.
+// Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products is enough, where exact results take
+// two. The sum is off by half a level at most. Half a level is subtracted, so the result is never above the exact one.
 
 namespace spdl {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr int kFractionBits = 14;
 constexpr int kGroup = 4;       // Output pixels at a time: two vectors of two.
 constexpr int kPairs = 4;       // Pairs of taps in a vector of weights, for each of its two outputs.
-constexpr int kTapsOfLoad = 4;  // Of the 5 pixels that 16 bytes hold: pairs are multiplied.
+constexpr int kTapsOfLoad = 4;  // 16 bytes hold 5 pixels, but pairs are multiplied.
 constexpr char kNone = -1;
 
 int loads(const ResampleTable& table) {
@@ -28,7 +28,7 @@ int vectors(const ResampleTable& table) {
     return (loads(table) + 1) / 2;
 }
 
-// Rounds the sum of the weights so far, so that all of them together are still 1: even areas stay as they are.
+// Rounds the sum of the weights so far. So all weights together are still 1, and even areas stay as they are.
 class NearWeights {
   public:
     NearWeights(const ResampleTable& table, std::size_t output)
@@ -59,8 +59,8 @@ class NearWeights {
     std::int32_t given_ = 0;
 };
 
-// A group starts with a vector of where the bytes of its outputs begin. Each lane of a vector of weights then holds,
-// for the output pixel of that lane, the pairs of two loads.
+// A group starts with a vector of the places where the bytes of its outputs begin. Each lane of a vector of weights
+// then holds, for the output pixel of that lane, the pairs of two loads.
 void pack(ResampleTable& table) {
     const int groups = (table.output + kGroup - 1) / kGroup;
     table.packed.reserve(static_cast<std::size_t>(groups * (1 + 2 * vectors(table))) * sizeof(__m256i));
@@ -111,13 +111,13 @@ SPDL_AVX2 inline __m256i products(const std::uint8_t* left, const std::uint8_t* 
                           _mm256_shuffle_epi32(weights, kPair == 0 ? 0x55 : 0xff)));
 }
 
-// kLoads is the number of loads where that is known when compiling, otherwise 0.
+// kLoads is the number of loads if it is known at compile time, otherwise 0.
 template <std::size_t kRows, int kLoads>
 SPDL_AVX2 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                std::uint8_t* const* outputs) noexcept {
     constexpr std::ptrdiff_t kLoadBytes = 3 * kTapsOfLoad;
-    // The sum of the weights up to each tap is off by half of the last bit at most, and levels that follow each other
-    // by 255 (summation by parts).
+    // The sum of the weights up to each tap is off by half of the last bit at most, and neighbouring levels differ by
+    // 255 at most (summation by parts).
     const __m256i half = _mm256_set1_epi32((1 << (kFractionBits - 1)) - 128 * table.max_taps);
     const auto* weights = reinterpret_cast<const __m256i*>(table.packed.data());
     const int count = kLoads != 0 ? kLoads : loads(table);

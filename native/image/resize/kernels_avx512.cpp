@@ -10,10 +10,10 @@
 #include "image/resize/kernels.h"
 
 // The byte multiplier of this instruction set (VNNI) adds four products of an unsigned and a signed byte at once. Each
-// 22-bit weight is split into three signed digits of base 256; three sums of products, one per digit, then give the
-// exact integer that the scalar variant has.
+// 22-bit weight is split into three signed digits of base 256. Three sums of products, one per digit, then give the
+// same exact integer as the scalar variant.
 //
-// As in the AVX2 variant, functions carry their target themselves.
+// As in the AVX2 variant, each function names its target.
 #define SPDL_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni")))
 
 namespace spdl {
@@ -45,15 +45,15 @@ std::size_t quads(const ResampleTable& table) {
     return (static_cast<std::size_t>(table.max_taps) + kTaps - 1) / kTaps;
 }
 
-// Horizontally, a vector holds 16 consecutive bytes of the output row, and a byte permutation brings each of them its
-// four source bytes out of a window of one or two vectors. Where the scale is too large for that window, the AVX2
-// variant takes over.
+// Horizontally, a vector holds 16 consecutive bytes of the output row. A byte permutation brings each of them its four
+// source bytes out of a window of one or two vectors. If the scale is too large for that window, the AVX2 variant takes
+// over.
 struct HorizontalStep {
     std::uint8_t sources[kVector];
     std::int8_t digits[kDigits][kVector];
 };
 
-// One tap that is left over is multiplied as it is, which takes fewer instructions and less of the cache.
+// If one tap is left over, it is multiplied as it is, which takes fewer instructions and less of the cache.
 struct HorizontalRest {
     std::uint8_t sources[kVector];
     std::int32_t weights[kOutputs];
@@ -74,16 +74,16 @@ Parts parts(const ResampleTable& table) {
 }
 
 std::size_t groups(const ResampleTable& table) {
-    // A multiple of four, which together fill a vector of bytes.
+    // A multiple of four: four of them fill a vector of bytes.
     return (3 * static_cast<std::size_t>(table.output) + 4 * kOutputs - 1) / (4 * kOutputs) * 4;
 }
 
-// The pixel of byte `index` of the output row; those beyond its end repeat the last.
+// Returns the pixel of byte `index` of the output row. Bytes beyond its end repeat the last pixel.
 std::size_t pixel(const ResampleTable& table, std::size_t index) {
     return std::min(index / 3, static_cast<std::size_t>(table.output) - 1);
 }
 
-// Where the window of a group begins. Flipped, the last output of a group is the one that lies first.
+// Returns where the window of a group begins. In a flipped row, the last output of a group comes first.
 std::size_t group_base(const ResampleTable& table, std::size_t group) {
     const std::int32_t first = table.first[pixel(table, group * kOutputs)];
     const std::int32_t last = table.first[pixel(table, group * kOutputs + kOutputs - 1)];
@@ -103,7 +103,7 @@ std::size_t windows(const ResampleTable& table) {
     return needed <= 2 ? needed : 0;
 }
 
-// The packed table starts with where the window of each group begins, filled up to whole vectors.
+// The packed table starts with the places where the window of each group begins, padded to whole vectors.
 std::size_t bases_bytes(std::size_t groups) {
     return (groups * sizeof(std::uint32_t) + kVector - 1) / kVector * kVector;
 }
@@ -128,7 +128,7 @@ void pack_horizontal(ResampleTable& table) {
             const std::size_t index = group * kOutputs + j;
             const std::size_t output = pixel(table, index);
             const std::size_t first = 3 * static_cast<std::size_t>(table.first[output]) + index % 3 - base;
-            // Taps that an output does not have point anywhere in the window; their weights are zero.
+            // Missing taps of an output point anywhere in the window; their weights are zero.
             const auto source = [&](std::size_t tap) { return static_cast<std::uint8_t>(first + 3 * tap); };
             for (std::size_t tap = 0; tap < part.steps * kTaps; ++tap) {
                 HorizontalStep& step = steps[tap / kTaps];
@@ -144,7 +144,7 @@ void pack_horizontal(ResampleTable& table) {
     }
 }
 
-// The sum of the highest digit starts with the half that rounds: 32, which the two shifts in join make 1 << 21.
+// The sum of the highest digit starts with the half for rounding: 32, which the two shifts in join turn into 1 << 21.
 constexpr std::int32_t kRounding = 32;
 static_assert((kRounding << 16) == 1 << (ResampleTable::kFractionBits - 1));
 
@@ -187,7 +187,7 @@ SPDL_AVX512 inline __m512i pick(__m512i sources, const Window<kWindows>& window)
                          : _mm512_permutex2var_epi8(window.bytes[0], sources, window.bytes[kWindows - 1]);
 }
 
-// Likewise, but only the first of every four bytes: an integer.
+// Brings only the first of every four bytes: an integer.
 template <std::size_t kWindows>
 SPDL_AVX512 inline __m512i pick_integers(__m512i sources, const Window<kWindows>& window) {
     constexpr __mmask64 kFirst = 0x1111111111111111U;
@@ -230,7 +230,7 @@ SPDL_AVX512 inline void sum_group(const std::uint8_t* packed, std::size_t steps,
     }
 }
 
-// kSteps is the number of steps per group where that is known when compiling, otherwise 0.
+// kSteps is the number of steps per group if it is known at compile time, otherwise 0.
 template <std::size_t kRows, std::size_t kWindows, std::size_t kSteps, bool kRest>
 SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                  std::uint8_t* const* outputs) noexcept {

@@ -7,14 +7,13 @@
 #include "image/resize/kernels.h"
 
 // Every 64-bit ARM processor has this instruction set, so nothing has to be asked. Its 32-bit multiplier takes the
-// weights as they are: no other form of the table is wanted, and each sum is the very integer that the scalar variant
-// has.
+// weights as they are: no other form of the table is needed, and each sum is the same integer as in the scalar variant.
 
 namespace spdl {
 namespace {
 
 constexpr std::int32_t kHalf = 1 << (ResampleTable::kFractionBits - 1);
-constexpr std::uint8_t kNone = 0xff;  // Looked up, it gives 0.
+constexpr std::uint8_t kNone = 0xff;  // Looking it up gives 0.
 
 bool supported() noexcept {
     return true;
@@ -22,7 +21,7 @@ bool supported() noexcept {
 
 void pack(ResampleTable& /*table*/) {}
 
-// Where the bytes of four 32-bit integers come from.
+// The places that the bytes of four 32-bit integers come from.
 uint8x16_t lookup(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
     const std::uint8_t bytes[16] = {a, kNone, kNone, kNone, b, kNone, kNone, kNone,
                                     c, kNone, kNone, kNone, d, kNone, kNone, kNone};

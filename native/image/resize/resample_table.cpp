@@ -114,7 +114,7 @@ void ResampleTable::build(const Axis& wanted, Interpolation with) {
         case Interpolation::kLanczos:
             return fill<Lanczos>(*this);
         case Interpolation::kBilinear:
-        case Interpolation::kNearest:  // Has no weights; its sink never asks.
+        case Interpolation::kNearest:  // It has no weights, and its sink never asks.
             return fill<Bilinear>(*this);
     }
 }

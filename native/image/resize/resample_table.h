@@ -8,27 +8,28 @@
 
 namespace spdl {
 
-// One side of a resize: which stretch of the input becomes how many samples, and which of those are wanted.
+// One side of a resize: the stretch of the input, the number of samples that it becomes, and those of them that are
+// wanted.
 struct Axis {
-    int input = 0;       // How many samples there are; the filter sees nothing else.
-    double begin = 0.0;  // The stretch of them that is resized: all, but for fractions of one at its ends.
+    int input = 0;       // The number of samples; the filter sees no others.
+    double begin = 0.0;  // The stretch that is resized: all of them, except for fractions of a sample at the ends.
     double end = 0.0;
     int output = 0;         // How many samples it becomes,
     int first = 0;          // and from which on,
     int count = 0;          // how many of these are wanted.
     bool mirrored = false;  // The input comes last sample first.
-    bool reversed = false;  // The output is to come last sample first.
+    bool reversed = false;  // The output comes last sample first.
 
     [[nodiscard]] bool keeps_length() const { return begin == 0.0 && end == input && input == output; }
-    // Nothing to be computed: the output is a part of the input as it comes.
+    // Returns whether nothing has to be computed: the output is a part of the input, in its order.
     [[nodiscard]] bool copies() const { return keeps_length() && mirrored == reversed; }
 
     bool operator==(const Axis&) const = default;
 };
 
-// The weights of a resampling along one axis: output i is the sum over t < taps[i] of
-// weights[i * stride + t] * input[source + first[i] + t], in fixed point with kFractionBits, rounded and clipped to 8
-// bits. Outputs are those that are wanted, in the order that is wanted.
+// The weights of a resampling along one axis: output i is the sum over t < taps[i] of weights[i * stride + t] *
+// input[source + first[i] + t], in fixed point with kFractionBits, rounded and clipped to 8 bits. It has only the
+// wanted outputs, in the wanted order.
 struct ResampleTable {
     static constexpr int kFractionBits = 22;
 
@@ -38,18 +39,18 @@ struct ResampleTable {
     int source = 0;          // The first sample of the input, as it comes, that is needed,
     int source_count = 0;    // and how many from there on.
     std::size_t stride = 0;  // Weights per output, unused ones zero.
-    int max_taps = 0;        // The most that any output uses.
+    int max_taps = 0;        // The most taps of any output.
     std::vector<std::int32_t> first;
     std::vector<std::int32_t> taps;
     std::vector<std::int32_t> weights;
 
-    // What sums start with, for their integer part to be rounded.
+    // The start value of sums, which rounds their integer part.
     std::int32_t half = 0;
 
     // The same weights in the form of the kernels that the table is used with (see HorizontalPass::pack).
     AlignedBuffer packed;
     std::size_t packed_windows = 0;  // How many vectors hold the source of one output vector.
-    bool ready = false;              // Both forms are complete: no exception came in between.
+    bool ready = false;              // Both forms are complete; no exception came in between.
 
     [[nodiscard]] bool serves(const Axis& wanted, Interpolation with) const {
         return ready && axis == wanted && interpolation == with;

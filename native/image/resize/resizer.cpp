@@ -8,7 +8,7 @@ struct Range {
     int end;
 };
 
-// What a copy needs of the input.
+// The part of the input that a copy needs.
 Range copied(const Axis& axis) {
     const int begin = axis.mirrored ? axis.input - axis.first - axis.count : axis.first;
     return {begin, begin + axis.count};
@@ -20,7 +20,8 @@ Range needed(const Table& table) {
 }
 
 bool allows_near(const Resampling& resampling) {
-    // These filters are two input samples wide for each that an output sample is apart from the next, and one more.
+    // If neighbouring output samples are `scale` input samples apart, these filters are 2 * scale + 1 input samples
+    // wide.
     constexpr double kMaxScale = (kMaxNearTaps - 1) / 2;
     const Axis& axis = resampling.horizontal;
     return !resampling.exact &&

@@ -9,22 +9,22 @@
 
 namespace spdl {
 
-// What is done along either axis of an image as it is stored.
+// The resampling along both axes of the stored image.
 struct Resampling {
     Axis horizontal;
     Axis vertical;
     Interpolation interpolation = Interpolation::kBilinear;
-    bool exact = true;            // Otherwise it may be a level off.
-    bool vertical_first = false;  // The order of the passes, which round differently, where there are two.
+    bool exact = true;            // If false, the result may be a level off.
+    bool vertical_first = false;  // The order of the passes if there are two; they round differently.
 };
 
 // One thread's sinks, kept with their memory from image to image.
 class Resizer {
   public:
-    // Prepares for it, and returns which part of the input is needed.
+    // Prepares for a resampling, and returns the part of the input that it needs.
     Box prepare(const Resampling& resampling);
 
-    // The sink for that part of the input, row by row.
+    // Returns the sink for that part of the input, which takes it row by row.
     RowSink& begin(const DecodedRows& source, const Canvas& canvas, const Target& target);
 
     void blacken(const Canvas& canvas);

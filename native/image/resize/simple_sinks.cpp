@@ -22,7 +22,7 @@ void CopySink::commit(int y, int count) noexcept {
 void NearestTable::build(const Axis& axis) {
     samples.resize(static_cast<std::size_t>(axis.count));
     const double scale = (axis.end - axis.begin) / axis.output;
-    // The positions are summed up, not multiplied out: that is what Pillow does, rounding errors included.
+    // The positions are summed up, not multiplied: Pillow does so, rounding errors included.
     double position = axis.begin + scale * 0.5;
     for (int i = 0; i < axis.first + axis.count; ++i, position += scale) {
         if (i >= axis.first) {

@@ -11,7 +11,7 @@
 
 namespace spdl {
 
-// The image keeps its size: rows are decoded into their final place where that is possible.
+// For an image that keeps its size: rows are decoded into their final place if possible.
 class CopySink final : public RowSink {
   public:
     void begin(const DecodedRows& source, RowWriter& writer);
@@ -28,9 +28,9 @@ class CopySink final : public RowSink {
 struct NearestTable {
     int source = 0;            // The first sample of the input that is needed,
     int source_count = 0;      // and how many from there on.
-    std::vector<int> samples;  // Of each output, counted from there.
+    std::vector<int> samples;  // For each output, counted from `source`.
 
-    // At the positions that Pillow takes.
+    // Takes the same positions as Pillow.
     void build(const Axis& axis);
 };
 

@@ -7,9 +7,9 @@
 
 namespace spdl {
 
-// Write `count` pixels, each of three bytes, in an array's format: to three planes or, where they lie side by side, to
-// the first of them alone. Read up to kPixelSlack bytes beyond the end of the source, write nothing beyond the pixels.
-// One for each instruction set; all write the same.
+// Writes `count` pixels, each of three bytes, in an array's format: to three planes or, if the channels lie side by
+// side, to the first plane alone. Reads up to kPixelSlack bytes beyond the end of the source, writes nothing beyond the
+// pixels. There is one function for each instruction set; all write the same.
 using PixelWriter = void(const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
                          std::uint8_t* const* planes) noexcept;
 
@@ -20,7 +20,7 @@ PixelWriter write_pixels_avx2;
 PixelWriter write_pixels_avx512;
 PixelWriter write_pixels_neon;
 
-// Writes those from `first` on: what vectors leave over.
+// Writes the pixels from `first` on, which vectors leave over.
 void write_pixels_from(std::size_t first, const ArrayFormat& format, const std::uint8_t* pixels, std::size_t count,
                        std::uint8_t* const* planes) noexcept;
 

@@ -4,7 +4,7 @@
 
 #include "image/write/pixel_writers.h"
 
-// As in the kernels, functions carry their target themselves.
+// As in the kernels, each function names its target.
 #define SPDL_AVX2 __attribute__((target("avx2,fma,f16c")))
 
 namespace spdl {
@@ -82,7 +82,7 @@ SPDL_AVX2 std::size_t write_packed(const ArrayFormat& format, const std::uint8_t
 
 SPDL_AVX2 std::size_t write_byte_planes(const std::uint8_t* pixels, std::size_t count, std::uint8_t* const* planes) {
     constexpr std::size_t kPixels = 16;
-    // Where in each of three vectors the bytes of a channel lie.
+    // The places of a channel's bytes in each of three vectors.
     __m128i picks[3][3];
     for (int channel = 0; channel < 3; ++channel) {
         for (int part = 0; part < 3; ++part) {

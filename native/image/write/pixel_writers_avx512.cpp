@@ -19,7 +19,7 @@ SPDL_AVX512 inline void store(std::uint16_t* to, __mmask16 which, __m512 values)
     _mm256_mask_storeu_epi16(to, which, _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// All of a vector, or as much of it as there is left.
+// Returns the mask for a whole vector, or for the rest of the row.
 inline __mmask16 up_to(std::size_t count) {
     return static_cast<__mmask16>(count >= kVector ? 0xffffU : (1U << count) - 1U);
 }
@@ -92,7 +92,7 @@ SPDL_AVX512 void write_byte_planes(const std::uint8_t* pixels, std::size_t count
     for (std::size_t i = 0; i < count; i += kPixels) {
         const std::size_t left = count - i;
         const __mmask64 which = left >= kPixels ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-        // Only the first vector is sure to lie within the row and what may be read behind it.
+        // Only the first vector certainly lies within the row and the slack behind it.
         const std::uint8_t* const source = pixels + 3 * i;
         const __m512i a = _mm512_loadu_si512(source);
         const __m512i b = 3 * left > 64 ? _mm512_loadu_si512(source + 64) : a;

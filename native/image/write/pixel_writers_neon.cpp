@@ -15,7 +15,7 @@ inline void store(std::uint16_t* to, float32x4_t values) {
     vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(values)));
 }
 
-// In one rounding, as in every other instruction set.
+// Rounds once, as in every other instruction set.
 inline float32x4_t convert(uint32x4_t bytes, float32x4_t scale, float32x4_t offset) {
     return vfmaq_f32(offset, vcvtq_f32_u32(bytes), scale);
 }

@@ -18,11 +18,11 @@ struct Canvas {
     const ArrayFormat* format = nullptr;
 };
 
-// Which part of the canvas is written to, and in which order.
+// The part of the canvas that is written to, and the order.
 struct Target {
     Box box;
-    bool transposed = false;  // What comes row by row are its columns.
-    bool last_first = false;  // From the last one on.
+    bool transposed = false;  // The rows that come are its columns.
+    bool last_first = false;  // The last row comes first.
 
     [[nodiscard]] int rows() const { return transposed ? box.size().width : box.size().height; }
     [[nodiscard]] int row_pixels() const { return transposed ? box.size().height : box.size().width; }
@@ -31,22 +31,22 @@ struct Target {
 // Takes an image as rows of three-byte pixels, and writes them to an array in its format.
 class RowWriter {
   public:
-    // Writes what lies outside of the target at once: black.
+    // Writes black outside of the target at once.
     void begin(const Canvas& canvas, const Target& target, PixelWriter* write_pixels);
 
-    // Where the pixels of a row are to be put, and nothing behind them.
+    // Returns where to put the pixels of a row. Nothing behind them may be written.
     [[nodiscard]] std::uint8_t* row(int index) const {
         return direct_ ? place(target_.box.left, canvas_row(index)) : row_.data();
     }
 
-    // The row is complete.
+    // Call it when the row is complete.
     void commit(int index) {
         if (!direct_) {
             write(index, row_.data());
         }
     }
 
-    // A row that lies elsewhere; up to kPixelSlack bytes behind it are read.
+    // Writes a row that lies elsewhere. Up to kPixelSlack bytes behind it are read.
     void put(int index, const std::uint8_t* pixels) {
         if (direct_) {
             std::memcpy(row(index), pixels, 3 * static_cast<std::size_t>(target_.row_pixels()));
@@ -55,7 +55,7 @@ class RowWriter {
         }
     }
 
-    // Rows are written to their place, not converted.
+    // Returns whether rows are written to their place without a conversion.
     [[nodiscard]] bool direct() const { return direct_; }
     [[nodiscard]] const Target& target() const { return target_; }
 
