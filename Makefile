@@ -39,7 +39,7 @@ lint: ## Check style and formatting of Python and C++
 	$(setup) lint
 	@$(bin)/ruff check
 	@$(bin)/ruff format --check
-	@find native fuzz -name '*.cpp' -o -name '*.h' -o -name '*.cu' | xargs --no-run-if-empty $(bin)/clang-format --dry-run --Werror
+	@find native fuzz tests/native -name '*.cpp' -o -name '*.h' -o -name '*.cu' | xargs --no-run-if-empty $(bin)/clang-format --dry-run --Werror
 
 typecheck: ## Check the types of src and tests
 	$(setup) typecheck

@@ -18,8 +18,8 @@ for machine in "$(uname -m)" aarch64; do
   # Linked statically, the program needs no system of that machine around it.
   "$python" -m ziglang c++ -target "$machine-linux-musl" -static -std=c++20 -O2 -ffp-contract=off \
     -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror -Inative scripts/neon_check.cpp \
-    native/media/{array_format,interpolation}.cpp native/image/resize/resample_table.cpp native/image/resize/kernels*.cpp native/image/write/pixel_writers*.cpp \
-    native/core/{channels,cpu_features,large_blocks}.cpp -o "$folder/check-$machine"
+    native/image/resize/{resample_table,kernels*}.cpp native/image/write/pixel_writers*.cpp \
+    native/media/{array_format,interpolation}.cpp native/core/{channels,cpu_features,large_blocks}.cpp -o "$folder/check-$machine"
 done
 here=$("$folder/check-$(uname -m)" "$@")
 there=$("$qemu" "$folder/check-aarch64" "$@")
