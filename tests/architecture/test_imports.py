@@ -1,0 +1,110 @@
+"""Imports have one direction: what a folder may import is written here, and nothing imports in a circle."""
+
+from __future__ import annotations
+
+import pytest
+from tests.architecture.import_graph import Import, find_circles, imports, modules
+
+# What the modules of a folder may import besides each other and `_guard`, `_check`, `_cores` and `_locate`, which stand
+# below everything. In the pipeline: declare <- plan -> nodes -> engine -> {failures, metrics}.
+_PIPELINE = {
+    "_declare": set[str](),
+    "_metrics": set[str](),
+    "_failures": {"_declare", "_metrics"},
+    "_background": {"_declare", "_failures"},
+    "_shared_executors": set[str](),
+    "_engine": {"_declare", "_failures", "_metrics", "_background"},
+    "_nodes": {"_declare", "_failures", "_metrics", "_engine", "_shared_executors"},
+    "_hooks": {"_declare", "_failures", "_metrics", "_engine", "_nodes"},
+    "_queues": {"_declare", "_failures", "_metrics", "_engine", "_hooks"},
+    "_plan": {"_declare", "_background", "_engine", "_nodes", "_hooks", "_queues"},
+    "_pipeline": {"_declare", "_failures", "_metrics", "_background", "_engine", "_nodes", "_plan"},
+    "_profiling": {"_declare", "_failures", "_engine", "_queues", "_plan", "_pipeline"},
+    "_subprocess": {"_declare", "_failures", "_background", "_nodes", "_plan", "_pipeline", "_profiling"},
+}
+_IO = {
+    "_native": {"_common"},
+    "_common": {"_native"},
+    "_array": {"_common", "_native"},
+    "_archive": {"_array", "_common", "_native"},
+    "_device": {"_common", "_native"},
+    "_image": {"_common", "_device", "_native"},
+}
+_PACKAGES = {
+    "pipeline": set[str](),
+    "io": set[str](),
+    "source": set[str](),
+    "dataloader": {"pipeline"},
+    "cli": {"io", "pipeline"},
+    "_command": {"cli"},
+    "_check": {"_locate"},
+}
+_BELOW_ALL = {"_guard", "_check", "_cores", "_locate"}
+
+# Imported where it is asked for, by what stands below it.
+_UPWARDS = {
+    # `build_pipeline` profiles instead of building where an environment variable says so.
+    ("spdl.pipeline._pipeline.build", "spdl.pipeline._profiling.diagnosis"),
+}
+
+# A declaration names the classes of hooks, queues and tasks that a user may give.
+_NAMED_BY_DECLARATIONS = {"_hooks", "_queues", "_profiling", "_background"}
+
+EDGES = [edge for edge in imports() if edge.imported != "spdl"]
+
+
+def _folder(module: str, package: str) -> str | None:
+    """Return the private folder of a package that a module lies in; None for what lies beside the folders."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["spdl", package] and len(parts) > 2 and parts[2].startswith("_") else None
+
+
+def _upward(edge: Import, package: str, allowed: dict[str, set[str]]) -> bool:
+    importer, imported = _folder(edge.importer, package), _folder(edge.imported, package)
+    if importer is None or importer == imported or (edge.importer, edge.imported) in _UPWARDS:
+        return False
+    if importer == "_declare" and edge.typing_only and imported in _NAMED_BY_DECLARATIONS:
+        return False
+    inside = edge.imported.startswith(f"spdl.{package}")
+    return inside and imported not in allowed[importer]
+
+
+@pytest.mark.parametrize(("package", "allowed"), [("pipeline", _PIPELINE), ("io", _IO)])
+def test_folders_import_what_stands_below_them(package: str, allowed: dict[str, set[str]]) -> None:
+    folders = {folder for module in modules() if (folder := _folder(module, package))}
+    assert folders == allowed.keys(), "the table above names all folders, and no others"
+    upward = [edge for edge in EDGES if _upward(edge, package, allowed)]
+    assert not upward, "\n".join(map(str, upward))
+
+
+def test_packages_import_what_stands_below_them() -> None:
+    upward = []
+    for edge in EDGES:
+        importer, imported = edge.importer.split(".")[1:2], edge.imported.split(".")[1]
+        if importer and imported not in {importer[0], *_BELOW_ALL, *_PACKAGES.get(importer[0], ())}:
+            upward.append(edge)
+    assert not upward, "\n".join(map(str, upward))
+
+
+def test_no_module_imports_in_a_circle() -> None:
+    assert find_circles([edge for edge in EDGES if not edge.typing_only]) == []
+
+
+def test_with_types_circles_are_small() -> None:
+    assert [circle for circle in find_circles(EDGES) if len(circle) > 3] == []
+
+
+def test_circles_are_found() -> None:
+    def edge(importer: str, imported: str) -> Import:
+        return Import(importer, imported, 1, typing_only=False)
+
+    assert find_circles([edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("d", "a")]) == [["a", "b", "c"]]
+    assert find_circles([edge("a", "b"), edge("b", "c")]) == []
+
+
+def test_the_declaration_and_the_engine_are_found() -> None:
+    found = {(edge.importer, edge.imported, edge.typing_only) for edge in EDGES}
+    assert ("spdl.pipeline._engine.node", "spdl.pipeline._engine.engine", True) in found
+    assert ("spdl.pipeline._plan.graph", "spdl.pipeline._engine.engine", False) in found
+    # Inside a function.
+    assert ("spdl.pipeline._pipeline.build", "spdl.pipeline._plan.graph", False) in found
