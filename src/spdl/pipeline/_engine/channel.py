@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ADMITTED", "CAPACITY", "SLOTS_TAKEN", "Channel", "Entry"]
 
-# What waits in a queue: where the item came from (a Root) and the item, or the MARK between two epochs.
+# An entry of a queue: where the item came from (a Root) and the item, or the MARK between two epochs.
 Entry: TypeAlias = tuple[Any, Any]
 
 # Items that may wait between two stages besides those that hold a slot of the upstream stage. The reference's queues
 # have the same size, so memory budgets made for it hold.
 CAPACITY = 2
 
-# What `Channel.verdict` says besides BLOCKED and HELD.
+# Verdicts of `Channel.verdict` besides BLOCKED and HELD.
 ADMITTED, SLOTS_TAKEN = -1, -2
 
 

@@ -24,9 +24,9 @@ class DeferredDrops(list[Any]):
 def drop_all(objects: list[Any]) -> None:
     """Empty a list of unwanted objects. Called without the engine's lock, since finalizers may run now."""
     for value in objects:
-        # What an op returned to a stage that had ended meanwhile: Python would complain that it was never awaited.
+        # An op returned it to a stage that had ended meanwhile. Python would complain that it was never awaited.
         if type(value) is CoroutineType and not value.cr_running and not value.cr_suspended:
-            # Whoever else has it may begin to run it at this very moment.
+            # Another thread that has it may begin to run it at this very moment.
             with contextlib.suppress(Exception):
                 value.close()
     objects.clear()

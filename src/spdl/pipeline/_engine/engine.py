@@ -97,13 +97,14 @@ class Engine:
         self.lineage = Lineage(num_sources)
         self.sources: list[Source] = []
         self.nodes: list[Node] = []
-        # What workers serve, nearest the sink first, and those of them whose turns run no ops and need no permit.
+        # The nodes that workers serve, nearest the sink first, and those among them whose turns run no ops and need no
+        # permit.
         self.ranked: list[Node] = []
         self._permit_free: list[Node] = []
         # Turns that wait in queues that workers serve, whether ready or not.
         self.waiting = 0
         self.workers = Workers(f"spdl_worker_thread_{pipeline_id}", num_threads, partial(serve, self))
-        # What was taken out of queues under the lock and must be dropped without it.
+        # Objects taken out of queues under the lock, to be dropped without it.
         self.drops = DeferredDrops()
         name = f"spdl_timer_thread_{pipeline_id}"
         self.timer = Timer(
@@ -275,14 +276,14 @@ class Engine:
                 self.reporter.stage_ended(node.counters)
         if all(node.finished for node in self.nodes) and all(source.is_finished() for source in self.sources):
             if self.event_loop is not None and not self.event_loop.has_left():
-                # What is wrapped around the stages' lifespans may still fail.
+                # The context managers around the stages may still fail.
                 self.event_loop.wake()
             else:
                 self.finish()
 
     def _is_finished(self, node: Node) -> bool:
         if node.cancelled:
-            # What still runs there, or is parked, is no longer wanted: the consumer is told without waiting for it.
+            # Items that still run there, or are parked, are no longer wanted: the consumer need not wait for them.
             return True
         return all(feeder.is_finished() for feeder in node.feeders) and node.drained() and node.end_input()
 

@@ -1,4 +1,4 @@
-"""What the engine and its stages ask of the event loop."""
+"""The interface of the event loop that the engine and its stages use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Awaited", "EventLoop"]
 
-# What an op may return for the loop to run.
+# Results of ops that the loop runs.
 Awaited: TypeAlias = "CoroutineType[Any, Any, Any] | AsyncGeneratorType[Any, Any]"
 
 

@@ -36,26 +36,26 @@ class EventLoopThread:
         self, engine: Engine, lifespans: Sequence[Lifespan], background: Sequence[BackgroundTaskFactory]
     ) -> None:
         self._engine = engine
-        # What is wrapped around the stages' lifespans, and what runs beside the stages.
+        # The context managers around the stages' lifespans, and the tasks that run beside the stages.
         self._lifespans = lifespans
         self._factories = background
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        # Those of them that close a generator, which is not to be interrupted.
+        # The tasks that close a generator: they are not to be interrupted.
         self.closing: set[asyncio.Task[Any]] = set()
-        # Those of them that serve a source.
+        # The tasks that serve a source.
         self._pulls: dict[asyncio.Task[None], AsyncSource] = {}
         self._background: RunningTasks | None = None
-        # Those who wait for room; each looks for itself when woken.
+        # Tasks that wait for room; each looks for itself when woken.
         self._waiters: list[asyncio.Future[None]] = []
         self._woken = False
-        # What ops returned and the loop has not seen yet, and whether it will look again.
+        # Results of ops that the loop has not seen yet.
         self._arrivals: list[tuple[Awaited, Callable[[], Coroutine[Any, Any, None]]]] = []
         self._ended = False
         # The stages' tasks have ended, and others are waited for.
         self._ending_others = False
-        # What leaves the context managers around stages' lifespans. It is waited for, and not cancelled.
+        # Tasks that leave the context managers around stages. They are awaited, and not cancelled.
         self._leaving: list[asyncio.Task[None]] = []
         self.thread = Thread(target=self._run, name=f"spdl_event_loop_thread_{engine.pipeline_id}", daemon=True)
 

@@ -1,4 +1,4 @@
-"""What a source may be that can be told to give up waiting."""
+"""The base class of sources that can be told to stop waiting."""
 
 from __future__ import annotations
 

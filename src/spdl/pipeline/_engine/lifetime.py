@@ -1,4 +1,4 @@
-"""What ends a pipeline that nobody stops: interpreter exit, and fork."""
+"""The end of pipelines that nobody stops: at the interpreter's exit, and in a forked child."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["STOP_SECONDS", "end_threads", "watch"]
 
-# How long `stop` waits for running ops when the caller names no time.
+# `stop` waits so long for running ops when the caller names no time.
 STOP_SECONDS = 10.0
 
 # A source that blocks in `next()` cannot be interrupted: its daemon thread is left behind after this long.
 _SOURCE_GRACE = 0.5
 
-# How long to wait for one thread before looking at the others.
+# One thread is awaited for so long before the others are looked at.
 _SLICE = 0.02
 
 _RUNNING: WeakSet[Engine] = WeakSet()
@@ -57,7 +57,7 @@ def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
 
 
 def _threads_in_sources(engine: Engine) -> int:
-    """How many threads are kept from ending by a source only."""
+    """Return how many threads only a source keeps from ending."""
     pulling = sum(source.pulling and not source.on_loop for source in engine.sources)
     # While an async source is awaited its thread is free for other work, which may be what does not end.
     return pulling + (engine.event_loop is not None and engine.event_loop.waits_for_source())

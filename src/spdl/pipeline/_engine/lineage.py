@@ -1,4 +1,4 @@
-"""Where items come from: which source items have left the source and are not consumed yet."""
+"""The record of source items that were handed out and are not consumed yet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Root: TypeAlias = int | Group
 
 
 class Progress(NamedTuple):
-    """How far the items of one source have been consumed.
+    """The part of one source's items that has been consumed.
 
     Attributes:
         position: The position of the item that the source hands out next.

@@ -57,31 +57,31 @@ class Node:
         "wants_room",
     )
 
-    # What messages call it; the plan says.
+    # Its name in messages; the plan sets it.
     info: StageInfo
-    # Whether it was declared; what carries items between stages was not.
+    # True for declared stages; nodes that carry items between stages are not declared.
     is_stage = True
-    # Whether the event loop's thread serves it, and no worker does.
+    # True if the event loop's thread serves it, and no worker does.
     on_loop = False
-    # Whether workers run its ops, for which they need a permit: one whose op never returns can be replaced.
+    # True if workers run its ops, for which they need a permit. A worker whose op never returns can be replaced.
     on_workers = True
-    # Whether its free slots count as places in its queue. What waits is taken as soon as the loop or the executor runs:
-    # with the queue's own places alone, source and stage would hand over two items at a time.
+    # True if its free slots count as places in its queue. Waiting items are taken only when the loop or the executor
+    # runs: with the queue's own places alone, source and stage would hand over two items at a time.
     slots_are_places = False
-    # Whether `offer` may take an item that would wait in the queue otherwise.
+    # True if `offer` may take an item that would wait in the queue otherwise.
     offers = False
-    # Whether its concurrency may be changed.
+    # True if its concurrency may be changed.
     adjustable = False
-    # Whether it runs anything on its items.
+    # True if it runs anything on its items.
     has_tasks = True
-    # Whether its counters tell how many items it took, and how long it waited for them.
+    # True if its counters show how many items it took, and how long it waited for them.
     counts_gets = True
 
     def __init__(self, engine: Engine, name: str, op: Any, concurrency: int) -> None:
         self.engine = engine
         self.name = name
         self.op = op
-        # How many items it may work on at once, and on how many it does: each of them holds a slot.
+        # The number of items it may work on at once, and the number it works on: each of these holds a slot.
         self.concurrency = concurrency
         self.running = 0
         self.counters = StageCounters()
@@ -95,9 +95,9 @@ class Node:
         self.queue = self.input.entries
         self.out = self.output.entries
         self.room = 0
-        # What fills its input: the stage or the source before this one; several if it merges.
+        # The stage or source upstream; several if it merges.
         self.feeders: list[Node | Source] = []
-        # What keeps its results in the order of its input, if anything does.
+        # Keeps its results in the order of its input, if the stage is ordered.
         self.order: Order | None = None
         # The failures that count together with its own, if its items can fail.
         self.tally: Tally | None = None

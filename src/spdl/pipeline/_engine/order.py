@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AHEAD", "Order", "Ticket"]
 
-# How many results beyond the stage's concurrency may wait for an earlier one. The reference starts as many ops ahead.
+# So many results beyond the stage's concurrency may wait for an earlier one. The reference starts as many ops ahead.
 AHEAD = 2
 
 
@@ -44,7 +44,7 @@ class Order:
         return ticket
 
     def has_place(self, limit: int) -> bool:
-        """Whether a stage with this limit may admit one more item."""
+        """Return whether a stage with this concurrency may admit one more item."""
         return len(self.tickets) < limit + AHEAD
 
     def take_alone(self, ticket: Ticket) -> bool:
@@ -58,7 +58,7 @@ class Order:
         return True
 
     def is_head(self, ticket: Ticket) -> bool:
-        """Whether the ticket's results may leave at once."""
+        """Return whether the ticket's results may leave at once."""
         return self.tickets[0] is ticket
 
     def add(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:

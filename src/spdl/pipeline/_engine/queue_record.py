@@ -41,7 +41,7 @@ def queue_record(engine: Engine, writer: Node | Source, channel: Channel, reader
     if reader is None:
         waiting = len(channel.entries)
         taken = given - waiting
-        # Those that were not noted have waited for nothing.
+        # Items whose wait was not noted have waited for nothing.
         gets[0] += max(0, taken - sum(gets))
         occupied += max(0.0, (now if waiting else counters.emptied_at) - (counters.filled_at or now))
     elif reader.counts_gets:

@@ -1,4 +1,4 @@
-"""What passes through a pipeline besides items."""
+"""The objects that pass through a pipeline besides items."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MARK: Final[tuple[Any, Any]] = (EPOCH_END, None)
 
 
 def is_epoch_end(item: object) -> bool:
-    """Whether ``item`` is what a continuous source puts between two passes, for custom merge ops and queues.
+    """Return whether ``item`` marks the end of a pass over a continuous source, for custom merge ops and queues.
 
     Never raises.
 
@@ -43,7 +43,7 @@ def is_epoch_end(item: object) -> bool:
 
 
 def is_eof(item: object) -> bool:
-    """Whether ``item`` is what ends a queue, for custom merge ops and queues. Never raises.
+    """Return whether ``item`` marks the end of a queue, for custom merge ops and queues. Never raises.
 
     Args:
         item: Anything that came out of a queue.

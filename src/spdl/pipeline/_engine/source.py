@@ -68,9 +68,9 @@ class Source:
         "wants_room",
     )
 
-    # What messages call it; the plan says.
+    # Its name in messages; the plan sets it.
     info: StageInfo
-    # Whether the event loop's thread pulls it.
+    # True if the event loop's thread pulls it.
     on_loop = False
     # Nothing feeds it.
     feeders: tuple[Node | Source, ...] = ()
@@ -88,7 +88,7 @@ class Source:
         self.index = index
         self.name = name
         self.iterable = iterable
-        # Whether it is iterated over and over, with the end of an epoch between.
+        # If True, it is iterated again and again, and each pass is an epoch.
         self.continuous = continuous
         self.iterator: Any = None
         # Where its items go: the channel in front of the first stage, or the sink if there is no stage.

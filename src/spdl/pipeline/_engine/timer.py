@@ -66,7 +66,7 @@ class Timer:
             with self._lock:
                 while not self._is_over():
                     self._take_turn()
-                # What it holds is dropped without the lock.
+                # The remaining actions are dropped without the lock.
                 actions, self._heap = self._heap, []
             del actions
         except BaseException as error:  # noqa: BLE001 - such as of a log handler, or where no thread can be started.

@@ -1,4 +1,4 @@
-"""What a worker thread does: find the most urgent work, do it, carry the item on."""
+"""The work of a worker thread: find the most urgent work, do it, carry the item on."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                 ticket = Ticket()
                 order.tickets.append(ticket)
             function = node.op
-            # How many ops this one stands for, if it is measured.
+            # The number of ops that this one stands for; 0 if it is not measured.
             weight = counters.weight if counters.completed >= counters.sample_at else 0
             if idle and not workers.waking:
                 engine.progressed()

@@ -33,7 +33,7 @@ class Workers:
         self._name = name
         self._serve = serve
         self._numbers = itertools.count()
-        # How many were started, except those that replace others; 0 before the start.
+        # The number of workers started, except those that replace others; 0 before the start.
         self._count = 0
         self._gates: list[Lock] = []
         self.permits = permits
@@ -117,8 +117,8 @@ class Workers:
         Each step is atomic and may run in a signal handler or a finalizer, inside a critical section of anyone's.
         """
         self.idle.clear()
-        # Of those that were not idle either: an exception of a signal's may have come between taking a gate from that
-        # list and opening it.
+        # Also the gates of workers that are not idle: an exception raised by a signal handler may have come between
+        # taking a gate from that list and opening it.
         for gate in list(self._gates):
             with contextlib.suppress(RuntimeError):
                 gate.release()

@@ -13,7 +13,7 @@ __all__ = ["await_end", "current_task", "end_cancellation", "end_others", "not_c
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-# How long a task may take to put its things in order.
+# A task may take so long to clean up.
 _GRACE = 1.0
 
 # Tasks that go on whatever they are told.
@@ -74,7 +74,7 @@ async def end_others() -> None:
         others = asyncio.all_tasks() - {current_task(), *_LEFT_BEHIND}
         if not others or loop.time() >= deadline:
             break
-        # Those that come later are part of how the first ones end.
+        # Tasks that start later belong to the end of the first ones.
         for task in () if begun else others:
             if not _closes_generator(task):
                 task.cancel()
@@ -102,12 +102,12 @@ def _leave_behind(task: asyncio.Task[Any]) -> None:
     )
     # asyncio would complain, in worse words.
     task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001
-    # What ignores its cancellation may go on when it is closed, too, and for ever: it is never collected.
+    # A task that ignores its cancellation may ignore being closed, too, so it is never collected.
     _LEFT_BEHIND.append(task)
 
 
 def not_cancelled(error: BaseException) -> BaseException:
-    """What an op failed with, if the pipeline goes on."""
+    """Return the exception that an op failed with, in a form that lets the pipeline go on."""
     from asyncio import CancelledError  # noqa: PLC0415 - half of what importing the package would cost.
 
     # That of a library's scope, say, is the item's failure like any other.

@@ -1,4 +1,4 @@
-"""Whether anything came out: of the whole run, or of each epoch."""
+"""The check that a run, or an epoch, has produced anything at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["EpochCounts"]
 
 
 class _Counts(NamedTuple):
-    """How many items a stage has given up, dropped, and passed on."""
+    """Numbers of items that a stage has given up, dropped and passed on."""
 
     failed: int
     dropped: int
@@ -28,7 +28,7 @@ def _counts_of(stage: StageCounters) -> _Counts:
 
 
 class EpochCounts:
-    """What each stage had counted when it passed the ends of epochs. Guarded by the engine's lock.
+    """The counts of each stage at the ends of epochs. Guarded by the engine's lock.
 
     Stages nearer the source may be epochs ahead of the sink, so each is asked when the mark passes it.
     """
@@ -36,7 +36,7 @@ class EpochCounts:
     __slots__ = ("_before", "_passed")
 
     def __init__(self) -> None:
-        # What the stages had when they passed marks that have not reached the sink, and the last one that has.
+        # The counts of the stages at marks that have not reached the sink yet, and at the last mark that has.
         self._passed: dict[StageCounters, deque[_Counts]] = {}
         self._before: dict[StageCounters, _Counts] = {}
 

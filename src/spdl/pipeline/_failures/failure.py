@@ -1,4 +1,4 @@
-"""What a failed pipeline raises, and how a failed item is reported."""
+"""The exception of a failed pipeline, and helpers that put exceptions into words."""
 
 from __future__ import annotations
 

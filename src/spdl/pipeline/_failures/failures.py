@@ -1,4 +1,4 @@
-"""What has failed in a running pipeline: items, stages, and whole epochs."""
+"""The failures of a running pipeline."""
 
 from __future__ import annotations
 

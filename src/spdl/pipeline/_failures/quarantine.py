@@ -11,7 +11,7 @@ from .failure import MESSAGE_CHARACTERS, TRACEBACK_CHARACTERS, shorten, tracebac
 
 __all__ = ["Quarantine"]
 
-# How many failed items are remembered. More would make a dataset's worth of errors a leak.
+# So many failed items are remembered. With no bound, a dataset full of errors would be a leak.
 _REMEMBERED = 100
 
 _SHOWN_BYTES = 40

@@ -29,7 +29,7 @@ def report_failed_item(item: FailedItem, error: Exception, count: int, callback:
 
     Args:
         item: What failed.
-        error: What the op raised.
+        error: The exception that the op raised.
         count: How many items of this stage have failed so far, this one included.
         callback: The stage's ``on_failure``.
     """

@@ -59,7 +59,7 @@ QUEUE_SNAPSHOT_SIZE = len(QUEUE_FIELDS) + 2 * BINS
 
 _NANOSECONDS = 1_000_000_000
 
-# Of short waits for a place, so many are all noted, and then one of so many.
+# The first short waits for a place are all noted, then one in so many.
 _ALL_OF_FIRST = 256
 _ONE_OF = 16
 
@@ -76,7 +76,7 @@ def _write(block: MutableSequence[int], offset: int, values: Iterable[tuple[str,
 
 
 class QueueCounters:
-    """How long results wait for a place in a queue, and how long the queue holds something.
+    """The counters of one queue: how long results wait for a place, and how long the queue holds something.
 
     Most items never lie in a queue: a worker carries them to the next stage at once. They have waited for nothing, and
     have held no place for any time. So only items that do lie in the queue are noted.

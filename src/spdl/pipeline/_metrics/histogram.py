@@ -1,4 +1,4 @@
-"""How durations are distributed, in a few hundred integers."""
+"""The distribution of durations, in a few hundred integers."""
 
 from __future__ import annotations
 

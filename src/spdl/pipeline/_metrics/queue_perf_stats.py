@@ -1,4 +1,4 @@
-"""What is told of a queue."""
+"""The statistics of a queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["QueuePerfStats"]
 
 @dataclass
 class QueuePerfStats:
-    """What passed through a queue, since the start or since the last report.
+    """The items that passed through a queue, since the start or since the last report.
 
     A worker that carries an item from one stage to the next passes the queue between them as well: nobody waited to
     put it there, and it has not lain there for any time. Percentiles are within 10 % of exact; where more than 20,000

@@ -14,7 +14,7 @@ __all__ = ["QueueRecord"]
 
 
 class QueueRecord(NamedTuple):
-    """What was counted until now.
+    """The counts until now.
 
     Attributes:
         at: When that is, on the clock of `time.perf_counter`.
@@ -35,7 +35,7 @@ class QueueRecord(NamedTuple):
     occupied_seconds: float
 
     def since(self, earlier: QueueRecord) -> QueuePerfStats:
-        """What was counted after an earlier record."""
+        """Return the statistics of the time since an earlier record."""
         elapsed = max(0.0, self.at - earlier.at)
         items = self.items - earlier.items
         puts = [now - then for now, then in zip(self.put_counts, earlier.put_counts, strict=True)]
@@ -54,5 +54,5 @@ class QueueRecord(NamedTuple):
         )
 
     def total(self, began_at: float) -> QueuePerfStats:
-        """What was counted since the start."""
+        """Return the statistics of the time since the start."""
         return self.since(QueueRecord(began_at, 0, 0.0, [0] * len(self.put_counts), 0.0, [0] * len(self.get_counts), 0))

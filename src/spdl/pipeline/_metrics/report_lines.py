@@ -1,4 +1,4 @@
-"""What is logged of stages and queues, in words."""
+"""The wording of the log lines on stages and queues."""
 
 from __future__ import annotations
 

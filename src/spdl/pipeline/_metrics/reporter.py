@@ -115,7 +115,7 @@ class Reporter:
         self._began_at = 0.0
         self._stages: list[_StageReport] = []
         self._queues: list[_QueueReport] = []
-        # What is ready to be logged.
+        # Lines that are ready to be logged.
         self.lines: list[_Line] = []
 
     def add_stage(self, stage: StageCounters, name: str, read: Callable[[], TaskRecord], interval: float) -> None:

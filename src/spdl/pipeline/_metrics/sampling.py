@@ -8,7 +8,7 @@ __all__ = ["AT_LEAST_ONE_OF", "SHORT", "Sampling"]
 # microseconds, most of it for the thread's CPU clock. It is the end of a histogram's bin.
 SHORT = 13 * 2.0**-18
 
-# So many are all measured, such that short runs are told exactly.
+# The first events are all measured, so that short runs are reported exactly.
 _ALL_OF_FIRST = 256
 
 # Then one in so many seconds is, which costs a stage some tenths of a percent of its time, ...
@@ -30,7 +30,7 @@ class Sampling:
         self._state = 1
 
     def weight(self, now: float, count: int) -> int:
-        """How many events the next measured one is to stand for; 1 if all are to be measured.
+        """Return how many events the next measured one stands for; 1 if all are to be measured.
 
         Args:
             now: The time, on any clock.
@@ -43,7 +43,7 @@ class Sampling:
         return max(2, min(_MOST, int(_PERIOD / max(pace, 1e-9))))
 
     def stride(self, weight: int) -> int:
-        """How many events to go on to the next measured one: ``weight`` in the mean.
+        """Return the number of events until the next measured one: ``weight`` on average.
 
         It is pseudo-random: a constant stride would see all or none of what happens at every 64th event, and batches
         often have such a size.

@@ -1,4 +1,4 @@
-"""What a pipeline says of itself: counts and times per stage, and the stage that limits it."""
+"""The statistics of a pipeline: counts and times of each stage, and the stage that limits it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["PipelineStatistics", "StageStatistics", "pipeline_statistics", "stag
 
 @dataclass(frozen=True, slots=True)
 class StageStatistics:
-    """What one stage has done since the start.
+    """The counts and times of one stage since the start.
 
     Attributes:
         name: The stage's name. The ends are ``src`` (``src[0]`` and so on if there are several) and ``sink``; the
@@ -94,7 +94,7 @@ class StageStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatistics:
-    """What a pipeline has done since its start.
+    """The counts and times of a pipeline since its start.
 
     Attributes:
         elapsed: Seconds from the start until now, or until the end.

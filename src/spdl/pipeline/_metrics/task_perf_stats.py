@@ -1,4 +1,4 @@
-"""What is told of a stage's tasks."""
+"""The statistics of a stage's tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["TaskPerfStats"]
 
 @dataclass
 class TaskPerfStats:
-    """What the tasks of a stage did, since the start or since the last report.
+    """The tasks of a stage, since the start or since the last report.
 
     Percentiles come from a histogram and are within 10 % of exact. Where ops take less than 50 microseconds and follow
     each other as fast, some are measured after the first 256: about one in 2 milliseconds, at least one in 512 on

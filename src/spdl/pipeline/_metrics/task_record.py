@@ -17,7 +17,7 @@ _FIRST_LONG_BIN = bin_of(SHORT)
 
 
 class TaskRecord(NamedTuple):
-    """What was counted until now.
+    """The counts until now.
 
     Attributes:
         successes: Tasks that did not raise.
@@ -32,7 +32,7 @@ class TaskRecord(NamedTuple):
     counts: Sequence[int]
 
     def since(self, earlier: TaskRecord) -> TaskPerfStats:
-        """What was counted after an earlier record."""
+        """Return the statistics of the time since an earlier record."""
         successes = self.successes - earlier.successes
         failures = self.failures - earlier.failures
         counts = _stretched([now - then for now, then in zip(self.counts, earlier.counts, strict=True)], successes)
@@ -45,7 +45,7 @@ class TaskRecord(NamedTuple):
         )
 
     def total(self) -> TaskPerfStats:
-        """What was counted since the start."""
+        """Return the statistics of the time since the start."""
         return self.since(NO_TASKS)
 
 

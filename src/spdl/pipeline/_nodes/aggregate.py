@@ -20,7 +20,7 @@ __all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
 
 
 class GatheringNode(Node):
-    """What both have in common: items in hand, and a flush once the input has ended."""
+    """The common part of both kinds: items in hand, and a flush once the input has ended."""
 
     __slots__ = ("drop_last", "flush_due", "flushed", "roots")
 
@@ -78,7 +78,7 @@ class CollateNode(GatheringNode):
         if self.cancelled or not (self.queue or self.flush_due):
             return False
         if self.flush_due:
-            # What is dropped needs no place, and a pipeline that nobody reads any more is to end.
+            # Dropped items need no place, and a pipeline that nobody reads any more must end.
             return self.drop_last or self.has_room(0)
         passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n
         return not passes_on or self.has_room(0)
@@ -144,12 +144,12 @@ class CollateNode(GatheringNode):
 
 
 class Call(NamedTuple):
-    """What an aggregator is to be asked: to take the item in hand, or to give what it has at this end."""
+    """One call of an aggregator: to accumulate the item in hand, or to flush at the end of an epoch or of the input."""
 
     function: Callable[[Any], Any]
     hand: list[Any]
     accumulates: bool = False
-    # What it returns is passed on.
+    # Whether its result is passed on.
     keeps: bool = True
 
 
@@ -162,7 +162,7 @@ class AggregateNode(GatheringNode):
 
     def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
         super().__init__(engine, name, op, drop_last=drop_last)
-        # What it held of the epoch that ends at the head of the queue has left.
+        # The items of the epoch that ends at the head of the queue were flushed.
         self.flushed_at_mark = False
 
     def ready(self) -> bool:

@@ -49,7 +49,7 @@ class AsyncNode(FunctionNode):
     ) -> None:
         super().__init__(engine, name, op, concurrency, order=order, policy=policy)
         self.plain = False
-        # What the op's coroutine returns is passed on.
+        # The result of the op's coroutine is passed on as it is.
         self.delivers = makes_coroutine(op) and type(self).finish is AsyncNode.finish
         # Tasks that will look for an item before they end, and those of them that have one now.
         self.servers = 0
@@ -92,7 +92,7 @@ class AsyncNode(FunctionNode):
         engine = self.engine
         lock, workers, counters = engine.lock, engine.workers, self.counters
         simple = self.timeout is None and self.order is None and self.delivers
-        # What is left of an item that is done: it is dropped without the lock.
+        # Holds the remains of a finished item, which are dropped without the lock.
         hand: list[Any] = []
         item = None
         task = current_task()

@@ -1,4 +1,4 @@
-"""What an op may return for the event loop to run: a coroutine, or an async generator."""
+"""Results of ops that the event loop runs: coroutines and async generators."""
 
 from __future__ import annotations
 

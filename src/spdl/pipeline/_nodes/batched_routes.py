@@ -41,7 +41,7 @@ class _Share(Group):
     def __init__(self, batch: Group, merge: BatchMergeNode) -> None:
         super().__init__([batch], 1)
         self.merge = merge
-        # What has arrived.
+        # The elements that have arrived.
         self.values: list[Any] = []
 
     def add(self, values: Iterable[Any]) -> None:
@@ -53,7 +53,7 @@ class _Share(Group):
 
 
 class _BatchRouting(Routing):
-    """What both kinds of router do with a batch that was split."""
+    """The common part of both kinds of router that split batches."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ class BatchRouterNode(_BatchRouting, RouterNode):
 
 
 class AsyncBatchRouterNode(_BatchRouting, AsyncRouterNode):
-    """The same with a coroutine function."""
+    """A router of batches that is a coroutine function."""
 
     __slots__ = ("merge",)
 
@@ -261,7 +261,7 @@ class BatchMergeNode(MergeNode):
     def _share_of(self, root: Root) -> _Share:
         while not (isinstance(root, _Share) and root.merge is self):
             assert isinstance(root, Group)
-            # What was gathered from several batches counts for the first of them.
+            # An item made of several batches counts for the first of them.
             root = root.parents[0]
         return root
 
@@ -288,7 +288,7 @@ class BatchMergeNode(MergeNode):
         return not self.batches or bool(self.engine.failures)
 
     def end_input(self) -> bool:
-        # Those that miss a share: its path was cancelled.
+        # The remaining batches miss a share, because its path was cancelled.
         self.engine.drops.extend(self.batches)
         self.batches.clear()
         return True

@@ -52,9 +52,9 @@ class FunctionNode(Node):
     """
 
     adjustable = True
-    # Whether whoever takes a turn calls the op right there.
+    # True if the thread that takes a turn calls the op itself.
     calls_op = True
-    # Whether each result of a generator counts as a task.
+    # True if each result of a generator counts as a task.
     steps_are_tasks = True
 
     __slots__ = ("direct", "due", "expand", "parked", "policy", "timeout")
@@ -99,7 +99,7 @@ class FunctionNode(Node):
         running = self.running
         if running >= self.concurrency:
             return False
-        # What `verdict` says in the usual case, without its calls.
+        # The usual case of `verdict`, without its calls.
         if self.order is None and running - len(self.parked) + len(self.out) < self.room:
             return True
         verdict = self.verdict()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncRouterNode", "RouterNode", "Routing"]
 
-# How many items may wait for paths that are full before the router stops, so that a slow path does not hold up the
-# others at once. The reference looks as far ahead.
+# So many items may wait for full paths before the router stops. So a slow path does not hold up the others at once.
+# The reference looks as far ahead.
 _LOOK_AHEAD = 32
 
 
@@ -77,7 +77,7 @@ class Routing(FunctionNode):
             return
         path: int | Exception = value
         if type(value) is not int:
-            # What it is made of is the user's: it is asked without the lock.
+            # The conversion may run the user's code, so it happens without the lock.
             self.engine.release_to_user()
             path = self._as_int(value)
             self.engine.lock.acquire()

@@ -33,7 +33,7 @@ class Watch:
     ) -> None:
         self.attempt = attempt
         self.deadline = inf
-        # How to end the op, if there is a way. It may have ended by itself meanwhile.
+        # Ends the op, if there is a way. The op may have ended by itself meanwhile.
         self.cancel = cancel
         self.ended = False
         # The thread that it keeps to itself.
@@ -53,7 +53,7 @@ class Timeout:
         self._node = node
         self._seconds = seconds
         self._on_timeout = on_timeout
-        # Those under way, in the order of their start. What has ended is not kept behind one that takes long.
+        # The ops under way, in the order of their start. One that takes long does not keep ended ones here.
         self._watches: dict[Watch, None] = {}
         self._armed = False
 
@@ -117,7 +117,7 @@ class Timeout:
             show_logging_error()
         finally:
             engine.lock.acquire()
-        # Whoever stops the pipeline is told of what does not end.
+        # `stop` reports ops that do not end.
         if not drop or engine.stopping:
             return
         if watch.cancel is not None:

@@ -41,7 +41,7 @@ class StageHooks(NamedTuple):
 
 
 class EdgeQueue(NamedTuple):
-    """What lies between two stages.
+    """The queue between two stages.
 
     Attributes:
         carrier: What carries the items; None if they need nothing of the user's.
@@ -96,7 +96,7 @@ class Instrumentation:
         return StageHooks(lifespan=lifespan, measuring=hooks, intervals=intervals)
 
     def queue(self, info: StageInfo, size: int) -> EdgeQueue:
-        """What lies behind a source, a stage or the sink.
+        """Return the queue downstream of a source or stage, or that of the sink.
 
         Raises:
             TypeError: If the class makes something else.
@@ -141,5 +141,5 @@ def _own_class(module: str, name: str) -> Any:
 
 
 def _is_plain(candidate: object, own: type | None) -> bool:
-    """Whether something is an object of this very class, and no method of it was set to another function."""
+    """Return whether an object is of exactly this class, with none of its methods replaced."""
     return type(candidate) is own and not any(callable(getattr(own, name, None)) for name in vars(candidate))

@@ -23,7 +23,7 @@ __all__ = ["AnyExecutorNode"]
 
 
 class _Outcome(NamedTuple):
-    """What came back, and what it belongs to."""
+    """A result that came back from the executor, and the work it belongs to."""
 
     work: Attempt | Parked
     future: Future[Any]
@@ -45,7 +45,7 @@ class AnyExecutorNode(ExecutorNode):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # What came back and was not looked at. Each holds its slot.
+        # Results that came back and were not looked at. Each holds its slot.
         self.returned: deque[_Outcome] = deque()
 
     def ready(self) -> bool:
@@ -74,7 +74,7 @@ class AnyExecutorNode(ExecutorNode):
     def _landed(
         self, work: Attempt | Parked, watch: Watch | None, call: LocalCall, start: float, future: Future[Any]
     ) -> None:
-        # Of one that ran elsewhere no more is known than when it was sent.
+        # If the call ran elsewhere, only the time of its submission is known.
         seconds = perf_counter() - start if call.seconds is None else call.seconds
         if watch is not None and self.timeout is not None and not self.timeout.end(watch):
             self.counters.did_not_succeed(seconds)

@@ -20,7 +20,7 @@ __all__ = ["ExecutorNode", "await_calls"]
 
 
 class ExecutorNode(FunctionNode):
-    """What the stages on executors have in common. Subclasses say what is handed over, and when.
+    """The common part of stages on executors. Subclasses decide what is handed over, and when.
 
     Callbacks of futures run wherever the executor pleases, so they take note and wake a worker: they run no code of
     the user's and never raise.
@@ -46,7 +46,7 @@ class ExecutorNode(FunctionNode):
         super().__init__(engine, name, op, concurrency, order=order, policy=policy)
         self.plain = False
         self.executor = executor
-        # What was submitted and has not come back, and where its items came from if that is known.
+        # Calls that have not come back, and where their items came from if that is known.
         self.futures: dict[Future[Any], Sequence[Root]] = {}
 
     def hand_over(
@@ -83,7 +83,7 @@ class ExecutorNode(FunctionNode):
     def check_alive(self, future: Future[Any]) -> bool:
         """Fail the pipeline if the executor gave the call up. Called with the lock held."""
         if future.cancelled():
-            # What was on its way for nothing may be cancelled by who shuts the executor down when all has come.
+            # If all results have come, a call that is no longer needed may be cancelled by a shutdown of the executor.
             if not (self.engine.is_over() or self.finished):
                 self.engine.fail(self, None, RuntimeError("The executor was shut down while it had work to do."))
             return False

@@ -26,7 +26,7 @@ class LocalCall:
     def __init__(self, engine: Engine, function: Callable[[Any], Any]) -> None:
         self._engine = engine
         self._function = function
-        # How long it took; None if it has not run here.
+        # Its duration in seconds; None if it has not run here.
         self.seconds: float | None = None
         # Executors show their calls by name. What else is callable may run code of the user's when it is asked.
         if isinstance(function, FunctionType):

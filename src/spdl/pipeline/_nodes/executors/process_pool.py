@@ -31,7 +31,7 @@ _HAND_OVER_SECONDS = 0.001
 
 
 class _Returned(NamedTuple):
-    """What came back, and the items that it belongs to."""
+    """A result that came back from a process, and the items it belongs to."""
 
     attempts: list[Attempt]
     future: Future[Report]
@@ -57,9 +57,9 @@ class ProcessPoolNode(ExecutorNode):
         processes = getattr(self.executor, "_max_workers", None) or available_cores()
         self.max_handed_over = max(1, int(_HAND_OVERS_PER_PROCESS * processes))
         self.handed_over = 0
-        # What came back and was not looked at. Its items hold their slots.
+        # Results that came back and were not looked at. Their items hold their slots.
         self.returned: deque[_Returned] = deque()
-        # What an item takes in the worker, as seen so far.
+        # The time that an item takes in the worker, as seen so far.
         self.item_seconds = _HAND_OVER_SECONDS
 
     def warm(self) -> None:

@@ -1,4 +1,4 @@
-"""What runs in the processes of a pool: an op on some items, each with an outcome of its own."""
+"""The work of a pool's processes: they run an op on some items and return an outcome for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Done", "Raised", "pack", "pack_error", "work", "wrap"]
 
 
 class Done(NamedTuple):
-    """What the op returned; ``several`` if these are a generator's results."""
+    """The value that the op returned; ``several`` is set if it lists a generator's results."""
 
     value: Parcel
     several: bool
@@ -31,7 +31,7 @@ class Done(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """What the op raised."""
+    """The exception that the op raised."""
 
     # None if the exception cannot be pickled, or not be made again from that.
     error: bytes | None

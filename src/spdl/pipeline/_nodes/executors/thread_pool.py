@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ThreadPoolNode"]
 
-# How long a call may go on taking items before whatever else waits in the executor has its turn.
+# A call may go on taking items for so long; then other work of the executor has its turn.
 _TURN_SECONDS = 0.001
 
 
@@ -38,7 +38,7 @@ class ThreadPoolNode(ExecutorNode):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # How many calls were submitted that do not run yet.
+        # The number of submitted calls that do not run yet.
         self.coming = 0
         self.ranked = isinstance(self.executor, PriorityExecutorEntrypoint)
 
