@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Event, Timer
 from typing import TYPE_CHECKING, Any
 
-from _turns import TOO_LONG, JobFailedError, end_group, last_words
+from _turns import TOO_LONG, JobFailedError, end_group, last_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ class JobServer:
             self._said.seek(0)
             said = self._said.read()
             raise JobFailedError(
-                f"it took longer than {TOO_LONG} s" if late.is_set() else last_words(said, status), said
+                f"it took longer than {TOO_LONG} s" if late.is_set() else last_output(said, status), said
             )
         figures: dict[str, Any] = json.loads(answer)
         return figures

@@ -86,7 +86,7 @@ def run_job(job: Job) -> dict[str, Any]:
     if late:
         raise JobFailedError(f"it took longer than {TOO_LONG} s", said)
     if process.returncode:
-        raise JobFailedError(last_words(said, process.returncode), said)
+        raise JobFailedError(last_output(said, process.returncode), said)
     last = (printed.strip().splitlines() or [""])[-1]
     try:
         figures: dict[str, Any] = json.loads(last)
@@ -104,7 +104,7 @@ def end_group(process: subprocess.Popen[Any]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def last_words(said: str, status: int) -> str:
+def last_output(said: str, status: int) -> str:
     """Return why a process failed: the last line that it wrote, or else its exit status. A signal is named as well."""
     line = (said.strip().splitlines() or [f"exit status {status}"])[-1]
     return line if status >= 0 else f"it was ended by signal {-status}; its last line was: {line}"

@@ -148,3 +148,14 @@ def test_late_entries_are_those_beyond_the_capacity(puts: list[bool], capacity: 
         counters = channel.counters
         assert len(counters.late) == max(0, channel.excess())
         assert counters.num_late + len(counters.late) == late
+
+
+def test_the_sources_items_are_never_late() -> None:
+    async def op(item: int) -> int:
+        return item
+
+    # In front of the event loop, free slots count as places.
+    with source(range(500)).pipe(op, concurrency=32).add_sink(3).build(num_threads=1).auto_stop() as pipeline:
+        assert len(list(pipeline)) == 500
+    counters = pipeline._engine.nodes[0].input.counters
+    assert (counters.num_late, counters.put_seconds) == (0, 0.0)

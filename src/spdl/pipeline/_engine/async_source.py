@@ -18,8 +18,6 @@ class AsyncSource(Source):
 
     __slots__ = ()
 
-    on_loop = True
-
     async def serve(self, event_loop: EventLoop) -> None:
         """Pull all items. This is the body of the task."""
         engine = self.engine

@@ -58,6 +58,7 @@ class Source:
         "iterator",
         "name",
         "next_stage",
+        "on_loop",
         "out",
         "output",
         "pass_began_at",
@@ -70,8 +71,6 @@ class Source:
 
     # Its name in messages; the plan sets it.
     info: StageInfo
-    # True if the event loop's thread pulls it.
-    on_loop = False
     # Nothing feeds it.
     feeders: tuple[Node | Source, ...] = ()
 
@@ -88,6 +87,8 @@ class Source:
         self.index = index
         self.name = name
         self.iterable = iterable
+        # True if the event loop's thread pulls it.
+        self.on_loop = hasattr(iterable, "__aiter__")
         # If True, it is iterated again and again, and each pass is an epoch.
         self.continuous = continuous
         self.iterator: Any = None
@@ -228,9 +229,14 @@ class Source:
         self._pass_on((root, value))
 
     def _pass_on(self, entry: Entry) -> None:
-        self.output.put(entry, self.pulled_at)
-        if self.next_stage is not None:
-            self.engine.arrived(self.next_stage)
+        if self.next_stage is None:
+            self.output.put(entry, self.pulled_at)
+            return
+        # It had a place before it was pulled, so it is never late.
+        self.out.append(entry)
+        if len(self.out) == 1:
+            self.output.note_put(1, self.pulled_at)
+        self.engine.arrived(self.next_stage)
 
     # ---- its end ----
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.policy import BEAR_ALL
 from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
-from spdl.pipeline._engine.channel import ADMITTED
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD
 from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._failures.tally import Tally
+from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.sampling import SHORT
 
 from .awaited import run_awaited
@@ -96,16 +96,16 @@ class FunctionNode(Node):
             return False
         if self.queue[0] is MARK:
             return not self.running and self.has_room(0)
+        # As `Channel.verdict` says, without its calls.
         running = self.running
         if running >= self.concurrency:
             return False
-        # The usual case of `verdict`, without its calls.
-        if self.order is None and running - len(self.parked) + len(self.out) < self.room:
-            return True
-        verdict = self.verdict()
-        if verdict != ADMITTED:
-            self.counters.wait(verdict)
-        return verdict == ADMITTED
+        order = self.order
+        if order is not None and not order.has_place(self.concurrency):
+            self.counters.wait(HELD)
+            return False
+        under_way = running - len(self.parked)
+        return under_way + len(self.out) < self.room or self.has_room(under_way)
 
     def under_way(self) -> int:
         # A generator between two results asks for a place when it goes on.
