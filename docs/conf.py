@@ -48,11 +48,11 @@ OTHERS = (
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
-    r"Abstract(Async)?ContextManager|Array|ArrayLike|ArraySource|ArrayTarget|Backend|BackgroundTaskFactory|BaseContext"
-    r"|Batch|Box|Compression|Crop|Dtype|Executor|Flip|Future|ImageSource"
+    r"Abstract(Async)?ContextManager|Array|ArrayLike|ArrayInput|ArrayTarget|Backend|BackgroundTaskFactory|BaseContext"
+    r"|Batch|Box|Compression|Crop|Dtype|Executor|Flip|Future|ImageInput"
     r"|ImageTarget|Interpolation|Layout|MaxFailures|MergeOp|Mode|OnError|OnFailure|OnTimeout|Op"
     r"|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage"
-    r"|Subsampling|SubprocessIterable|TarSource|TaskHookFactory|TaskRecord|Training|_Dataset"
+    r"|Subsampling|SubprocessIterable|TarInput|TaskHookFactory|TaskRecord|Training|_Dataset"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.
 nitpicky = True

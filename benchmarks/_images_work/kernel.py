@@ -19,15 +19,16 @@ def ours(*, folder: str, workers: int, calls: int, kernels: str, exact: bool = T
 
     import spdl.io  # noqa: PLC0415
     from spdl.io._common.native import native  # noqa: PLC0415
-    from spdl.io._image.load_options import BYTES, make_request, resize_to  # noqa: PLC0415
+    from spdl.io._image.load_options import make_load_options  # noqa: PLC0415
+    from spdl.io._image.resize import resize_to  # noqa: PLC0415
 
     if not native.select_kernels(kernels):
         raise SystemExit(f"this processor does not run {kernels!r}")
     images = spdl.io.load_image_batch(photos(folder)[:1], width=FROM, height=FROM, mode="stretch")
     pixels = spdl.io.to_numpy(images)[0].tobytes()
-    request = make_request(resize_to(SIZE, SIZE, "stretch", "bilinear"), BYTES, exact=exact, exif=False)
+    options = make_load_options(resize_to(SIZE, SIZE, "stretch", "bilinear"), exact=exact)
     result = np.empty((SIZE, SIZE, 3), np.uint8)
-    return _timed(lambda: native.resize(pixels, (FROM, FROM), request, result), calls, workers)
+    return _timed(lambda: native.resize(pixels, (FROM, FROM), options, result), calls, workers)
 
 
 def pillow(*, folder: str, workers: int, calls: int) -> Figures:

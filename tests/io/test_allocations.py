@@ -55,12 +55,12 @@ def count(library: ctypes.CDLL, work: Callable[[], object]) -> int:
     return int(library.count_so_far())
 
 
-def load(sources: Sequence[Any], keywords: dict[str, Any]) -> None:
+def load(inputs: Sequence[Any], keywords: dict[str, Any]) -> None:
     """Load them into memory that is there."""
-    some = {**keywords, "crop": keywords["crop"][: len(sources)]} if "crop" in keywords else keywords
+    some = {**keywords, "crop": keywords["crop"][: len(inputs)]} if "crop" in keywords else keywords
     shape = (3, 32, 32) if "layout" in keywords else (32, 32, 3)
-    storage = STORAGE.view(keywords.get("dtype", "uint8"))[: len(sources) * 3 * 32 * 32]
-    load_image_batch(sources, width=32, height=32, storage=storage.reshape(len(sources), *shape), **some)
+    storage = STORAGE.view(keywords.get("dtype", "uint8"))[: len(inputs) * 3 * 32 * 32]
+    load_image_batch(inputs, width=32, height=32, storage=storage.reshape(len(inputs), *shape), **some)
 
 
 def report(folder: str) -> None:
@@ -73,8 +73,8 @@ def report(folder: str) -> None:
         Path(files[-1]).write_bytes(data)
     counts = {}
     for name, keywords in KEYWORDS.items():
-        sources: Sequence[Any] = PNGS if name == "png" else files if name == "files" else JPEGS
-        counts[name] = [count(library, partial(load, sources[:images], keywords)) for images in (16, 48)]
+        inputs: Sequence[Any] = PNGS if name == "png" else files if name == "files" else JPEGS
+        counts[name] = [count(library, partial(load, inputs[:images], keywords)) for images in (16, 48)]
     say(json.dumps(counts))
 
 

@@ -43,12 +43,12 @@ def attempt(load: Callable[[], Any]) -> None:
 
 def read(place: Callable[[bytes], memoryview], data: bytes) -> None:
     """Along every path there is from bytes to pixels."""
-    source = place(data)
+    content = place(data)
     keywords: dict[str, Any] = {"width": 17, "height": 9, "mode": "crop", "on_error": "partial"}
-    attempt(lambda: load_image_batch([source], **keywords))
-    attempt(lambda: load_image_batch([source], crop=[(20, 11, 60, 42)], exact=False, **keywords))
-    attempt(lambda: load_image(source, filter_desc="hflip,format=pix_fmts=rgb24"))
-    attempt(lambda: decode_packets(demux_image(source), filter_desc=None))
+    attempt(lambda: load_image_batch([content], **keywords))
+    attempt(lambda: load_image_batch([content], crop=[(20, 11, 60, 42)], exact=False, **keywords))
+    attempt(lambda: load_image(content, filter_desc="hflip,format=pix_fmts=rgb24"))
+    attempt(lambda: decode_packets(demux_image(content), filter_desc=None))
 
 
 def read_whole_and_truncated() -> None:

@@ -259,7 +259,7 @@ def test_options() -> None:
     assert returned[1][0] == (24, 32, 3)
 
 
-def test_one_source_in_many_threads(tmp_path: Path) -> None:
+def test_one_input_in_many_threads(tmp_path: Path) -> None:
     paths = write_jpegs(tmp_path, 3, 64, 48)
     data = bytearray(Path(paths[0]).read_bytes())
     array = np.frombuffer(data, np.uint8)

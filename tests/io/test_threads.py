@@ -29,16 +29,16 @@ from tests.io.images import encode, make_image, make_jpeg, write_jpegs
 def test_eight_threads_agree(tmp_path: Path) -> None:
     # Hammers the per-thread scratch: sizes, formats and failures alternate in every thread.
     paths = write_jpegs(tmp_path, 6, 150, 100)
-    sources = [*paths, make_jpeg(40, 90), encode(make_image(70, 50), "PNG"), b"broken", make_jpeg()[:300]]
+    inputs = [*paths, make_jpeg(40, 90), encode(make_image(70, 50), "PNG"), b"broken", make_jpeg()[:300]]
 
     def load(shift: int) -> object:
-        rotated = sources[shift:] + sources[:shift]
+        rotated = inputs[shift:] + inputs[:shift]
         batches = [load_image_batch(rotated, width=size, height=size, strict=False) for size in (20, 50, 20)]
         return [to_numpy(batch).sum() for batch in batches]
 
     expected = load(0)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(load, [i % len(sources) for i in range(64)])) == [expected] * 64
+        assert list(pool.map(load, [i % len(inputs) for i in range(64)])) == [expected] * 64
 
 
 def test_packets_taken_by_many_threads_go_to_one(tmp_path: Path) -> None:
@@ -60,11 +60,11 @@ def test_packets_taken_by_many_threads_go_to_one(tmp_path: Path) -> None:
 
 
 def test_python_runs_while_a_batch_is_decoded(tmp_path: Path) -> None:
-    sources = write_jpegs(tmp_path, 4, 800, 600) * 40
+    inputs = write_jpegs(tmp_path, 4, 800, 600) * 40
 
     def load() -> None:
         started.append(time.perf_counter())
-        load_image_batch(sources, width=64, height=64)
+        load_image_batch(inputs, width=64, height=64)
         ended.append(time.perf_counter())
 
     # A call that held the GIL would stop the clock for as long as it did, in every try; a busy machine does not.

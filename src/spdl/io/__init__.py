@@ -16,8 +16,8 @@ from spdl.io._array.npz import NpzFile, load_npz
 from spdl.io._array.npz_batch import load_npz_batch
 from spdl.io._array.npz_save import save_npz
 from spdl.io._array.wav import load_wav, parse_wav
-from spdl.io._common.failure import LoadFailure
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
 from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu

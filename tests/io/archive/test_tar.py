@@ -66,8 +66,8 @@ def test_compressed_archives(compression: str, tmp_path: Path) -> None:
     data = COMPRESSIONS[compression](make_tar(members))
     path = tmp_path / "archive.tar.z"
     path.write_bytes(data)
-    for source in data, bytearray(data), memoryview(data), path, io.BytesIO(data), Dribble(data, 100):
-        assert contents(source) == members
+    for content in data, bytearray(data), memoryview(data), path, io.BytesIO(data), Dribble(data, 100):
+        assert contents(content) == members
 
 
 @pytest.mark.parametrize("compression", sorted(COMPRESSIONS))
@@ -99,25 +99,25 @@ def test_several_gzip_members_are_one_stream() -> None:
 
 
 def test_views_share_the_memory() -> None:
-    source = bytearray(TAR)
-    views = dict(iter_tarfile(source))
+    content = bytearray(TAR)
+    views = dict(iter_tarfile(content))
     view = views["a.txt"]
     assert isinstance(view, memoryview)
     view[:] = b"two"
-    assert contents(source)[0] == ("a.txt", b"two")
+    assert contents(content)[0] == ("a.txt", b"two")
     with pytest.raises(BufferError):
-        source.clear()
+        content.clear()
     assert dict(iter_tarfile(TAR))["a.txt"].readonly  # type: ignore[union-attr]
 
 
-def test_views_keep_their_source_alive() -> None:
-    class Source(bytearray):
+def test_views_keep_their_input_alive() -> None:
+    class Input(bytearray):
         pass
 
-    source = Source(TAR)
-    gone = weakref.ref(source)
-    views = list(iter_tarfile(source))
-    del source
+    content = Input(TAR)
+    gone = weakref.ref(content)
+    views = list(iter_tarfile(content))
+    del content
     gc.collect()
     assert gone() is not None
     assert bytes(views[0][1]) == b"one"
@@ -129,7 +129,7 @@ def test_views_keep_their_source_alive() -> None:
     "kind",
     [bytes, bytearray, memoryview, lambda data: np.frombuffer(data, "i1"), lambda data: memoryview(data).cast("c")],
 )
-def test_sources_in_memory(kind: Callable[[bytes], Any]) -> None:
+def test_inputs_in_memory(kind: Callable[[bytes], Any]) -> None:
     assert contents(kind(TAR)) == MEMBERS
     assert all(isinstance(content, memoryview) and content.format == "B" for _, content in iter_tarfile(kind(TAR)))
 
@@ -184,8 +184,8 @@ def test_sockets(compression: str | None) -> None:
         target = theirs.makefile("wb")
         # Only then does closing the file close the connection.
         theirs.close()
-        with ours, sending(target, data), take(ours) as source:
-            assert contents(source) == MEMBERS
+        with ours, sending(target, data), take(ours) as content:
+            assert contents(content) == MEMBERS
             while ours.recv(4096):
                 pass
 
@@ -460,13 +460,13 @@ def test_a_large_member_of_a_stream() -> None:
 
 
 def test_an_iterator_that_its_stream_holds_is_collected() -> None:
-    class Source(io.BytesIO):
+    class Input(io.BytesIO):
         members: Any
 
-    source = Source(TAR)
-    source.members = iter_tarfile(source)
-    next(source.members)
-    gone = weakref.ref(source)
-    del source
+    content = Input(TAR)
+    content.members = iter_tarfile(content)
+    next(content.members)
+    gone = weakref.ref(content)
+    del content
     gc.collect()
     assert gone() is None

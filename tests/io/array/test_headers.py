@@ -67,7 +67,7 @@ def test_a_huge_claimed_size_is_refused_before_anything_is_allocated() -> None:
     assert len(lines) == 4 * len(sized(1, 1))
     for line in lines:
         assert "its size of 65500x65500 is outside what is accepted: sides from 1 to 65535, at most 178000000 p" in line
-        assert "image of " in line  # The source is named.
+        assert "image of " in line  # The input is named.
         assert "decode_config(max_pixels=...) allows more" in line
         assert "0x7f" not in line  # No address of the process.
 

@@ -63,31 +63,31 @@ def test_views_the_bytes() -> None:
 @pytest.mark.parametrize(
     "kind", [bytearray, lambda data: memoryview(bytearray(data)), lambda data: np.array(list(data), "u1")]
 )
-def test_is_writable_where_the_source_is(kind: Any) -> None:
-    source = kind(NPY)
-    array = load_npy(source)
+def test_is_writable_where_the_input_is(kind: Any) -> None:
+    content = kind(NPY)
+    array = load_npy(content)
     array[0, 0, 0] = 42
-    assert load_npy(source)[0, 0, 0] == 42
+    assert load_npy(content)[0, 0, 0] == 42
 
 
-def test_a_resize_of_the_source_is_refused_while_a_view_lives() -> None:
-    source = bytearray(NPY)
-    array = load_npy(source)
+def test_a_resize_of_the_input_is_refused_while_a_view_lives() -> None:
+    content = bytearray(NPY)
+    array = load_npy(content)
     with pytest.raises(BufferError):
-        source.clear()
+        content.clear()
     assert array[1, 2, 3] == 23
     del array
-    source.clear()
+    content.clear()
 
 
-def test_keeps_the_source_alive() -> None:
-    class Source(bytearray):
+def test_keeps_the_input_alive() -> None:
+    class Input(bytearray):
         pass
 
-    source = Source(NPY)
-    gone = weakref.ref(source)
-    array = load_npy(source)
-    del source
+    content = Input(NPY)
+    gone = weakref.ref(content)
+    array = load_npy(content)
+    del content
     gc.collect()
     assert gone() is not None
     assert same(array, ARRAY)

@@ -96,12 +96,12 @@ def test_is_a_mapping() -> None:
 
 
 def test_stored_members_are_views() -> None:
-    source = bytearray(STORED)
-    array = load_npz(source)["image"]
+    content = bytearray(STORED)
+    array = load_npz(content)["image"]
     array[0, 0, 0] = 42
-    assert load_npz(source)["image"][0, 0, 0] == 42
+    assert load_npz(content)["image"][0, 0, 0] == 42
     with pytest.raises(BufferError):
-        source.clear()
+        content.clear()
     assert not load_npz(STORED)["image"].flags.writeable
 
 
@@ -115,14 +115,14 @@ def test_deflated_members_own_their_memory() -> None:
 
 @pytest.mark.parametrize("data", [STORED, DEFLATED])
 def test_arrays_outlive_the_archive(data: bytes) -> None:
-    class Source(bytearray):
+    class Input(bytearray):
         pass
 
-    source = Source(data)
-    gone = weakref.ref(source)
-    arrays = load_npz(source)
+    content = Input(data)
+    gone = weakref.ref(content)
+    arrays = load_npz(content)
     image = arrays["image"]
-    del arrays, source
+    del arrays, content
     gc.collect()
     assert (gone() is None) == (data is DEFLATED)
     assert same(image, IMAGE)

@@ -47,11 +47,11 @@ def test_stacks_the_arrays(threads: int, compression: Any, count: int) -> None:
 
 @given(any_array(), st.lists(st.sampled_from([None, "deflate", "zstd"]), min_size=1, max_size=9), st.integers(1, 3))
 def test_each_row_is_what_is_loaded_alone(array: Array, compressions: list[Any], threads: int) -> None:
-    sources = [saved({"a": array}, compression) for compression in compressions]
-    batch = load_npz_batch(sources, num_threads=threads, verify=True)
-    assert batch["a"].shape == (len(sources), *array.shape)
-    for index, source in enumerate(sources):
-        assert same(batch["a"][index, ...], load_npz(source)["a"])
+    inputs = [saved({"a": array}, compression) for compression in compressions]
+    batch = load_npz_batch(inputs, num_threads=threads, verify=True)
+    assert batch["a"].shape == (len(inputs), *array.shape)
+    for index, content in enumerate(inputs):
+        assert same(batch["a"][index, ...], load_npz(content)["a"])
 
 
 def test_headers_of_any_length() -> None:
@@ -63,9 +63,9 @@ def test_headers_of_any_length() -> None:
         return deflated(content=content)
 
     paddings = RANDOM.choice([0, 7, 100, 5000, 30_000], 64)
-    sources = [handmade(padded(number, int(padding))) for number, padding in enumerate(paddings)]
+    inputs = [handmade(padded(number, int(padding))) for number, padding in enumerate(paddings)]
     for threads in 1, 2, 5:
-        batch = load_npz_batch(sources, num_threads=threads)
+        batch = load_npz_batch(inputs, num_threads=threads)
         assert (batch["a"] == np.arange(64)[:, None]).all()
 
 
@@ -156,10 +156,10 @@ def test_the_first_archive_is_named_too() -> None:
 
 
 def test_stored_members_are_verified_on_request() -> None:
-    source = handmade(stored(crc=1))
-    assert load_npz_batch([source])["a"].shape == (1, 3, 4, 4)
+    content = handmade(stored(crc=1))
+    assert load_npz_batch([content])["a"].shape == (1, 3, 4, 4)
     with pytest.raises(FormatError, match="checksum"):
-        load_npz_batch([source], verify=True)
+        load_npz_batch([content], verify=True)
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_wrong_arguments(srcs: Any, options: dict[str, Any], error: type[Excepti
 
 def test_other_threads_run_meanwhile() -> None:
     noise = RANDOM.integers(0, 40, (64, 1 << 14), dtype=np.uint8)
-    sources = [saved({"a": row}, "deflate") for row in noise]
+    inputs = [saved({"a": row}, "deflate") for row in noise]
     results: list[Array] = []
 
     def load() -> None:
-        results.extend(load_npz_batch(sources, num_threads=2)["a"] for _ in range(5))
+        results.extend(load_npz_batch(inputs, num_threads=2)["a"] for _ in range(5))
 
     threads = [threading.Thread(target=load) for _ in range(4)]
     for thread in threads:

@@ -76,10 +76,10 @@ SOUND = by_wave(SAMPLES)
 
 
 def test_is_a_view() -> None:
-    source = bytearray(SOUND)
-    array = load_wav(source)
+    content = bytearray(SOUND)
+    array = load_wav(content)
     array[0, 1] = 42
-    assert load_wav(source)[0, 1] == 42
+    assert load_wav(content)[0, 1] == 42
     assert not load_wav(SOUND).flags.writeable
     assert id(load_wav(SOUND).base) == id(SOUND)
     assert to_numpy(array) is array
@@ -200,7 +200,7 @@ def test_broken_chunks_are_refused(data: bytes, message: str) -> None:
         load_wav(data)
 
 
-def test_other_sources_are_refused() -> None:
+def test_other_inputs_are_refused() -> None:
     with pytest.raises(TypeError, match="`data` must be a path"):
         load_wav(io.BytesIO(SOUND))
     with pytest.raises(TypeError, match="`data` must be a path"):

@@ -11,7 +11,7 @@ from tests.io.images import make_jpeg
 from spdl.io import load_image, load_image_batch, to_numpy
 
 
-def test_tensors_are_sources() -> None:
+def test_tensors_are_inputs() -> None:
     torch = pytest.importorskip("torch")
     data = make_jpeg()
     tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)

@@ -128,12 +128,12 @@ def test_images_are_loaded_to_the_gpu(fake_cuda: FakeDriver) -> None:
     jpeg = make_jpeg(40, 30)
     there = load_image(jpeg, device_config=config)
     assert device_bytes(there) == bytes_of(load_image(jpeg))
-    sources = [jpeg, b"broken", encode(make_image(9, 9), "PNG")]
+    inputs = [jpeg, b"broken", encode(make_image(9, 9), "PNG")]
     form: Any = {"width": 20, "height": 10, "layout": "NCHW", "dtype": "float16", "strict": False}
     storage = cpu_storage(3 * 3 * 10 * 20 * 2)
-    before, expected = fake_cuda.pinned_blocks, load_image_batch(sources, **form)
+    before, expected = fake_cuda.pinned_blocks, load_image_batch(inputs, **form)
     for _ in range(3):
-        batch = load_image_batch(sources, device_config=config, storage=storage, **form)
+        batch = load_image_batch(inputs, device_config=config, storage=storage, **form)
         assert isinstance(batch, CUDABuffer)
         assert (batch.shape, batch.dtype) == ((2, 3, 10, 20), "float16")
         assert device_bytes(batch) == bytes_of(expected)
@@ -154,7 +154,7 @@ def test_what_failed_is_told_on_the_gpu_and_after(fake_cuda: FakeDriver) -> None
     for buffer in (here, there, transfer_buffer_cpu(there)):
         assert [failure.index for failure in buffer.failures] == [1]
         assert buffer.backends == ("libjpeg-turbo", "")
-    # The source of a failure may lead back to the array.
+    # The input of a failure may lead back to the array.
     broken.batch, broken.life = there, Life()
     gone = weakref.ref(broken.life)
     del broken, here, there, buffer

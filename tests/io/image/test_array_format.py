@@ -39,12 +39,12 @@ def test_values_are_those_of_float64_rounded(  # noqa: PLR0917 - one for each th
     mean, std = normalisation
     exif = make_image(1, 1).getexif()
     exif[0x0112] = orientation
-    sources = [make_jpeg(50, 40, exif=exif), encode(make_image(31, 44), "PNG")]
+    inputs = [make_jpeg(50, 40, exif=exif), encode(make_image(31, 44), "PNG")]
     keywords: dict[str, Any] = {"width": size[0], "height": size[1], "mode": mode}
-    plain = to_numpy(load_image_batch(sources, **keywords))
+    plain = to_numpy(load_image_batch(inputs, **keywords))
     if dtype == "uint8":
         mean = std = None
-    batch = to_numpy(load_image_batch(sources, layout=layout, dtype=dtype, mean=mean, std=std, **keywords))
+    batch = to_numpy(load_image_batch(inputs, layout=layout, dtype=dtype, mean=mean, std=std, **keywords))
     assert batch.dtype == dtype
     if layout == "NCHW":
         assert batch.shape == (2, 3, size[1], size[0])

@@ -83,7 +83,7 @@ def test_both_give_the_same_picture(desc: dict[str, Any], subsampling: str) -> N
 def test_both_give_the_same_batch(mode: Any, orientation: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
-    sources = [photo(exif=exif), photo(501, 640, subsampling="4:4:4", exif=exif)]
+    inputs = [photo(exif=exif), photo(501, 640, subsampling="4:4:4", exif=exif)]
     keywords: dict[str, Any] = {
         "width": 180,
         "height": 190,
@@ -91,8 +91,8 @@ def test_both_give_the_same_batch(mode: Any, orientation: int) -> None:
         "crop": [(11, 22, 411, 401), (0, 1, 501, 500)],
         "flip": [True, False],
     }
-    ours = load_image_batch(sources, **keywords)
-    theirs = load_image_batch(sources, decode_config=FFMPEG, **keywords)
+    ours = load_image_batch(inputs, **keywords)
+    theirs = load_image_batch(inputs, decode_config=FFMPEG, **keywords)
     assert ours.backends == ("libjpeg-turbo",) * 2
     assert theirs.backends == ("ffmpeg",) * 2
     assert_close(to_numpy(ours), to_numpy(theirs))
@@ -141,8 +141,8 @@ def test_frames_say_it_too() -> None:
 
 
 def test_a_batch_says_it_for_each_image() -> None:
-    sources = [make_jpeg(), encode(make_image(30, 20), "PNG"), make_jpeg()]
-    batch = load_image_batch(sources, width=8, height=8)
+    inputs = [make_jpeg(), encode(make_image(30, 20), "PNG"), make_jpeg()]
+    batch = load_image_batch(inputs, width=8, height=8)
     assert batch.backends == ("libjpeg-turbo", "ffmpeg", "libjpeg-turbo")
 
 

@@ -1,4 +1,4 @@
-"""load_image_batch: many sources to one array."""
+"""load_image_batch: many inputs to one array."""
 
 import io
 import os
@@ -35,7 +35,7 @@ def test_the_rows_are_the_images_in_order(tmp_path: Path) -> None:
         np.testing.assert_array_equal(row, resize_with_pillow(Path(path).read_bytes(), 40, 30, "bilinear"))
 
 
-def test_any_iterable_of_any_kind_of_source_will_do(tmp_path: Path) -> None:
+def test_any_iterable_of_any_kind_of_input_will_do(tmp_path: Path) -> None:
     path = Path(write_jpegs(tmp_path, 1)[0])
     data = path.read_bytes()
 
@@ -44,7 +44,7 @@ def test_any_iterable_of_any_kind_of_source_will_do(tmp_path: Path) -> None:
             return str(path)
 
     with path.open("rb") as file:
-        sources = [
+        inputs = [
             str(path),
             path,
             Name(),
@@ -55,7 +55,7 @@ def test_any_iterable_of_any_kind_of_source_will_do(tmp_path: Path) -> None:
             io.BytesIO(data),
             file,
         ]
-        batch = to_numpy(load_image_batch(iter(sources), width=20, height=20))
+        batch = to_numpy(load_image_batch(iter(inputs), width=20, height=20))
     for row in batch[1:]:
         np.testing.assert_array_equal(row, batch[0])
 
@@ -118,17 +118,17 @@ def test_an_open_side_follows_from_the_image(width: Any, height: Any, mode: Any,
 
 
 def test_open_sides_need_images_of_one_size() -> None:
-    sources = [make_jpeg(120, 90), make_jpeg(100, 90)]
+    inputs = [make_jpeg(120, 90), make_jpeg(100, 90)]
     with pytest.raises(RuntimeError, match=r"srcs\[1\].*it becomes 100x90, but the images before it 120x90"):
-        load_image_batch(sources, width=None, height=None)
+        load_image_batch(inputs, width=None, height=None)
 
 
 def test_failures_are_left_out_and_listed(tmp_path: Path) -> None:
     good = write_jpegs(tmp_path, 3)
     missing = tmp_path / "missing.jpg"
     truncated = make_jpeg()[:500]
-    sources = [good[0], missing, good[1], truncated, good[2], b"no image at all"]
-    batch = load_image_batch(sources, width=32, height=32, strict=False)
+    inputs = [good[0], missing, good[1], truncated, good[2], b"no image at all"]
+    batch = load_image_batch(inputs, width=32, height=32, strict=False)
     np.testing.assert_array_equal(to_numpy(batch), to_numpy(load_image_batch(good, width=32, height=32)))
     assert [type(failure) for failure in batch.failures] == [LoadFailure] * 3
     assert [failure.index for failure in batch.failures] == [1, 3, 5]
@@ -167,7 +167,7 @@ def test_an_empty_batch_is_an_error() -> None:
         load_image_batch([], width=8, height=8)
 
 
-def test_what_is_no_source_is_a_type_error() -> None:
+def test_what_is_no_input_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"`srcs\[1\]` must be a path.*got int"):
         load_image_batch([make_jpeg(), 7], width=8, height=8)
 
@@ -185,8 +185,8 @@ def test_an_output_of_too_many_pixels_is_refused() -> None:
 
 
 def test_an_image_that_becomes_too_large_fails_alone() -> None:
-    sources = [make_jpeg(2, 4000), make_jpeg(30, 20)]
-    batch = load_image_batch(sources, width=60_000, height=None, mode="stretch", strict=False)
+    inputs = [make_jpeg(2, 4000), make_jpeg(30, 20)]
+    batch = load_image_batch(inputs, width=60_000, height=None, mode="stretch", strict=False)
     assert batch.shape == (1, 20, 60_000, 3)
     assert [failure.index for failure in batch.failures] == [0]
     assert batch.failures[0].reason.startswith("an output size of 60000x4000 is outside what is accepted")
@@ -223,9 +223,9 @@ def test_a_batch_that_has_no_room_is_no_fault_of_its_images() -> None:
 @pytest.mark.parametrize(
     "single", ["photo.jpg", Path("photo.jpg"), b"data", bytearray(1), io.BytesIO(b"line\nline"), 7]
 )
-def test_a_single_source_is_no_batch(single: Any) -> None:
+def test_a_single_input_is_no_batch(single: Any) -> None:
     with pytest.raises(
-        TypeError, match=rf"`srcs` must be an iterable of sources, got {type(single).__name__}: .*\[src\]"
+        TypeError, match=rf"`srcs` must be an iterable of inputs, got {type(single).__name__}: .*\[src\]"
     ):
         load_image_batch(single, width=8, height=8)
 
@@ -239,7 +239,7 @@ def test_a_storage_is_named_when_it_is_none() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, np.zeros(16, np.uint8)[::2], np.zeros((2, 2), np.uint8), io.StringIO()])
-def test_a_source_of_the_wrong_type_is_named_by_its_index(wrong: Any) -> None:
+def test_an_input_of_the_wrong_type_is_named_by_its_index(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"^`srcs\[2\]` must be "):
         load_image_batch([make_jpeg(), make_jpeg(), wrong], width=8, height=8, strict=False)
 

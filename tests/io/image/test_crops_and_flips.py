@@ -117,12 +117,12 @@ def test_other_formats_are_cropped_and_flipped_too(file_format: str) -> None:
 
 
 def test_each_image_has_its_own_view() -> None:
-    sources = [make_jpeg(80, 60, seed) for seed in range(4)]
+    inputs = [make_jpeg(80, 60, seed) for seed in range(4)]
     boxes = np.array([(0, 0, 80, 60), (10, 20, 30, 60), (5, 5, 6, 6), (0, 59, 80, 60)], np.int32)
     flips = [False, True, True, False]
     for crop in (boxes, boxes.tolist(), [tuple(box) for box in boxes.tolist()], iter(boxes)):
-        batch = load_image_batch(sources, width=24, height=16, mode="stretch", crop=crop, flip=np.array(flips))
-        for row, data, box, flip in zip(to_numpy(batch), sources, boxes.tolist(), flips, strict=True):
+        batch = load_image_batch(inputs, width=24, height=16, mode="stretch", crop=crop, flip=np.array(flips))
+        for row, data, box, flip in zip(to_numpy(batch), inputs, boxes.tolist(), flips, strict=True):
             np.testing.assert_array_equal(row, view_with_pillow(data, box, (24, 16), "bicubic", flip=flip))
 
 
@@ -135,8 +135,8 @@ def test_the_flip_is_that_of_the_result() -> None:
 
 
 def test_a_crop_beyond_an_image_fails_that_image() -> None:
-    sources = [make_jpeg(40, 30), make_jpeg(50, 40)]
-    batch = load_image_batch(sources, width=8, height=8, crop=[(0, 0, 41, 30)] * 2, on_error="skip")
+    inputs = [make_jpeg(40, 30), make_jpeg(50, 40)]
+    batch = load_image_batch(inputs, width=8, height=8, crop=[(0, 0, 41, 30)] * 2, on_error="skip")
     assert [failure.index for failure in batch.failures] == [0]
     assert batch.failures[0].reason == (
         "the crop (0, 0, 41, 30) does not lie within the image of 40x30 pixels: "

@@ -166,14 +166,14 @@ def test_a_jpeg_of_endless_scans_is_refused() -> None:
 def test_memory_does_not_grow_with_repetition(tmp_path: Path) -> None:
     path = tmp_path / "photo.jpg"
     path.write_bytes(make_jpeg(300, 200))
-    sources = [path, make_jpeg(300, 200)[:-2000], encode(make_image(300, 200), "PNG"), b"nothing", "missing.jpg"]
+    inputs = [path, make_jpeg(300, 200)[:-2000], encode(make_image(300, 200), "PNG"), b"nothing", "missing.jpg"]
     process = psutil.Process()
 
     def work() -> None:
         for _ in range(40):
-            load_image_batch(sources, width=64, height=64, strict=False)
+            load_image_batch(inputs, width=64, height=64, strict=False)
             decode_packets(demux_image(path).clone())
-            load_image(sources[2], filter_desc="hflip,format=pix_fmts=rgb24")
+            load_image(inputs[2], filter_desc="hflip,format=pix_fmts=rgb24")
 
     work()
     work()

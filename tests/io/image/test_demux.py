@@ -1,4 +1,4 @@
-"""demux_image: sources to packets."""
+"""demux_image: inputs to packets."""
 
 import os
 import re

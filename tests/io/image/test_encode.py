@@ -184,7 +184,7 @@ def test_a_gif_of_gray_levels() -> None:
         encode(noise(24, 40, 3), format="gif")
 
 
-def test_sources_of_every_kind() -> None:
+def test_inputs_of_every_kind() -> None:
     torch = pytest.importorskip("torch")
     array = noise(20, 30, 3)
     expected = encode(array, format="png")

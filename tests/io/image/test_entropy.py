@@ -72,22 +72,20 @@ def test_a_scan_of_any_length_is_read(decoder: str) -> None:
 
 def test_tables_are_told_apart(decoder: str) -> None:
     # Optimised tables are each image's own: more of them than a thread keeps, in turns.
-    sources = [
-        make_jpeg(48, 40, seed=seed, quality=quality, optimize=True) for seed in range(4) for quality in (30, 90)
-    ]
-    expected = np.stack([np.asarray(decode_with_pillow(source)) for source in sources])
-    order = random.Random(1).choices(range(len(sources)), k=100)  # noqa: S311
-    batch = load_image_batch([sources[i] for i in order], width=None, height=None)
+    inputs = [make_jpeg(48, 40, seed=seed, quality=quality, optimize=True) for seed in range(4) for quality in (30, 90)]
+    expected = np.stack([np.asarray(decode_with_pillow(content)) for content in inputs])
+    order = random.Random(1).choices(range(len(inputs)), k=100)  # noqa: S311
+    batch = load_image_batch([inputs[i] for i in order], width=None, height=None)
     np.testing.assert_array_equal(to_numpy(batch), expected[order])
     assert native.last_entropy_decoder() == decoder
 
 
 def test_threads_do_not_share_what_they_decode_with(decoder: str) -> None:
-    sources = [make_jpeg(90, 60, seed=seed, quality=20 + 9 * seed, optimize=bool(seed % 2)) for seed in range(8)]
-    expected = [np.asarray(decode_with_pillow(source)) for source in sources]
+    inputs = [make_jpeg(90, 60, seed=seed, quality=20 + 9 * seed, optimize=bool(seed % 2)) for seed in range(8)]
+    expected = [np.asarray(decode_with_pillow(content)) for content in inputs]
 
     def load(i: int) -> bool:
-        image = to_numpy(load_image(sources[i % 8]))
+        image = to_numpy(load_image(inputs[i % 8]))
         return native.last_entropy_decoder() == decoder and np.array_equal(image, expected[i % 8])
 
     with ThreadPoolExecutor(8) as pool:

@@ -1,4 +1,4 @@
-"""load_image: one source to one array."""
+"""load_image: one input to one array."""
 
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ def test_the_default_is_rgb_in_the_images_own_size(tmp_path: Path) -> None:
     data = make_jpeg(60, 40)
     path = tmp_path / "photo.jpg"
     path.write_bytes(data)
-    for source in (data, path, str(path)):
-        np.testing.assert_array_equal(to_numpy(load_image(source)), np.asarray(decode_with_pillow(data)))
+    for content in (data, path, str(path)):
+        np.testing.assert_array_equal(to_numpy(load_image(content)), np.asarray(decode_with_pillow(data)))
 
 
 def test_the_description_and_the_configurations_are_passed_on() -> None:

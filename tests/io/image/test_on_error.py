@@ -17,8 +17,8 @@ TRUNCATED = make_jpeg(80, 60, 5)[:-900]
 
 @pytest.mark.parametrize("num_threads", [1, 3])
 def test_zero_keeps_the_place_of_a_failed_image(num_threads: int) -> None:
-    sources = [b"junk", GOOD[0], TRUNCATED, GOOD[1], "missing.jpg", GOOD[2]]
-    batch = load_image_batch(sources, on_error="zero", num_threads=num_threads, dtype="float32", **SIZE)
+    inputs = [b"junk", GOOD[0], TRUNCATED, GOOD[1], "missing.jpg", GOOD[2]]
+    batch = load_image_batch(inputs, on_error="zero", num_threads=num_threads, dtype="float32", **SIZE)
     good = to_numpy(load_image_batch(GOOD, dtype="float32", **SIZE))
     array = to_numpy(batch)
     assert array.shape == (6, 30, 40, 3)
@@ -30,8 +30,8 @@ def test_zero_keeps_the_place_of_a_failed_image(num_threads: int) -> None:
 
 @pytest.mark.parametrize("num_threads", [1, 3])
 def test_skip_leaves_it_out(num_threads: int) -> None:
-    sources = [b"junk", GOOD[0], TRUNCATED, GOOD[1], "missing.jpg", GOOD[2]]
-    batch = load_image_batch(sources, on_error="skip", num_threads=num_threads, **SIZE)
+    inputs = [b"junk", GOOD[0], TRUNCATED, GOOD[1], "missing.jpg", GOOD[2]]
+    batch = load_image_batch(inputs, on_error="skip", num_threads=num_threads, **SIZE)
     np.testing.assert_array_equal(to_numpy(batch), to_numpy(load_image_batch(GOOD, **SIZE)))
     assert [failure.index for failure in batch.failures] == [0, 2, 4]
     assert batch.backends == ("libjpeg-turbo",) * 3
@@ -93,11 +93,11 @@ def test_strict_and_on_error_say_the_same() -> None:
 def test_threads_share_a_batch(num_threads: int) -> None:
     rng = np.random.default_rng(0)
     sizes = rng.integers(20, 200, (40, 2)).tolist()
-    sources = [make_jpeg(width, height, seed) for seed, (width, height) in enumerate(sizes)]
-    sources[7] = encode(make_image(30, 20), "PNG")
-    expected = to_numpy(load_image_batch(sources, **SIZE))
+    inputs = [make_jpeg(width, height, seed) for seed, (width, height) in enumerate(sizes)]
+    inputs[7] = encode(make_image(30, 20), "PNG")
+    expected = to_numpy(load_image_batch(inputs, **SIZE))
     for _ in range(5):
-        np.testing.assert_array_equal(to_numpy(load_image_batch(sources, num_threads=num_threads, **SIZE)), expected)
+        np.testing.assert_array_equal(to_numpy(load_image_batch(inputs, num_threads=num_threads, **SIZE)), expected)
 
 
 def test_ffmpegs_filters_go_with_raise_and_skip_alone() -> None:

@@ -112,13 +112,13 @@ PINNED_FLIPS = "1111011110001100"
 
 
 def test_the_batch_takes_the_crops_that_it_tells() -> None:
-    sources = [make_jpeg(90 + 10 * seed, 140 - 20 * seed, seed) for seed in range(5)]
+    inputs = [make_jpeg(90 + 10 * seed, 140 - 20 * seed, seed) for seed in range(5)]
     sizes = [(90 + 10 * seed, 140 - 20 * seed) for seed in range(5)]
     crop = random_resized_crop([4, 8, 15, 16, 23], seed=42, epoch=1)
     keywords: dict[str, Any] = {"width": 32, "height": 32, "mode": "stretch", "num_threads": 2}
     np.testing.assert_array_equal(
-        to_numpy(load_image_batch(sources, crop=crop, **keywords)),
-        to_numpy(load_image_batch(sources, crop=crop.boxes(sizes), **keywords)),
+        to_numpy(load_image_batch(inputs, crop=crop, **keywords)),
+        to_numpy(load_image_batch(inputs, crop=crop.boxes(sizes), **keywords)),
     )
 
 

@@ -12,7 +12,8 @@ from tests.io.images import RESAMPLING, encode, make_jpeg, resize_with_pillow
 
 from spdl.io import convert_frames, decode_packets, demux_image, get_video_filter_desc, load_image_batch, to_numpy
 from spdl.io._common.native import native
-from spdl.io._image.load_options import make_request, resize_to
+from spdl.io._image.load_options import make_load_options
+from spdl.io._image.resize import resize_to
 
 INTERPOLATIONS = sorted(RESAMPLING)
 once_per_variant = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
@@ -109,12 +110,12 @@ def test_pixels_in_memory_are_resized_alike(kernels: str) -> None:
     for size, target in (((712, 712), (224, 224)), ((50, 400), (60, 30)), ((33, 20), (90, 20)), ((33, 20), (33, 20))):
         pixels = rng.integers(0, 256, (size[1], size[0], 3), np.uint8)
         result = np.empty((target[1], target[0], 3), np.uint8)
-        request = make_request(resize_to(*target, "stretch", "bilinear"))
-        native.resize(pixels.ravel(), size, request, result)
+        options = make_load_options(resize_to(*target, "stretch", "bilinear"))
+        native.resize(pixels.ravel(), size, options, result)
         expected = resize_with_pillow(encode(Image.fromarray(pixels), "PNG"), *target, "bilinear")
         np.testing.assert_array_equal(result, expected, err_msg=kernels)
         with pytest.raises(ValueError, match="the memory does not fit the sizes"):
-            native.resize(pixels.ravel()[3:], size, request, result)
+            native.resize(pixels.ravel()[3:], size, options, result)
 
 
 def test_every_processor_has_the_portable_variant() -> None:

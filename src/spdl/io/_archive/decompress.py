@@ -37,23 +37,23 @@ def decompressed(first: bytes, read: Read) -> Read:
         FormatError: While reading, where the stream is damaged or truncated.
     """
     # Each library is loaded only where it is needed.
-    source = _Pushed(first, read)
-    file = cast("IO[bytes]", source)
+    stream = _Pushed(first, read)
+    file = cast("IO[bytes]", stream)
     if first.startswith(_ZSTD):
-        return _ZstdReader(source.read).read
+        return _ZstdReader(stream.read).read
     if first.startswith(_GZIP):
         import gzip  # noqa: PLC0415
         import zlib  # noqa: PLC0415
 
-        return _Guarded("gzip", gzip.GzipFile(fileobj=file), (gzip.BadGzipFile, zlib.error), source).read
+        return _Guarded("gzip", gzip.GzipFile(fileobj=file), (gzip.BadGzipFile, zlib.error), stream).read
     if first.startswith(_XZ):
         import lzma  # noqa: PLC0415
 
-        return _Guarded("xz", lzma.LZMAFile(file), (lzma.LZMAError,), source).read
+        return _Guarded("xz", lzma.LZMAFile(file), (lzma.LZMAError,), stream).read
     import bz2  # noqa: PLC0415
 
     # Of damage, bz2 says OSError or ValueError.
-    return _Guarded("bzip2", bz2.BZ2File(file), (OSError, ValueError), source).read
+    return _Guarded("bzip2", bz2.BZ2File(file), (OSError, ValueError), stream).read
 
 
 class _Pushed:
@@ -78,18 +78,18 @@ class _Pushed:
 class _Guarded:
     """A file of the standard library, whose errors become ours."""
 
-    def __init__(self, method: str, file: Any, errors: tuple[type[Exception], ...], source: _Pushed) -> None:
+    def __init__(self, method: str, file: Any, errors: tuple[type[Exception], ...], stream: _Pushed) -> None:
         self._method = method
         self._file = file
         self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
-        self._source = source
+        self._stream = stream
 
     def read(self, size: int) -> bytes:
         try:
             return cast("bytes", self._file.read(size))
         except self._errors as error:
             # A connection that is lost is no damage, whatever its error is called.
-            if error is self._source.failure:
+            if error is self._stream.failure:
                 raise
             truncated = isinstance(error, EOFError)
             says = "truncated: it ends before its end marker" if truncated else f"damaged: {error}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.tar_stream import BytesReader, iter_stream
-from spdl.io._array.array_input import ArraySource, file_prefix, map_file, resolve
+from spdl.io._array.array_input import ArrayInput, file_prefix, map_file, resolve
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-TarSource: TypeAlias = ArraySource | Readable | socket.socket
+TarInput: TypeAlias = ArrayInput | Readable | socket.socket
 
 
-def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
+def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
     """Iterate over the regular files of a tar archive.
 
     The archive may be of the ustar, GNU or pax format, with names of any length, and compressed by gzip, zstd, xz or
@@ -38,7 +38,7 @@ def iter_tarfile(src: TarSource) -> Iterator[tuple[str, memoryview | bytes]]:
             is read to its end.
 
     Returns:
-        An iterator over names and contents. In memory and of a path, contents are views, which keep their source alive
+        An iterator over names and contents. In memory and of a path, contents are views, which keep `src` alive
         and are writable if it is; nothing but the headers is read. From streams and compressed archives they are
         ``bytes``, read one at a time.
 

@@ -12,7 +12,7 @@ from spdl.io._common.native import native
 if TYPE_CHECKING:
     from spdl.io._common.format_error import FormatError
 
-ArraySource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
+ArrayInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
 """A path or the content of the file.
 
 A file is mapped into memory, read-only. Content is anything with the buffer protocol (``bytes``, ``bytearray``,
@@ -20,27 +20,27 @@ A file is mapped into memory, read-only. Content is anything with the buffer pro
 """
 
 
-def resolve(source: ArraySource, name: str) -> Any:
-    """Bring a source into the form that native code takes: an object whose bytes are contiguous.
+def resolve(given: ArrayInput, name: str) -> Any:
+    """Bring an input into the form that native code takes: an object whose bytes are contiguous.
 
     Raises:
         TypeError: If it is neither a path nor bytes; the message names the argument `name`.
         OSError: If the file cannot be mapped.
     """
-    if type(source) is bytes:
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        return map_file(source)
-    content: Any = source
+    if type(given) is bytes:
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return map_file(given)
+    content: Any = given
     try:
         view = memoryview(content)
     except (BufferError, TypeError, ValueError) as error:
-        if not hasattr(source, "__array__"):
+        if not hasattr(given, "__array__"):
             # A mapping that was closed, a view that was released.
             reason = f", of which Python says: {error}" if isinstance(error, ValueError) else ""
             msg = (
                 f"`{name}` must be a path (str or os.PathLike) or bytes (bytes, bytearray, memoryview, mmap, or a "
-                f"one-dimensional uint8 array), got {type(source).__name__}{reason}"
+                f"one-dimensional uint8 array), got {type(given).__name__}{reason}"
             )
             raise TypeError(msg) from None
         content = content.__array__()
@@ -81,11 +81,11 @@ def look_at(path: str | os.PathLike[str]) -> os.stat_result:
         raise not_to_read(error, path) from None
 
 
-def file_prefix(source: ArraySource) -> str:
-    """Return what errors begin with where the source is a path, and else nothing."""
-    return f"{os.fsdecode(source)!r}: " if isinstance(source, (str, os.PathLike)) else ""
+def file_prefix(given: ArrayInput) -> str:
+    """Return what errors begin with where the input is a path, and else nothing."""
+    return f"{os.fsdecode(given)!r}: " if isinstance(given, (str, os.PathLike)) else ""
 
 
-def name_file(error: FormatError, source: ArraySource) -> None:
-    """Put the file in front of what an error says of its content, if the source is a path."""
-    error.args = (f"{file_prefix(source)}{error}",)
+def name_file(error: FormatError, given: ArrayInput) -> None:
+    """Put the file in front of what an error says of its content, if the input is a path."""
+    error.args = (f"{file_prefix(given)}{error}",)

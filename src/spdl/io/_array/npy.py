@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArraySource, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, name_file, resolve
 from spdl.io._array.array_target import opened
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
@@ -22,7 +22,7 @@ _ALIGNMENT = 64
 _MAX_SHORT = 0xFFFF
 
 
-def load_npy(data: ArraySource, *, copy: bool = False) -> np.ndarray[Any, Any]:
+def load_npy(data: ArrayInput, *, copy: bool = False) -> np.ndarray[Any, Any]:
     """View the content of a .npy file as the array that it holds.
 
     Of bytes in memory only the header is read, in less than a microsecond, so the GIL is kept. What follows the array

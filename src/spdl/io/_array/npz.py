@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArraySource, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, name_file, resolve
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
 
@@ -32,18 +32,18 @@ class NpzFile(Mapping[str, Any]):
         files: The keys, in the order of the archive.
     """
 
-    __slots__ = ("_archive", "_source", "files")
+    __slots__ = ("_archive", "_data", "files")
 
-    def __init__(self, archive: native.NpzArchive, source: ArraySource) -> None:
+    def __init__(self, archive: native.NpzArchive, data: ArrayInput) -> None:
         self._archive = archive
-        self._source = source
+        self._data = data
         self.files = archive.keys()
 
     def __getitem__(self, key: str) -> Array:
         try:
             return self._archive.get(key)
         except FormatError as error:
-            name_file(error, self._source)
+            name_file(error, self._data)
             raise
 
     def __iter__(self) -> Iterator[str]:
@@ -92,7 +92,7 @@ class NpzFile(Mapping[str, Any]):
         try:
             arrays = dict(zip(wanted, self._archive.get_many(wanted), strict=True))
         except FormatError as error:
-            name_file(error, self._source)
+            name_file(error, self._data)
             raise
         if out is None:
             return arrays
@@ -103,7 +103,7 @@ class NpzFile(Mapping[str, Any]):
 
 
 def load_npz(
-    data: ArraySource, *, max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES, verify: bool = False
+    data: ArrayInput, *, max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES, verify: bool = False
 ) -> NpzFile:
     """Open the content of a .npz file, of which only the directory is read.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArraySource, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, name_file, resolve
 from spdl.io._array.npz import MAX_UNCOMPRESSED_BYTES, to_budget
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
@@ -22,7 +22,7 @@ _WHICH = re.compile(r"srcs\[(\d+)\]")
 
 
 def load_npz_batch(
-    srcs: Iterable[ArraySource],
+    srcs: Iterable[ArrayInput],
     *,
     num_threads: int = 1,
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES,
@@ -47,7 +47,7 @@ def load_npz_batch(
         FormatError: If an archive is damaged or refused, or differs from the first; the message has its path if it has
             one, its index and the member.
         OSError: If a file cannot be mapped.
-        TypeError: If `srcs` is a single source, one of them is neither a path nor bytes, or a number is no int.
+        TypeError: If `srcs` is a single input, one of them is neither a path nor bytes, or a number is no int.
         ValueError: If `srcs` is empty, `num_threads` is out of range, or `max_uncompressed_bytes` is negative.
 
     Example:
@@ -68,9 +68,9 @@ def load_npz_batch(
         msg = "`srcs` is empty: a batch needs at least one archive"
         raise ValueError(msg)
     threads, budget = _to_threads(num_threads), to_budget(max_uncompressed_bytes)
-    sources = [resolve(source, f"srcs[{index}]") for index, source in enumerate(given)]
+    inputs = [resolve(each, f"srcs[{index}]") for index, each in enumerate(given)]
     try:
-        return native.load_npz_batch(sources, threads, budget, verify)
+        return native.load_npz_batch(inputs, threads, budget, verify)
     except FormatError as error:
         if which := _WHICH.match(str(error)):
             name_file(error, given[int(which[1])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArraySource, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, name_file, resolve
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load_wav(
-    data: ArraySource, time_offset_seconds: float | None = None, duration_seconds: float | None = None
+    data: ArrayInput, time_offset_seconds: float | None = None, duration_seconds: float | None = None
 ) -> np.ndarray[Any, Any]:
     """View the samples of a wav file.
 
@@ -55,7 +55,7 @@ def load_wav(
         raise
 
 
-def parse_wav(data: ArraySource) -> WAVHeader:
+def parse_wav(data: ArrayInput) -> WAVHeader:
     """Read what a wav file says of its samples.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.io._common.arguments import check_integer
 from spdl.io._common.native import native
-from spdl.io._device.device import count_gpus
+from spdl.io._device.gpu_count import count_gpus
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUStorage

@@ -73,8 +73,8 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
     def send(tensor: Any) -> Any:
         if tensor.device == device:
             return tensor
-        source = tensor if tensor.is_cuda or tensor.is_pinned() else tensor.pin_memory()
-        sent = source.to(device, non_blocking=True)
+        local = tensor if tensor.is_cuda or tensor.is_pinned() else tensor.pin_memory()
+        sent = local.to(device, non_blocking=True)
         # The tensor's memory belongs to this stream, but work on the default one will read it.
         sent.record_stream(torch.cuda.default_stream(device))
         return sent

@@ -1,4 +1,4 @@
-"""A batch of images, from their sources to one array."""
+"""A batch of images, from their inputs to one array."""
 
 from __future__ import annotations
 
@@ -6,31 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from spdl.io._common.arguments import check_integer
-from spdl.io._common.failure import LoadFailure
-from spdl.io._common.inputs import ImageSource, describe, is_single, resolve
+from spdl.io._common.inputs import ImageInput, describe, is_single, resolve
+from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
+from spdl.io._image.array_format import DEFAULT_ARRAY_FORMAT, ArrayFormat, Dtype, Layout, make_array_format
+from spdl.io._image.choice import check_choice
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.filtered_batch import load_filtered_batch
-from spdl.io._image.load_options import (
-    BYTES,
-    PIXEL_FORMATS,
-    ArrayFormat,
-    Dtype,
-    Interpolation,
-    Layout,
-    Mode,
-    Resize,
-    array_format,
-    check_choice,
-    make_request,
-    parse_served,
-    resize_to,
-    scale_flags,
-)
+from spdl.io._image.load_options import make_load_options
+from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, Resize, parse_served, resize_to, scale_flags
 
 if TYPE_CHECKING:
     from spdl.io._device.cuda_config import CUDAConfig
@@ -68,7 +56,7 @@ class _Options(TypedDict, total=False):
 
 @overload
 def load_image_batch(
-    srcs: Iterable[ImageSource],
+    srcs: Iterable[ImageInput],
     *,
     width: int | None,
     height: int | None,
@@ -77,7 +65,7 @@ def load_image_batch(
 ) -> CPUBuffer: ...
 @overload
 def load_image_batch(
-    srcs: Iterable[ImageSource],
+    srcs: Iterable[ImageInput],
     *,
     width: int | None,
     height: int | None,
@@ -85,7 +73,7 @@ def load_image_batch(
     **options: Unpack[_Options],
 ) -> CUDABuffer: ...
 def load_image_batch(
-    srcs: Iterable[ImageSource],
+    srcs: Iterable[ImageInput],
     *,
     width: int | None,
     height: int | None,
@@ -174,8 +162,8 @@ def load_image_batch(
 
     Returns:
         The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; on the GPU, in a
-        `CUDABuffer`, where there is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source, reason.
-        ``backends`` says what decoded each image.
+        `CUDABuffer`, where there is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source (the
+        input), reason. ``backends`` says what decoded each image.
 
     Raises:
         RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit
@@ -183,7 +171,7 @@ def load_image_batch(
             before any image is read; if CUDA reports an error.
         Exception: What the ``read()`` of an open file raised, whatever `on_error` is.
         MemoryError: If the system has no memory left for it.
-        TypeError: If an argument is of another type, or one of `srcs` is no source: the message has its index.
+        TypeError: If an argument is of another type, or one of `srcs` is no input: the message has its index.
         ValueError: If `srcs` is empty, or another argument is out of range or does not go with the others.
 
     Example:
@@ -195,18 +183,18 @@ def load_image_batch(
     errors = _on_error(strict, on_error)
     upright = mode is not None if exif is None else exif
     resize = resize_to(width, height, mode or "pad", interpolation)
-    form = array_format(layout, dtype, mean, std)
+    array_format = make_array_format(layout, dtype, mean, std)
     threads = check_integer("num_threads", num_threads, _MAX_THREADS, "threads")
-    given, sources = _resolve_all(srcs)
+    given, inputs = _resolve_all(srcs)
     boxes, random = resolve_crop(crop, len(given))
     flips = resolve_flip(flip, len(given))
 
     served = _served(resize, pix_fmt, filter_desc)
     if served is not None:
-        request = make_request(served, form, exact=exact, exif=upright)
+        options = make_load_options(served, array_format, exact=exact, exif=upright)
         buffer, reasons = native.load_batch(
-            sources=sources,
-            request=request,
+            sources=inputs,
+            request=options,
             boxes=boxes,
             random=random,
             flips=flips,
@@ -214,10 +202,10 @@ def load_image_batch(
             decode=decode_options(decode_config, keep_truncated=errors == "partial"),
             num_threads=threads,
             keep_failed=errors in ("zero", "partial"),
-            storage=resolve_storage(storage, _batch_shape(len(given), served, form), dtype),
+            storage=resolve_storage(storage, _batch_shape(len(given), served, array_format), dtype),
         )
     else:
-        if boxes or random or flips or form != BYTES or exif or errors in ("zero", "partial"):
+        if boxes or random or flips or array_format != DEFAULT_ARRAY_FORMAT or exif or errors in ("zero", "partial"):
             msg = (
                 "FFmpeg's filters are in charge of `filter_desc` or `pix_fmt` here, and `crop`, `flip`, `layout`, "
                 "`dtype`, `mean`, `std`, `exif` and `on_error` other than 'raise' and 'skip' have no effect on them: "
@@ -233,11 +221,11 @@ def load_image_batch(
                 pix_fmt=pix_fmt,
             )
         buffer, reasons = load_filtered_batch(
-            sources, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
+            inputs, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
         )
 
     if reasons and (errors == "raise" or buffer is None):
-        raise RuntimeError(_summary(sources, reasons, strict=errors == "raise"))
+        raise RuntimeError(_summary(inputs, reasons, strict=errors == "raise"))
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
     if reasons:
@@ -255,11 +243,11 @@ def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa
     return on_error
 
 
-def _resolve_all(srcs: Iterable[ImageSource]) -> tuple[tuple[ImageSource, ...], tuple[Any, ...]]:
-    """Return the sources as they were given, and as native code takes them."""
+def _resolve_all(srcs: Iterable[ImageInput]) -> tuple[tuple[ImageInput, ...], tuple[Any, ...]]:
+    """Return the inputs as they were given, and as native code takes them."""
     if is_single(srcs) or not isinstance(srcs, Iterable):
         msg = (
-            f"`srcs` must be an iterable of sources, got {type(srcs).__name__}: "
+            f"`srcs` must be an iterable of inputs, got {type(srcs).__name__}: "
             "for a batch of one image, pass a list, as in `load_image_batch([src], ...)`"
         )
         raise TypeError(msg)
@@ -267,7 +255,7 @@ def _resolve_all(srcs: Iterable[ImageSource]) -> tuple[tuple[ImageSource, ...], 
     if not given:
         msg = "`srcs` is empty: a batch needs at least one image"
         raise ValueError(msg)
-    return given, tuple(resolve(source, index) for index, source in enumerate(given))
+    return given, tuple(resolve(each, index) for index, each in enumerate(given))
 
 
 def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:
@@ -277,19 +265,19 @@ def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Res
     return parse_served(filter_desc) if isinstance(filter_desc, str) else None
 
 
-def _batch_shape(count: int, resize: Resize, form: ArrayFormat) -> tuple[int, ...] | None:
+def _batch_shape(count: int, resize: Resize, array_format: ArrayFormat) -> tuple[int, ...] | None:
     """The shape of the whole batch; None where it depends on the images."""
     width, height = (center or side for center, side in zip(resize.center, resize.target, strict=True))
     if not (width and height):
         return None
     channels = PIXEL_FORMATS[resize.pix_fmt]
-    return (count, channels, height, width) if form.layout == "NCHW" else (count, height, width, channels)
+    return (count, channels, height, width) if array_format.layout == "NCHW" else (count, height, width, channels)
 
 
-def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:
-    lines = [f"{len(reasons)} of {len(sources)} images could not be loaded"]
+def _summary(inputs: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:
+    lines = [f"{len(reasons)} of {len(inputs)} images could not be loaded"]
     lines += [
-        f"  srcs[{index}], {describe(sources[index], None)}: {reason}" for index, reason in reasons[:_SHOWN_FAILURES]
+        f"  srcs[{index}], {describe(inputs[index], None)}: {reason}" for index, reason in reasons[:_SHOWN_FAILURES]
     ]
     if len(reasons) > _SHOWN_FAILURES:
         lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")

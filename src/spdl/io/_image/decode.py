@@ -8,7 +8,8 @@ from spdl.io._common.arguments import check_text, check_type
 from spdl.io._common.native import native
 from spdl.io._image.config import DecodeConfig, decode_options
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
-from spdl.io._image.load_options import make_request, parse_served
+from spdl.io._image.load_options import make_load_options
+from spdl.io._image.resize import parse_served
 
 if TYPE_CHECKING:
     from spdl.io._native import ImageFrames, ImagePackets
@@ -65,4 +66,4 @@ def decode_packets(
     resize = None if decode_config is not None and decode_config.backend == "ffmpeg" else parse_served(filter_desc)
     if resize is None:
         return native.decode_filtered(packets, filter_desc, options)
-    return native.decode_resized(packets, make_request(resize), options)
+    return native.decode_resized(packets, make_load_options(resize), options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.io._common.arguments import check_type
-from spdl.io._common.inputs import ImageSource, describe, resolve
+from spdl.io._common.inputs import ImageInput, describe, resolve
 from spdl.io._common.native import native
 from spdl.io._image.config import DemuxConfig, demux_options
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def demux_image(
-    src: ImageSource, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
+    src: ImageInput, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
 ) -> ImagePackets:
     """Find the encoded image in a file or in bytes, without decoding it.
 
@@ -32,8 +32,8 @@ def demux_image(
         The packets, which `decode_packets` consumes.
 
     Raises:
-        RuntimeError: If the source cannot be read, or holds no image: the message says which and why.
-        TypeError: If `src` is no source, or another argument is of another type.
+        RuntimeError: If the input cannot be read, or holds no image: the message says which and why.
+        TypeError: If `src` is no input, or another argument is of another type.
         ValueError: If `bsf` holds a null character.
 
     Example:

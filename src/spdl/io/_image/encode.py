@@ -11,8 +11,9 @@ from spdl.io._common.native import native
 from spdl.io._image.encode_config import CHROMA_GRIDS, EncodeConfig
 from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image_formats import FORMATS, PIXEL_FORMATS, base_name, format_of
-from spdl.io._image.load_options import make_request, parse_served
+from spdl.io._image.load_options import make_load_options
 from spdl.io._image.pixels import Pixels, resolve_pixels
+from spdl.io._image.resize import parse_served
 
 if TYPE_CHECKING:
     from spdl.io._image.encode_config import Subsampling
@@ -132,16 +133,16 @@ def save_image(
 
 def _encoded(path: str | None, data: Any, pix_fmt: str, config: EncodeConfig) -> Any:
     name = config.format or format_of(path or "")
-    form = FORMATS[name]
+    image_format = FORMATS[name]
     with_libjpeg = name == "jpeg" and config.encoder is None and not config.encoder_options
     if config.subsampling is not None and not with_libjpeg:
         msg = f"`subsampling` is for JPEG, where libjpeg-turbo encodes it, got {config.subsampling!r} for {name}"
         raise ValueError(msg)
-    if config.quality is not None and not with_libjpeg and form.quality_option is None:
+    if config.quality is not None and not with_libjpeg and image_format.quality_option is None:
         msg = f"`quality` is for JPEG, where libjpeg-turbo encodes it, and for WebP, got {config.quality} for {name}"
         raise ValueError(msg)
     pixels = resolve_pixels(data, pix_fmt)
-    encoder = config.encoder or form.encoder
+    encoder = config.encoder or image_format.encoder
     try:
         _check_taken(pix_fmt, pixels.pix_fmt, name, None if with_libjpeg else encoder)
         pixels = _scaled(pixels, config)
@@ -149,9 +150,9 @@ def _encoded(path: str | None, data: Any, pix_fmt: str, config: EncodeConfig) ->
             grid = CHROMA_GRIDS[config.subsampling or "4:2:0"]
             return native.encode_jpeg(*pixels, config.quality or _DEFAULT_QUALITY, grid)
         options = list((config.encoder_options or {}).items())
-        if config.quality is not None and form.quality_option is not None:
-            options.append((form.quality_option, str(config.quality)))
-        return native.encode_picture(*pixels, encoder, options, form.muxer)
+        if config.quality is not None and image_format.quality_option is not None:
+            options.append((image_format.quality_option, str(config.quality)))
+        return native.encode_picture(*pixels, encoder, options, image_format.muxer)
     except RuntimeError as error:
         msg = f"{path or 'image'}: {error}"
         raise RuntimeError(msg) from None
@@ -187,7 +188,7 @@ def _scaled(pixels: Pixels, config: EncodeConfig) -> Pixels:
     assert desc is not None  # There is something to do.
     resize = parse_served(desc)
     if resize is not None:
-        scaled = native.resize_picture(*pixels, make_request(resize))
+        scaled = native.resize_picture(*pixels, make_load_options(resize))
     else:
         scaled = native.filter_picture(*pixels, desc)
     # What becomes an array is in the machine's byte order.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from spdl.io._common.arguments import check_integer, check_text, copy_options
 from spdl.io._image.image_formats import FORMATS
-from spdl.io._image.load_options import MAX_SIDE
+from spdl.io._image.resize import MAX_SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

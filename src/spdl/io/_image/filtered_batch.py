@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load_filtered_batch(
-    sources: Sequence[Any],
+    inputs: Sequence[Any],
     filter_desc: str | None,
     demux_config: DemuxConfig | None,
     decode_config: DecodeConfig | None,
@@ -29,18 +29,18 @@ def load_filtered_batch(
 ) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
     """Return the images that could be loaded, if any, and why the others could not, by their index."""
 
-    def load(source: Any) -> ImageFrames | str:
+    def load(given: Any) -> ImageFrames | str:
         try:
-            return decode_packets(demux_image(source, demux_config=demux_config), filter_desc, decode_config)
+            return decode_packets(demux_image(given, demux_config=demux_config), filter_desc, decode_config)
         except RuntimeError as error:
-            # Whoever tells of it names the source.
-            return str(error).removeprefix(f"{describe(source, None)}: ")
+            # The caller names the input.
+            return str(error).removeprefix(f"{describe(given, None)}: ")
 
     if num_threads == 1:
-        outcomes = [load(source) for source in sources]
+        outcomes = [load(given) for given in inputs]
     else:
         with ThreadPoolExecutor(num_threads) as pool:
-            outcomes = list(pool.map(load, sources))
+            outcomes = list(pool.map(load, inputs))
     frames = [outcome for outcome in outcomes if not isinstance(outcome, str)]
     reasons = [(index, outcome) for index, outcome in enumerate(outcomes) if isinstance(outcome, str)]
     memory = resolve_storage(storage, None, "uint8")

@@ -1,4 +1,4 @@
-"""One image, from its source to an array."""
+"""One image, from its input to an array."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spdl.io._image.demux import demux_image
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
 
 if TYPE_CHECKING:
-    from spdl.io._common.inputs import ImageSource
+    from spdl.io._common.inputs import ImageInput
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
     from spdl.io._native import CPUBuffer, CUDABuffer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @overload
 def load_image(
-    src: ImageSource,
+    src: ImageInput,
     *,
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
@@ -29,7 +29,7 @@ def load_image(
 ) -> CPUBuffer: ...
 @overload
 def load_image(
-    src: ImageSource,
+    src: ImageInput,
     *,
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
@@ -38,7 +38,7 @@ def load_image(
     name: str | None = None,
 ) -> CUDABuffer: ...
 def load_image(
-    src: ImageSource,
+    src: ImageInput,
     *,
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
@@ -64,7 +64,7 @@ def load_image(
 
     Raises:
         RuntimeError: If the image cannot be read or decoded, or CUDA reports an error.
-        TypeError: If `src` is no source, or another argument is of another type.
+        TypeError: If `src` is no input, or another argument is of another type.
         ValueError: If `filter_desc` holds a null character.
 
     Example:

@@ -32,7 +32,7 @@ FORMATS = {
     "pgm": ImageFormat((".pgm",), "pgm"),
 }
 
-_BY_SUFFIX = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
+_BY_SUFFIX = {suffix: name for name, image_format in FORMATS.items() for suffix in image_format.suffixes}
 
 
 def format_of(path: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.io._common.arguments import check_type
 from spdl.io._image.image_formats import ALIASES, PIXEL_FORMATS, PixelFormat
-from spdl.io._image.load_options import MAX_SIDE
+from spdl.io._image.resize import MAX_SIDE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,10 +35,10 @@ def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
     if name not in PIXEL_FORMATS:
         msg = f"`pix_fmt` must be one of {', '.join([*PIXEL_FORMATS, *ALIASES])}, got {pix_fmt!r}"
         raise ValueError(msg)
-    form = PIXEL_FORMATS[name]
+    pixel_format = PIXEL_FORMATS[name]
     array = _as_array(data)
-    _check_dtype(array.dtype, form, name, pix_fmt)
-    size = _size(array.shape, form, pix_fmt)
+    _check_dtype(array.dtype, pixel_format, name, pix_fmt)
+    size = _size(array.shape, pixel_format, pix_fmt)
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     return Pixels(np.ascontiguousarray(array).reshape(-1).view(np.uint8), size, name)
@@ -62,8 +62,8 @@ def _as_array(data: Any) -> np.ndarray[Any, Any]:
     return np.asarray(data)
 
 
-def _check_dtype(dtype: np.dtype[Any], form: PixelFormat, name: str, pix_fmt: str) -> None:
-    accepted = ("uint8",) if form.bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
+def _check_dtype(dtype: np.dtype[Any], pixel_format: PixelFormat, name: str, pix_fmt: str) -> None:
+    accepted = ("uint8",) if pixel_format.bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
     if dtype.name not in accepted:
         msg = f"`data` must be of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}, got {dtype}"
         raise ValueError(msg)
@@ -78,16 +78,16 @@ def _check_dtype(dtype: np.dtype[Any], form: PixelFormat, name: str, pix_fmt: st
         raise ValueError(msg)
 
 
-def _size(shape: tuple[int, ...], form: PixelFormat, pix_fmt: str) -> tuple[int, int]:
+def _size(shape: tuple[int, ...], pixel_format: PixelFormat, pix_fmt: str) -> tuple[int, int]:
     sides = shape
-    if form.channels == 1 and len(sides) == _DIMENSIONS - 1:
+    if pixel_format.channels == 1 and len(sides) == _DIMENSIONS - 1:
         sides = (*sides, 1)
-    if len(sides) == _DIMENSIONS and sides[0 if form.planar else 2] == form.channels:
-        height, width = sides[1:] if form.planar else sides[:2]
+    if len(sides) == _DIMENSIONS and sides[0 if pixel_format.planar else 2] == pixel_format.channels:
+        height, width = sides[1:] if pixel_format.planar else sides[:2]
         if 1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE:
             return width, height
     msg = (
-        f"`data` must have the shape {form.shape} for the pixel format {pix_fmt!r}, sides from 1 to {MAX_SIDE}, got "
-        f"{shape}"
+        f"`data` must have the shape {pixel_format.shape} for the pixel format {pix_fmt!r}, sides from 1 to {MAX_SIDE},"
+        f" got {shape}"
     )
     raise ValueError(msg)

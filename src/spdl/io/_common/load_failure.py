@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class LoadFailure(NamedTuple):
-    """One source that `load_image_batch` left out, replaced by zeros or, with ``on_error="partial"``, kept in part.
+    """An input that `load_image_batch` left out, replaced by zeros or, with ``on_error="partial"``, kept in part.
 
     Example:
         >>> batch = load_image_batch([photo, b"no image"], width=64, height=64, on_error="skip")
@@ -13,8 +13,8 @@ class LoadFailure(NamedTuple):
     """
 
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which nobody needs on a record.
-    """Its position among the sources, from 0."""
+    """Its position among the inputs, from 0."""
     source: Any
-    """The source as it was given."""
+    """The input as it was given."""
     reason: str
     """What went wrong."""

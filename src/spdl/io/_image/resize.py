@@ -1,0 +1,103 @@
+"""The resizes that native code does by itself: asked for by arguments, or by a filter description."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+from spdl.io._common.arguments import check_integer
+from spdl.io._image.choice import check_choice
+
+Mode: TypeAlias = Literal["pad", "stretch", "crop"]
+Interpolation: TypeAlias = Literal["nearest", "area", "bilinear", "bicubic", "lanczos"]
+
+MAX_SIDE = 65535
+"""The longest side in pixels, of input and output: that of the largest JPEG."""
+
+MAX_PIXELS = 178_000_000
+"""The most pixels of an output."""
+
+PIXEL_FORMATS = {"rgb24": 3, "bgr24": 3, "gray": 1}
+"""FFmpeg's names of the pixel formats that native code writes, and how many channels they have."""
+
+_SCALE_FLAGS: dict[str, Interpolation] = {
+    "neighbor": "nearest",
+    "area": "area",
+    "bilinear": "bilinear",
+    "bicubic": "bicubic",
+    "lanczos": "lanczos",
+}
+
+# How get_video_filter_desc writes the resizes that native code does itself.
+_SERVED = re.compile(
+    r"(?:scale=w=(?P<width>\d+):h=(?P<height>\d+):flags=(?P<flags>\w+)"
+    r"(?:(?P<pad>:force_original_aspect_ratio=decrease,pad=w=(?P=width):h=(?P=height):x=-1:y=-1:color=black)"
+    r"|(?P<crop>:force_original_aspect_ratio=increase,crop=w=(?P=width):h=(?P=height)))?,)?"
+    r"(?:crop=w=(?P<center_width>[1-9]\d*):h=(?P<center_height>[1-9]\d*),)?"
+    r"(?P<flip>hflip,)?"
+    rf"format=pix_fmts=(?P<pix_fmt>{'|'.join(PIXEL_FORMATS)})"
+)
+
+
+class Resize(NamedTuple):
+    """How an image comes to its size and pixel format. Sides of 0 are left open."""
+
+    target: tuple[int, int] = (0, 0)
+    mode: Mode = "stretch"
+    center: tuple[int, int] = (0, 0)
+    """The size that is cut out of the centre of the result."""
+    interpolation: Interpolation = "bicubic"
+    flip: bool = False
+    pix_fmt: str = "rgb24"
+
+
+def resize_to(
+    width: int | None, height: int | None, mode: Mode, interpolation: Interpolation, pix_fmt: str = "rgb24"
+) -> Resize:
+    """Check a resize.
+
+    Raises:
+        TypeError, ValueError: If an argument is not what it must be.
+    """
+    check_choice("mode", mode, Mode)
+    check_choice("interpolation", interpolation, Interpolation)
+    sides = _side("width", width), _side("height", height)
+    if sides[0] * sides[1] > MAX_PIXELS:
+        msg = f"`width` x `height` must be at most {MAX_PIXELS} pixels, got {sides[0]}x{sides[1]}"
+        raise ValueError(msg)
+    return Resize(sides, mode, (0, 0), interpolation, flip=False, pix_fmt=pix_fmt)
+
+
+@lru_cache(maxsize=64)
+def parse_served(filter_desc: str) -> Resize | None:
+    """Return the resize that a filter description asks for, or None where it is for FFmpeg to interpret."""
+    found = _SERVED.fullmatch(filter_desc)
+    if found is None:
+        return None
+    width, height, center_width, center_height = (
+        int(found[side] or 0) for side in ("width", "height", "center_width", "center_height")
+    )
+    flags = found["flags"] or "bicubic"
+    if flags not in _SCALE_FLAGS or max(width, height, center_width, center_height) > MAX_SIDE:
+        return None
+    if found["crop"] and not (width and height):
+        return None
+    mode: Mode = "pad" if found["pad"] else "crop" if found["crop"] else "stretch"
+    return Resize(
+        (width, height),
+        mode,
+        (center_width, center_height),
+        _SCALE_FLAGS[flags],
+        flip=found["flip"] is not None,
+        pix_fmt=found["pix_fmt"],
+    )
+
+
+def scale_flags(interpolation: Interpolation) -> str:
+    """Return FFmpeg's name of an interpolation."""
+    return next(flags for flags, name in _SCALE_FLAGS.items() if name == interpolation)
+
+
+def _side(name: str, side: int | None) -> int:
+    return 0 if side is None else check_integer(name, side, MAX_SIDE, "pixels", "an integer or None")
