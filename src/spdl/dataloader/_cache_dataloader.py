@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import refuse
+from spdl._type_vars import T
 from spdl.pipeline import cache_iterator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["CacheDataLoader"]
-
-T = TypeVar("T")
 
 
 class CacheDataLoader(Generic[T]):

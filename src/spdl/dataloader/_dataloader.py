@@ -16,12 +16,12 @@ from spdl.pipeline._declare.op import bodies_of, is_async
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 
+    from spdl._type_vars import T
     from spdl.pipeline._declare.records import OutputOrder
 
 __all__ = ["DataLoader"]
 
 Source = TypeVar("Source")
-T = TypeVar("T")
 Output = TypeVar("Output")
 
 

@@ -6,17 +6,18 @@ import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spdl._type_vars import T
+
 __all__ = ["TransferThread"]
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 _Calls: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], object]] | None]"
 

@@ -165,10 +165,10 @@ def test_stored_members_are_verified_on_request() -> None:
 @pytest.mark.parametrize(
     ("srcs", "options", "error", "message"),
     [
-        ([], {}, ValueError, "`srcs` is empty"),
-        (GOOD, {}, TypeError, "for a batch of one, pass a list"),
-        ("path", {}, TypeError, "for a batch of one, pass a list"),
-        (3, {}, TypeError, "must be an iterable of archives, got int"),
+        ([], {}, ValueError, "`srcs` must be at least one input"),
+        (GOOD, {}, TypeError, "For a batch of one, pass a list"),
+        ("path", {}, TypeError, "For a batch of one, pass a list"),
+        (3, {}, TypeError, "must be an iterable of inputs, got 3"),
         ([GOOD, 3], {}, TypeError, r"`srcs\[1\]` must be a path"),
         ([GOOD], {"num_threads": 0}, ValueError, "`num_threads` must be from 1 to 1024, got 0"),
         ([GOOD], {"num_threads": 1.5}, TypeError, "`num_threads` must be an int, got 1.5"),

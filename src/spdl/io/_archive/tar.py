@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, TypeAlias
 
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._archive.tar_stream import BytesReader, iter_stream
-from spdl.io._array.array_input import ArrayInput, file_prefix, map_file, resolve
+from spdl.io._array.array_input import ArrayInput, file_prefix, map_input
+from spdl.io._common.inputs import Readable, is_bytes
+from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-@runtime_checkable
-class Readable(Protocol):
-    """A file opened in binary mode, a pipe, the file of a socket, a response: what gives up to `size` bytes."""
-
-    def read(self, size: int, /) -> bytes: ...
-
 
 TarInput: TypeAlias = ArrayInput | Readable | socket.socket
 
@@ -62,19 +56,11 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
             where, src = file_prefix(src), map_file(src)
         elif isinstance(src, socket.socket):
             return iter_stream(src.recv)
-        elif not _is_bytes(src) and isinstance(src, Readable):
+        elif not is_bytes(src, "src") and isinstance(src, Readable):
+            # A mapped file can be read like a file, but shows its memory too.
             return iter_stream(src.read)
         else:
-            src = resolve(src, "src")
+            src = map_input(src, "src")
     if is_compressed(bytes(memoryview(src)[:8])):
         return iter_stream(BytesReader(src).read, where)
     return native.TarViews(src, where)
-
-
-def _is_bytes(src: Any) -> bool:
-    """Whether this shows its memory: a mapped file does, and can be read like a file too."""
-    try:
-        memoryview(src).release()
-    except (BufferError, TypeError, ValueError):
-        return False
-    return True

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from spdl.io._archive.tar_index import TarIndex, tar_index
-from spdl.io._array.array_input import look_at, map_file
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.mapped_file import map_file, stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ class TarFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fsdecode(path)
         while True:
-            archive = look_at(path)
+            archive = stat_file(path)
             self.index: TarIndex = tar_index(path)
             self._file = map_file(path)
             # Another archive may have taken its place between the two.

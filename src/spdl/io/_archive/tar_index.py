@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from spdl.io._archive.decompress import is_compressed
-from spdl.io._array.array_input import look_at, map_file, name_file
+from spdl.io._array.array_input import name_file
 from spdl.io._array.array_target import replaced
 from spdl.io._array.npz import load_npz
 from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.mapped_file import map_file, stat_file
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         (3, 'a.cls', 2)
     """
     beside = os.fsdecode(path) + SUFFIX
-    archive = look_at(path)
+    archive = stat_file(path)
     known = _load(beside, archive)
     if known is not None:
         return known

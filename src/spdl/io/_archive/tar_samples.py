@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from spdl.io._common.format_error import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-T = TypeVar("T")
+    from spdl._type_vars import T
+
 
 KEY = "__key__"
 

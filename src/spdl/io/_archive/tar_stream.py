@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.io._archive.decompress import decompressed, is_compressed
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.inputs import refuse_text_file
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ def _read_piece(read: Callable[[int], Any], size: int) -> bytes:
     try:
         view = memoryview(piece)
     except TypeError:
-        msg = f"`src` must be a file opened in binary mode: its read() returned {type(piece).__name__}"
-        raise TypeError(msg) from None
+        refuse_text_file("src", getattr(read, "__self__", read), piece)
     if view.nbytes > size:
         msg = f"the stream gave more bytes than it was asked for: {view.nbytes}, not {size}"
         raise ValueError(msg)

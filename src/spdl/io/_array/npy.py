@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArrayInput, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._array.array_target import opened
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
@@ -51,7 +51,7 @@ def load_npy(data: ArrayInput, *, copy: bool = False) -> np.ndarray[Any, Any]:
         array([[0., 1., 2.],
                [3., 4., 5.]], dtype=float32)
     """
-    content = data if type(data) is bytes else resolve(data, "data")
+    content = data if type(data) is bytes else map_input(data, "data")
     try:
         return native.load_npy(content, copy)
     except FormatError as error:

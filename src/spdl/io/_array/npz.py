@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArrayInput, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
 
@@ -138,7 +138,7 @@ def load_npz(
         >>> arrays["label"]
         array([0, 1, 2])
     """
-    content = data if type(data) is bytes else resolve(data, "data")
+    content = data if type(data) is bytes else map_input(data, "data")
     if max_uncompressed_bytes is not MAX_UNCOMPRESSED_BYTES:
         max_uncompressed_bytes = to_budget(max_uncompressed_bytes)
     try:

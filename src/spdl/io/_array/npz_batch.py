@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArrayInput, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._array.npz import MAX_UNCOMPRESSED_BYTES, to_budget
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.inputs import list_inputs
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
 
 _MAX_THREADS = 1024
@@ -57,18 +59,9 @@ def load_npz_batch(
         >>> batch["image"].shape, batch["label"]
         ((3, 4, 5), array([7, 7, 7]))
     """
-    if isinstance(srcs, (str, bytes, bytearray, memoryview)) or not isinstance(srcs, Iterable):
-        msg = (
-            f"`srcs` must be an iterable of archives, got {type(srcs).__name__}: "
-            "for a batch of one, pass a list, as in `load_npz_batch([src])`"
-        )
-        raise TypeError(msg)
-    given = list(srcs)
-    if not given:
-        msg = "`srcs` is empty: a batch needs at least one archive"
-        raise ValueError(msg)
+    given = list_inputs(srcs, "load_npz_batch")
     threads, budget = _to_threads(num_threads), to_budget(max_uncompressed_bytes)
-    inputs = [resolve(each, f"srcs[{index}]") for index, each in enumerate(given)]
+    inputs = [map_input(each, "srcs", index) for index, each in enumerate(given)]
     try:
         return native.load_npz_batch(inputs, threads, budget, verify)
     except FormatError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._array.array_input import ArrayInput, name_file, resolve
+from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
 
@@ -43,7 +43,7 @@ def load_wav(
         >>> load_wav(sound, 0.5, 0.25).shape  # Of one second, 8,000 frames, one channel.
         (2000, 1)
     """
-    content = data if type(data) is bytes else resolve(data, "data")
+    content = data if type(data) is bytes else map_input(data, "data")
     if time_offset_seconds is not None:
         time_offset_seconds = _seconds("time_offset_seconds", time_offset_seconds)
     if duration_seconds is not None:
@@ -76,7 +76,7 @@ def parse_wav(data: ArrayInput) -> WAVHeader:
         (8000, 1, 16)
     """
     try:
-        return native.parse_wav(resolve(data, "data"))
+        return native.parse_wav(map_input(data, "data"))
     except FormatError as error:
         name_file(error, data)
         raise

@@ -1,93 +1,115 @@
-"""What may be given as an encoded image."""
+"""Inputs: a path, bytes in memory, or an open file."""
+
+from __future__ import annotations
 
 import os
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterable
+from typing import Any, NoReturn, Protocol, runtime_checkable
+
+from spdl._check import refuse
 
 
 @runtime_checkable
-class _Readable(Protocol):
-    def read(self) -> bytes: ...
+class Readable(Protocol):
+    """Anything with a method ``read`` that returns up to `size` bytes: a binary file, a pipe, a response."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
 
 
-ImageInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Any
-"""A path, the encoded bytes, or an open binary file.
+def resolve(value: Any, argument: str, index: int | None = None, *, files: bool) -> Any:
+    """Return an input as a path, which is a ``str``, or as an object that shows its bytes by the buffer protocol.
 
-Bytes are ``bytes``, ``bytearray``, ``memoryview``, a one-dimensional uint8 array or tensor in main memory: anything
-with the buffer protocol or ``__array__``. They are read in place, so they must not be written to meanwhile.
-"""
-
-
-def resolve(given: ImageInput, index: int | None = None) -> Any:
-    """Bring an input into one of the two forms that native code takes.
-
-    Returns:
-        A ``str``, which is a path, or an object with the buffer protocol, which is encoded bytes.
+    Args:
+        value: The input.
+        argument: The name of the argument, for messages.
+        index: The input's position, if the argument holds several.
+        files: Whether open binary files are accepted too. They are read to their end.
 
     Raises:
-        TypeError: If it is neither a path, nor bytes, nor a binary file. `index` is its place in `srcs`, for the
-            message; None where there is one input alone.
+        TypeError: If it is neither a path, nor bytes, nor an accepted file.
     """
-    if type(given) is str or isinstance(given, (bytes, bytearray)):
-        return given
-    if isinstance(given, (str, os.PathLike)):
-        # Names that are not UTF-8 keep their bytes as surrogate escapes.
-        return os.fsdecode(given)
-    name = "src" if index is None else f"srcs[{index}]"
-    if _is_bytes(given, name):
-        return given
-    if isinstance(given, _Readable):
-        try:
-            content: object = given.read()
-        except Exception as error:
-            error.add_note(f"spdl.io was reading `{name}`")
-            raise
-        if _is_bytes(content, name):
-            return content
-        msg = f"`{name}` must be a file opened in binary mode: its read() returned {type(content).__name__}"
-        raise TypeError(msg)
-    if hasattr(given, "__array__"):
-        array = given.__array__()
-        if _is_bytes(array, name):
-            return array
-    msg = (
-        f"`{name}` must be a path (str or os.PathLike), encoded bytes (bytes, bytearray, memoryview, or a "
-        f"one-dimensional uint8 array), or a binary file, got {type(given).__name__}"
-    )
-    raise TypeError(msg)
+    if type(value) is str or isinstance(value, (bytes, bytearray)):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        # A name that is not UTF-8 keeps its bytes as surrogate escapes.
+        return os.fsdecode(value)
+    name = argument if index is None else f"{argument}[{index}]"
+    if is_bytes(value, name):
+        return value
+    if files and isinstance(value, Readable):
+        return _read(value, name)
+    array: Any = value.__array__() if hasattr(value, "__array__") else None
+    if not is_bytes(array, name):
+        accepted = (
+            "a path (str or os.PathLike) or bytes (bytes, bytearray, memoryview, mmap, one-dimensional uint8 array)"
+        )
+        refuse(TypeError, name, f"{accepted} or a binary file" if files else accepted, value, _explain(value))
+    return array
 
 
-def is_single(given: object) -> bool:
-    """Whether this is one input, though it may be iterable: a path, its characters; a file, its lines."""
-    return isinstance(given, (str, bytes, bytearray, memoryview, os.PathLike, _Readable))
+def is_bytes(value: Any, name: str) -> bool:
+    """Return whether an object shows its memory.
 
-
-def describe(given: object, name: str | None) -> str:
-    """Name a resolved input for error messages: by `name` where given, else by its path or its size."""
-    if name is None and isinstance(given, str):
-        name = given
-    if name is not None:
-        # Names that are not UTF-8 hold surrogates, which no message can carry; a null character would end it.
-        return name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00") or "''"
-    return f"image of {memoryview(given).nbytes} bytes"  # type: ignore[arg-type]
-
-
-def _is_bytes(given: Any, name: str) -> bool:
-    """Whether this shows its memory; raises TypeError where that holds no bytes that can be read in place."""
+    Raises:
+        TypeError: If it does, but the memory holds no bytes that can be read in place.
+    """
     try:
-        view = memoryview(given)
+        view = memoryview(value)
     except (BufferError, TypeError, ValueError):
         return False
     with view:
         if view.ndim != 1 or view.itemsize != 1:
-            msg = (
-                f"`{name}` must be a one-dimensional array of single bytes, got {view.ndim} dimensions of "
-                f"{view.itemsize}-byte elements"
-            )
-            raise TypeError(msg)
+            found = f"It has {view.ndim} dimensions of {view.itemsize}-byte elements."
+            refuse(TypeError, name, "a one-dimensional array of single bytes", value, found)
         if not view.c_contiguous:
-            msg = (
-                f"`{name}` must be contiguous, to be read in place, got bytes with gaps or in reverse: "
-                "pass a copy, such as bytes(array)"
-            )
-            raise TypeError(msg)
+            remedy = "It is read in place, so bytes with gaps or in reverse need a copy: pass bytes(array)."
+            refuse(TypeError, name, "contiguous", value, remedy)
     return True
+
+
+def is_single(value: object) -> bool:
+    """Return whether this is one input, even if it is iterable: a path has characters, a file has lines."""
+    return isinstance(value, (str, bytes, bytearray, memoryview, os.PathLike, Readable))
+
+
+def list_inputs(srcs: Iterable[Any], function: str) -> tuple[Any, ...]:
+    """Return the inputs of a batch.
+
+    Raises:
+        TypeError: If `srcs` is a single input or no iterable.
+        ValueError: If it is empty.
+    """
+    if is_single(srcs) or not isinstance(srcs, Iterable):
+        remedy = f"For a batch of one, pass a list, as in `{function}([src], ...)`."
+        refuse(TypeError, "srcs", "an iterable of inputs", srcs, remedy)
+    inputs = tuple(srcs)
+    if not inputs:
+        refuse(ValueError, "srcs", "at least one input", inputs)
+    return inputs
+
+
+def _read(file: Readable, name: str) -> bytes:
+    try:
+        content = file.read()
+    except Exception as error:
+        error.add_note(f"spdl.io was reading `{name}`")
+        raise
+    if not is_bytes(content, name):
+        refuse_text_file(name, file, content)
+    return content
+
+
+def refuse_text_file(name: str, file: object, piece: object) -> NoReturn:
+    """Raise the TypeError of a file whose ``read`` returned something else than bytes."""
+    refuse(TypeError, name, "a file opened in binary mode", file, f"Its read() returned {type(piece).__name__}.")
+
+
+def _explain(value: Any) -> str:
+    """Return Python's reason why bytes cannot be read: the mapping was closed, say, or the view released."""
+    try:
+        memoryview(value).release()
+    except ValueError as error:
+        return f"Python says: {error}."
+    except (BufferError, TypeError):
+        pass
+    return ""

@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     import torch
 
-T = TypeVar("T")
+    from spdl._type_vars import T
+
 
 _ADVICE = "without one, use the batch as it is"
 

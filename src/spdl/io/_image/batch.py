@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from spdl.io._common.arguments import check_integer
-from spdl.io._common.inputs import ImageInput, describe, is_single, resolve
+from spdl.io._common.inputs import list_inputs, resolve
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -17,10 +16,13 @@ from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.filtered_batch import load_filtered_batch
+from spdl.io._image.image_input import ImageInput, describe
 from spdl.io._image.load_options import make_load_options
 from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, Resize, parse_served, resize_to, scale_flags
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
     from spdl.io._native import CPUBuffer, CUDABuffer
@@ -185,7 +187,8 @@ def load_image_batch(
     resize = resize_to(width, height, mode or "pad", interpolation)
     array_format = make_array_format(layout, dtype, mean, std)
     threads = check_integer("num_threads", num_threads, _MAX_THREADS, "threads")
-    given, inputs = _resolve_all(srcs)
+    given = list_inputs(srcs, "load_image_batch")
+    inputs = tuple([resolve(each, "srcs", index, files=True) for index, each in enumerate(given)])
     boxes, random = resolve_crop(crop, len(given))
     flips = resolve_flip(flip, len(given))
 
@@ -241,21 +244,6 @@ def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa
         raise ValueError(msg)
     check_choice("on_error", on_error, OnError)
     return on_error
-
-
-def _resolve_all(srcs: Iterable[ImageInput]) -> tuple[tuple[ImageInput, ...], tuple[Any, ...]]:
-    """Return the inputs as they were given, and as native code takes them."""
-    if is_single(srcs) or not isinstance(srcs, Iterable):
-        msg = (
-            f"`srcs` must be an iterable of inputs, got {type(srcs).__name__}: "
-            "for a batch of one image, pass a list, as in `load_image_batch([src], ...)`"
-        )
-        raise TypeError(msg)
-    given = tuple(srcs)
-    if not given:
-        msg = "`srcs` is empty: a batch needs at least one image"
-        raise ValueError(msg)
-    return given, tuple(resolve(each, index) for index, each in enumerate(given))
 
 
 def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:

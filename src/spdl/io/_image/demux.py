@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.io._common.arguments import check_type
-from spdl.io._common.inputs import ImageInput, describe, resolve
+from spdl.io._common.inputs import resolve
 from spdl.io._common.native import native
 from spdl.io._image.config import DemuxConfig, demux_options
+from spdl.io._image.image_input import ImageInput, describe
 
 if TYPE_CHECKING:
     from spdl.io._native import ImagePackets
@@ -43,7 +44,7 @@ def demux_image(
     """
     if name is not None:
         check_type("name", name, str, "a str or None")
-    resolved = resolve(src)
+    resolved = resolve(src, "src", files=True)
     options = demux_options(demux_config, bsf)
     if isinstance(resolved, str):
         return native.demux_file(resolved, describe(resolved, name), options)

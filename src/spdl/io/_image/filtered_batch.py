@@ -5,11 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from spdl.io._common.inputs import describe
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.decode import decode_packets
 from spdl.io._image.demux import demux_image
+from spdl.io._image.image_input import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,9 @@ from spdl.io._image.demux import demux_image
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
 
 if TYPE_CHECKING:
-    from spdl.io._common.inputs import ImageInput
     from spdl.io._device.cuda_config import CUDAConfig
     from spdl.io._image.config import DecodeConfig, DemuxConfig
+    from spdl.io._image.image_input import ImageInput
     from spdl.io._native import CPUBuffer, CUDABuffer
 
 

@@ -7,16 +7,16 @@ from bisect import bisect_right
 from fractions import Fraction
 from itertools import accumulate, islice
 from math import gcd, isfinite, lcm
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic
 
 from spdl._check import check_int, check_number, refuse
+from spdl._type_vars import T
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["MergeIterator"]
 
-T = TypeVar("T")
 
 _UNTIL_ALL_ARE_EXHAUSTED = 0
 _UNTIL_ONE_IS_EXHAUSTED = -1

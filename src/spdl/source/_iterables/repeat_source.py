@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic
 
 from spdl._check import check_int, refuse
+from spdl._type_vars import T
 from spdl.source._samplers.embed_shuffle import shuffle_timed
 from spdl.source._samplers.protocols import IterableWithShuffle
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["repeat_source"]
-
-T = TypeVar("T")
 
 
 def repeat_source(src: Iterable[T] | IterableWithShuffle[T], /, epoch: int = 0) -> Iterator[T]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from time import perf_counter
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, overload
 
 from spdl._check import check_flag, check_int, refuse
+from spdl._type_vars import T
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["embed_shuffle", "shuffle_timed"]
 
-T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 from spdl._check import check_int
 
-__all__ = ["shuffled"]
+if TYPE_CHECKING:
+    from spdl._type_vars import T
 
-T = TypeVar("T")
+__all__ = ["shuffled"]
 
 
 def shuffled(items: list[T], seed: int) -> list[T]:
