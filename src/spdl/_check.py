@@ -1,18 +1,23 @@
-"""Checks of arguments, with messages that name the argument, what was got, what is accepted, and the user's line."""
+"""Checks of arguments. The messages name the argument, what was got, what is accepted, and the user's line."""
 
 from __future__ import annotations
 
 import math
 import operator
+import os
 import reprlib
 from typing import Any, NoReturn
 
 from spdl._locate import callers_line
 
 __all__ = [
+    "check_choice",
     "check_flag",
+    "check_instance",
     "check_int",
+    "check_iterable",
     "check_number",
+    "check_path",
     "check_seconds",
     "check_str",
     "check_timeout",
@@ -22,17 +27,28 @@ __all__ = [
 ]
 
 
-def _make_repr() -> reprlib.Repr:
-    shortened = reprlib.Repr()
-    shortened.maxstring = shortened.maxother = 100
-    return shortened
+class _Shortened(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 100
+
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        # Only the beginning: a whole file may be given.
+        return self.repr_instance(value[: self.maxother], level)
+
+    repr_bytearray = repr_bytes
+
+    def repr_instance(self, value: object, level: int) -> str:
+        text = super().repr_instance(value, level)
+        # Arrays put each row on a line of its own.
+        return " ".join(line.strip() for line in text.splitlines()) if hasattr(type(value), "__array__") else text
 
 
-_REPR = _make_repr()
+_REPR = _Shortened()
 
 
 def show(value: object) -> str:
-    """What was got, shortened."""
+    """Return the repr of a value, shortened."""
     try:
         return _REPR.repr(value)
     except ValueError:  # Python writes no int of more than some thousand digits.
@@ -40,30 +56,47 @@ def show(value: object) -> str:
 
 
 def refuse(error: type[Exception], argument: str, accepted: str, value: object, remedy: str = "") -> NoReturn:
-    """Raise an error that says all there is to say about a wrong argument."""
+    """Raise an error that says everything about a wrong argument."""
     remedy = remedy and f" {remedy}"
     raise error(f"`{argument}` must be {accepted}, got {show(value)} ({callers_line()}).{remedy}")
 
 
 def check_int(
-    argument: str, value: object, *, least: int | None, accepted: str = "", wrong_type: type[Exception] = TypeError
+    argument: str,
+    value: object,
+    *,
+    least: int | None,
+    most: int | None = None,
+    accepted: str = "",
+    wrong_type: type[Exception] = TypeError,
 ) -> int:
     """Return the value as an int, if it is one; numpy's are.
 
     Raises:
-        ValueError: If it is smaller than ``least``.
+        ValueError: If it is smaller than ``least`` or larger than ``most``.
         wrong_type: If it is no integer. A bool is none: ``True`` workers is a mistake.
     """
-    accepted = accepted or ("an int" if least is None else f"an int of at least {least}")
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        refuse(wrong_type, argument, accepted, value)
-    try:
-        number = operator.index(value)
-    except TypeError:  # An array, say.
-        refuse(wrong_type, argument, accepted, value)
-    if least is not None and number < least:
-        refuse(ValueError, argument, accepted, value)
+    number = value if type(value) is int else _to_int(value)
+    if number is None:
+        refuse(wrong_type, argument, accepted or _describe_ints(least, most), value)
+    if (least is not None and number < least) or (most is not None and number > most):
+        refuse(ValueError, argument, accepted or _describe_ints(least, most), value)
     return number
+
+
+def _to_int(value: object) -> int | None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # An array, say.
+        return None
+
+
+def _describe_ints(least: int | None, most: int | None) -> str:
+    if least is None:
+        return "an int"
+    return f"an int of at least {least}" if most is None else f"an int from {least} to {most}"
 
 
 def positive(argument: str, value: object, *, wrong_type: type[Exception] = TypeError) -> int:
@@ -95,6 +128,31 @@ def check_str(argument: str, value: object) -> str:
     return value
 
 
+def check_choice(argument: str, value: object, choices: tuple[str | None, ...]) -> None:
+    """Raise ValueError unless the value is one of the choices."""
+    if not ((value is None or isinstance(value, str)) and value in choices):
+        *others, last = map(repr, choices)
+        refuse(ValueError, argument, f"{', '.join(others)} or {last}", value)
+
+
+def check_instance(argument: str, value: object, accepted_type: type[Any], accepted: str) -> None:
+    """Raise TypeError, saying what is accepted, unless the value is an instance of the type."""
+    if not isinstance(value, accepted_type):
+        refuse(TypeError, argument, accepted, value)
+
+
+def check_iterable(argument: str, value: object, accepted: str = "an iterable") -> None:
+    """Raise TypeError unless ``iter`` takes the value."""
+    if not (hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")):
+        refuse(TypeError, argument, accepted, value)
+
+
+def check_path(argument: str, value: object) -> None:
+    """Raise TypeError unless the value is a path."""
+    if not isinstance(value, (str, os.PathLike)):
+        refuse(TypeError, argument, "a path (str or os.PathLike)", value)
+
+
 def check_number(argument: str, value: Any, accepted: str = "a number") -> float:
     """Return the value as a float.
 
@@ -118,7 +176,7 @@ def check_number(argument: str, value: Any, accepted: str = "a number") -> float
 def check_timeout(argument: str, value: object) -> float | None:
     """Return how many seconds to wait at most, or None for as long as it takes.
 
-    What is left of a time that was shared out may be negative: that counts as 0.
+    The rest of a time that was shared out may be negative: that counts as 0.
 
     Raises:
         TypeError: If it is no number.

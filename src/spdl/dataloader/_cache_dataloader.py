@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import refuse
+from spdl._check import check_iterable
 from spdl._type_vars import T
 from spdl.pipeline import cache_iterator
 
@@ -51,8 +51,7 @@ class CacheDataLoader(Generic[T]):
         stop_after: int | None = None,
         delete_src: bool = True,  # noqa: FBT001, FBT002 - the seeds' signature.
     ) -> None:
-        if not (hasattr(type(dl), "__iter__") or hasattr(type(dl), "__getitem__")):
-            refuse(TypeError, "dl", "an iterable", dl)
+        check_iterable("dl", dl)
         self.dl = dl
         self._arguments: dict[str, Any] = {
             "num_caches": num_caches,

@@ -7,7 +7,7 @@ from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_flag, check_timeout, positive, refuse
+from spdl._check import check_choice, check_flag, check_timeout, positive, refuse
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
@@ -112,8 +112,7 @@ class DataLoader(Generic[Output]):
             function = getattr(self, f"_{name}")
             if not (function is None or callable(function) or hasattr(type(function), "__getitem__")):
                 refuse(TypeError, name, "a callable or None", function)
-        if output_order not in ("completion", "input"):
-            refuse(ValueError, "output_order", "'completion' or 'input'", output_order)
+        check_choice("output_order", output_order, ("completion", "input"))
         # It tells of every other mistake.
         self._declare()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import refuse
+from spdl._check import check_iterable, refuse
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class MapIterator(Generic[K, V]):
             refuse(TypeError, "mapping", "an object with `__getitem__`", mapping)
         if sampler is None and not (isinstance(mapping, Mapping) or hasattr(kind, "__len__")):
             refuse(TypeError, "mapping", "a mapping or have a length if there is no `sampler`", mapping)
-        if not (sampler is None or hasattr(type(sampler), "__iter__") or hasattr(type(sampler), "__getitem__")):
-            refuse(TypeError, "sampler", "an iterable of keys or None", sampler)
+        if sampler is not None:
+            check_iterable("sampler", sampler, "an iterable of keys or None")
         self._mapping = mapping
         self._sampler = sampler
         self._used = False

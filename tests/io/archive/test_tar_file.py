@@ -48,7 +48,7 @@ def test_positions_and_names_that_are_not_there(tar: TarFile) -> None:
     with pytest.raises(KeyError):
         tar.read("none")
     for position in -1, 121:
-        with pytest.raises(ValueError, match=f"`position` must be from 0 to 120, got {position}"):
+        with pytest.raises(ValueError, match=f"`position` must be an int from 0 to 120, got {position}"):
             tar.iter_from(position)
 
 

@@ -126,7 +126,7 @@ def test_what_is_on_a_gpu_is_handed_over_by_its_interface(monkeypatch: pytest.Mo
     result: Any = to_torch(there)
     assert result == ("torch", there, "cuda")
     wrong: Any = there
-    with pytest.raises(RuntimeError, match="got OnGpu: it is on a GPU, from where `transfer_buffer_cpu` copies it"):
+    with pytest.raises(RuntimeError, match=r"got .*OnGpu.*It is on a GPU, from where `transfer_buffer_cpu` copies it"):
         to_numpy(wrong)
 
 
@@ -139,7 +139,7 @@ def test_jax_takes_it_by_dlpack(monkeypatch: pytest.MonkeyPatch) -> None:
     array: Any = to_jax(buffer)
     assert array.ctypes.data == to_numpy(buffer).ctypes.data
     wrong: Any = OnGpu()
-    with pytest.raises(RuntimeError, match="to_jax needs an object with `__dlpack__`, such as a CPUBuffer, got OnGpu"):
+    with pytest.raises(RuntimeError, match=r"`buffer` must be an object with `__dlpack__`, .* got .*OnGpu"):
         to_jax(wrong)
 
 
@@ -177,7 +177,7 @@ def test_other_objects_are_refused() -> None:
     if importlib.util.find_spec("torch"):
         functions.append(to_torch)
     for function in functions:
-        with pytest.raises(RuntimeError, match=rf"^{function.__name__} needs.*__array_interface__.*got list$"):
+        with pytest.raises(RuntimeError, match=r"^`buffer` must be .*__array_interface__.*got \[1, 2\] \("):
             function(wrong)
 
 

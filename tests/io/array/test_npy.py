@@ -148,7 +148,7 @@ def test_objects_are_refused_and_not_unpickled(array: Array) -> None:
     with pytest.raises(FormatError, match=r"Python objects.*any code"):
         load_npy(as_npy(array))
     file = io.BytesIO()
-    with pytest.raises(TypeError, match="`array` holds Python objects"):
+    with pytest.raises(TypeError, match="`array` must be an array without Python objects"):
         save_npy(file, array)
     assert file.getvalue() == b""
 

@@ -170,8 +170,8 @@ def test_stored_members_are_verified_on_request() -> None:
         ("path", {}, TypeError, "For a batch of one, pass a list"),
         (3, {}, TypeError, "must be an iterable of inputs, got 3"),
         ([GOOD, 3], {}, TypeError, r"`srcs\[1\]` must be a path"),
-        ([GOOD], {"num_threads": 0}, ValueError, "`num_threads` must be from 1 to 1024, got 0"),
-        ([GOOD], {"num_threads": 1.5}, TypeError, "`num_threads` must be an int, got 1.5"),
+        ([GOOD], {"num_threads": 0}, ValueError, "`num_threads` must be an int from 1 to 1024, got 0"),
+        ([GOOD], {"num_threads": 1.5}, TypeError, "`num_threads` must be an int from 1 to 1024, got 1.5"),
     ],
 )
 def test_wrong_arguments(srcs: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:

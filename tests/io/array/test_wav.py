@@ -117,9 +117,9 @@ def test_a_part_of_the_sound(start: float | None, duration: float | None, expect
 @pytest.mark.parametrize(
     ("start", "duration", "message"),
     [
-        (-0.1, None, "`time_offset_seconds` must be 0 or more seconds, got -0.1"),
-        (float("nan"), None, "`time_offset_seconds` must be 0 or more seconds, got nan"),
-        (None, -1, "`duration_seconds` must be 0 or more seconds, got -1"),
+        (-0.1, None, "`time_offset_seconds` must be a number of seconds of at least 0, got -0.1"),
+        (float("nan"), None, "`time_offset_seconds` must be a number of seconds of at least 0, got nan"),
+        (None, -1, "`duration_seconds` must be a number of seconds of at least 0, got -1"),
         (1.0, None, "`time_offset_seconds` must be less than the 1.0+ seconds"),
         (float("inf"), None, "`time_offset_seconds` must be less than"),
     ],

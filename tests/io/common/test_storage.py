@@ -188,13 +188,21 @@ def test_the_result_keeps_the_callers_memory_alive() -> None:
 @pytest.mark.parametrize(
     ("storage", "keywords", "message"),
     [
-        (np.zeros((1, 10, 20, 3)), {}, "`storage` must be an array of uint8, or of bytes, got one of the struct form"),
+        (np.zeros((1, 10, 20, 3)), {}, "`storage` must be an array of uint8, or of bytes, got array.*format 'd'"),
         (np.zeros((1, 10, 20, 3), np.uint8), {"dtype": "float32"}, "`storage` must be an array of float32"),
-        (np.zeros((1, 3, 10, 20), np.uint8), {}, r"`storage` must have the shape \(1, 10, 20, 3\), or a longer first"),
-        (np.zeros((0, 10, 20, 3), np.uint8), {}, r"`storage` must have the shape \(1, 10, 20, 3\), or a longer first"),
+        (
+            np.zeros((1, 3, 10, 20), np.uint8),
+            {},
+            r"`storage` must be flat, or of the shape \(1, 10, 20, 3\)",
+        ),
+        (
+            np.zeros((0, 10, 20, 3), np.uint8),
+            {},
+            r"`storage` must be flat, or of the shape \(1, 10, 20, 3\)",
+        ),
         (np.zeros((1, 10, 20, 3), np.uint8), {"height": None}, "`storage` must be flat where the size of the images"),
-        (np.zeros((1, 10, 20, 6), np.uint8)[..., ::2], {}, "can be written to, got one that is not contiguous"),
-        (bytes(600), {}, "`storage` must be a contiguous array that can be written to, got one that is read-only"),
+        (np.zeros((1, 10, 20, 6), np.uint8)[..., ::2], {}, "can be written to, got array.*It is not contiguous"),
+        (bytes(600), {}, "`storage` must be a contiguous array that can be written to, got b'.*It is read-only"),
     ],
 )
 def test_an_array_that_does_not_fit_is_named(storage: Any, keywords: dict[str, Any], message: str) -> None:
@@ -215,9 +223,7 @@ def test_a_storage_that_is_too_small_is_an_error() -> None:
         RuntimeError, match=r"the storage of 3599 bytes is too small for the 3600.*at least 3600 bytes$"
     ):
         convert_frames(frames_of(0), storage)
-    with pytest.raises(
-        TypeError, match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, or None, got int$"
-    ):
+    with pytest.raises(TypeError, match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, or None, got 3 "):
         convert_frames(frames_of(0), 3)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="the storage of 3599 bytes is too small for the 7200"):
         load_image_batch([make_jpeg()] * 2, width=WIDTH, height=HEIGHT, storage=storage)
@@ -225,9 +231,9 @@ def test_a_storage_that_is_too_small_is_an_error() -> None:
 
 def test_what_cannot_be_had_is_refused() -> None:
     for size in (0, -1, 2**63, 2**70):
-        with pytest.raises(ValueError, match=f"^`size` must be from 1 to {2**63 - 1} bytes, got {size}$"):
+        with pytest.raises(ValueError, match=f"^`size` must be an int from 1 to {2**63 - 1}, got {size} "):
             cpu_storage(size, pin_memory=False)
-    with pytest.raises(TypeError, match=r"^`size` must be an integer, got float$"):
+    with pytest.raises(TypeError, match=r"^`size` must be an int from 1 to \d+, got 2\.5 "):
         cpu_storage(2.5, pin_memory=False)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="does not fit this machine's memory"):
         cpu_storage(1 << 50, pin_memory=False)

@@ -374,15 +374,15 @@ def test_errors_name_the_transfer_and_the_remedy(fake_cuda: FakeDriver) -> None:
 def test_wrong_arguments_are_named(fake_cuda: FakeDriver) -> None:
     buffer, config = make_buffer(10), cuda_config(0)
     wrong: Any = transfer_buffer
-    with pytest.raises(TypeError, match=r"takes one of `cuda_config` and `device_config`.*none was given$"):
+    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as .*got None "):
         wrong(buffer)
-    with pytest.raises(TypeError, match=r"both was given$"):
+    with pytest.raises(TypeError, match=r"^`cuda_config` must be None with `device_config`.*, got CUDAConfig"):
         wrong(buffer, cuda_config=config, device_config=config)
-    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig.*got int$"):
+    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig.*got 0 "):
         wrong(buffer, device_config=0)
-    with pytest.raises(TypeError, match=r"^`buffer` must be a CPUBuffer, as `convert_frames` returns, got ndarray$"):
+    with pytest.raises(TypeError, match=r"^`buffer` must be a CPUBuffer, as `convert_frames` returns, got array"):
         wrong(to_numpy(buffer), cuda_config=config)
-    with pytest.raises(TypeError, match=r"^`buffer` must be a CUDABuffer.*got .*CPUBuffer$"):
+    with pytest.raises(TypeError, match=r"^`buffer` must be a CUDABuffer.*got CPUBuffer"):
         transfer_buffer_cpu(buffer)  # type: ignore[arg-type]
 
 

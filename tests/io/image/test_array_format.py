@@ -139,15 +139,17 @@ def test_ffmpegs_pictures_are_normalised_too() -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"layout": "CHW"}, ValueError, "`layout` must be one of 'NHWC', 'NCHW', got 'CHW'"),
-        ({"dtype": "float64"}, ValueError, "`dtype` must be one of 'uint8', 'float16', 'float32', got 'float64'"),
-        ({"mean": MEAN}, ValueError, '`mean` and `std` make fractions: give `dtype="float32"`'),
-        ({"dtype": "float32", "mean": (1.0, 2.0)}, ValueError, "`mean` must have a number for each of the 3 channels"),
-        ({"dtype": "float32", "std": (1, 0, 1)}, ValueError, "`std` must not be 0"),
+        ({"layout": "CHW"}, ValueError, "`layout` must be 'NHWC' or 'NCHW', got 'CHW' ("),
+        ({"dtype": "float64"}, ValueError, "`dtype` must be 'uint8', 'float16' or 'float32', got 'float64' ("),
+        ({"mean": MEAN}, ValueError, "`dtype` must be 'float16' or 'float32' with `mean` or `std`"),
+        ({"dtype": "float32", "mean": (1.0, 2.0)}, ValueError, "`mean` must be a number for each of the 3 channels"),
+        ({"dtype": "float32", "std": (1, 0, 1)}, ValueError, "`std` must be numbers other than 0"),
         ({"dtype": "float32", "std": 0.5}, TypeError, "`std` must be a sequence of numbers, one for each channel"),
         ({"dtype": "float32", "mean": (0, float("nan"), 0)}, ValueError, "`mean` must be finite numbers"),
-        ({"num_threads": 0}, ValueError, "`num_threads` must be from 1 to 1024 threads, got 0"),
-        ({"num_threads": 1.5}, TypeError, "`num_threads` must be an integer, got float"),
+        ({"num_threads": 0}, ValueError, "`num_threads` must be an int from 1 to 1024, got 0 ("),
+        ({"num_threads": 1.5}, TypeError, "`num_threads` must be an int from 1 to 1024, got 1.5 ("),
+        ({"exact": "False"}, TypeError, "`exact` must be True or False, got 'False' ("),
+        ({"exif": 2}, TypeError, "`exif` must be True or False, got 2 ("),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_is_accepted(

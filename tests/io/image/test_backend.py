@@ -165,7 +165,7 @@ def test_what_libjpeg_turbo_cannot_do_is_an_error_where_it_is_insisted_on(data: 
 
 
 def test_there_are_two() -> None:
-    with pytest.raises(ValueError, match=r"^`backend` must be one of 'libjpeg-turbo', 'ffmpeg' or None, got 'pillow'$"):
+    with pytest.raises(ValueError, match=r"^`backend` must be 'libjpeg-turbo', 'ffmpeg' or None, got 'pillow' "):
         decode_config(backend="pillow")  # type: ignore[arg-type]
 
 

@@ -180,7 +180,7 @@ def test_a_batch_beyond_memory_is_refused_before_it_is_allocated() -> None:
 
 
 def test_an_output_of_too_many_pixels_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`width` x `height` must be at most 178000000 pixels, got 65535x65535"):
+    with pytest.raises(ValueError, match=r"`width` x `height` is at most 178000000 pixels, got \(65535, 65535\) "):
         load_image_batch([make_jpeg()], width=65535, height=65535)
 
 
@@ -234,7 +234,7 @@ def test_a_single_input_is_no_batch(single: Any) -> None:
 def test_a_storage_is_named_when_it_is_none() -> None:
     with pytest.raises(
         TypeError,
-        match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, a writable array, or None, got int$",
+        match=r"^`storage` must be a CPUStorage, as `cpu_storage` returns, a writable array, or None, got 3 ",
     ):
         load_image_batch([make_jpeg()], width=8, height=8, storage=3)
 
@@ -292,5 +292,5 @@ def test_configurations_reach_ffmpeg() -> None:
 
 def test_what_is_no_device_is_named_before_anything_is_read() -> None:
     device: Any = "cuda:0"
-    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as `.*cuda_config` returns, got str$"):
+    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as .*, got 'cuda:0' "):
         load_image_batch([b"no image"], width=8, height=8, device_config=device)

@@ -29,9 +29,9 @@ def test_the_functions_make_the_classes() -> None:
 
 def test_a_buffer_needs_room() -> None:
     for size in (0, -1, 2**30 + 1, 2**40, 2**70):
-        with pytest.raises(ValueError, match=f"^`buffer_size` must be from 1 to 1073741824 bytes, got {size}$"):
+        with pytest.raises(ValueError, match=f"^`buffer_size` must be an int from 1 to 1073741824, got {size} "):
             demux_config(buffer_size=size)
-    with pytest.raises(TypeError, match=r"^`buffer_size` must be an integer, got float$"):
+    with pytest.raises(TypeError, match=r"^`buffer_size` must be an int .*, got 2\.5 \(.*test_config.py:\d+\)\.$"):
         demux_config(buffer_size=2.5)  # type: ignore[arg-type]
 
 
@@ -42,13 +42,13 @@ def test_the_largest_buffer_can_be_had() -> None:
 
 @pytest.mark.parametrize(("make", "name"), [(demux_config, "format_options"), (decode_config, "decoder_options")])
 def test_options_are_text(make: Callable[..., object], name: str) -> None:
-    with pytest.raises(TypeError, match=rf"^`{name}\['a'\]` must be a str, got int: 1$"):
+    with pytest.raises(TypeError, match=rf"^`{name}\['a'\]` must be a str, got 1 "):
         make(**{name: {"a": 1}})
-    with pytest.raises(TypeError, match=rf"^`{name}'s key` must be a str, got int: 1$"):
+    with pytest.raises(TypeError, match=rf"^`{name}.keys\(\)` must be a str, got 1 "):
         make(**{name: {1: "a"}})
-    with pytest.raises(TypeError, match=rf"^`{name}` must map names of options to values, both str, got list$"):
+    with pytest.raises(TypeError, match=rf"^`{name}` must be a mapping of options' names to .*, or None, got \['a'\] "):
         make(**{name: ["a"]})
-    with pytest.raises(ValueError, match=rf"^`{name}\['a'\]` must not hold a null character"):
+    with pytest.raises(ValueError, match=rf"^`{name}\['a'\]` must be a str without null characters, got '1\\x00' "):
         make(**{name: {"a": "1\0"}})
 
 
@@ -64,11 +64,11 @@ def test_options_are_copied(make: Callable[..., object], name: str) -> None:
 
 
 def test_names_are_text_without_null_characters() -> None:
-    with pytest.raises(TypeError, match=r"^`format` must be a str, got int: 3$"):
+    with pytest.raises(TypeError, match=r"^`format` must be a str, got 3 "):
         demux_config(3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^`decoder` must not hold a null character"):
+    with pytest.raises(ValueError, match=r"^`decoder` must be a str without null characters"):
         decode_config("png\0")
-    with pytest.raises(ValueError, match=r"^`bsf` must not hold a null character"):
+    with pytest.raises(ValueError, match=r"^`bsf` must be a str without null characters"):
         demux_image(make_jpeg(), bsf="null\0")
 
 
@@ -98,9 +98,9 @@ def test_the_limit_can_be_raised() -> None:
 
 @pytest.mark.parametrize("pixels", [0, -1, 2**40])
 def test_the_most_pixels_are_a_number_of_them(pixels: int) -> None:
-    with pytest.raises(ValueError, match=f"^`max_pixels` must be from 1 to 4294836225 pixels, got {pixels}$"):
+    with pytest.raises(ValueError, match=f"^`max_pixels` must be an int from 1 to 4294836225, got {pixels} "):
         decode_config(max_pixels=pixels)
-    with pytest.raises(TypeError, match=r"^`max_pixels` must be an integer, got float$"):
+    with pytest.raises(TypeError, match=r"^`max_pixels` must be an int from 1 to 4294836225, got 1000000.0 "):
         decode_config(max_pixels=1e6)  # type: ignore[arg-type]
 
 

@@ -123,13 +123,11 @@ def test_formats_must_agree() -> None:
 
 
 def test_an_empty_sequence_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="empty"):
+    with pytest.raises(RuntimeError, match=r"^`frames` must be a sequence of at least one image, got \[\] "):
         convert_frames([])
 
 
 @pytest.mark.parametrize("wrong", [7, [7], [b""]])
 def test_what_are_no_frames_is_a_type_error(wrong: Any) -> None:
-    with pytest.raises(
-        TypeError, match=f"ImageFrames.*got {type(wrong[0] if isinstance(wrong, list) else wrong).__name__}"
-    ):
+    with pytest.raises(TypeError, match=r"ImageFrames.*got (7|int|bytes)"):
         convert_frames(wrong)

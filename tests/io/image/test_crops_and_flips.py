@@ -158,26 +158,26 @@ def test_what_lies_below_a_crop_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"crop": [(0, 0, 8, 8)]}, ValueError, "`crop` must be given for each of the 2 images, got 1"),
-        ({"crop": (0, 0, 8, 8)}, TypeError, "`crop[0]` must be four integers in pixels: left, top, right and bottom"),
-        ({"crop": [(0, 0, 8)] * 2}, TypeError, "`crop[0]` must be four integers in pixels"),
-        ({"crop": np.ones((2, 4))}, TypeError, "`crop[0]` must be four integers in pixels"),
+        ({"crop": [(0, 0, 8, 8)]}, ValueError, "`crop` must be given for each of the 2 images, got [(0, 0, 8, 8)] ("),
+        ({"crop": (0, 0, 8, 8)}, TypeError, "`crop[0]` must be four ints in pixels: left, top, right and bottom"),
+        ({"crop": [(0, 0, 8)] * 2}, TypeError, "`crop[0]` must be four ints in pixels"),
+        ({"crop": np.ones((2, 4))}, TypeError, "`crop[0]` must be four ints in pixels"),
         ({"crop": [(0, 0, 8, 8), (0, 3, 8, 3)]}, ValueError, "`crop[1]` must be left, top, right and bottom, with"),
         ({"crop": [(-1, 0, 8, 8)] * 2}, ValueError, "`crop[0]` must be left, top, right and bottom, with 0 <= left"),
         ({"crop": [(0, 0, 1 << 40, 8)] * 2}, ValueError, "`crop[0]` must be left, top, right and bottom, with"),
         ({"crop": "center"}, TypeError, "`crop` must be a box for each image, or what `random_resized_crop` returns"),
-        ({"crop": 5}, TypeError, "`crop` must be a box for each image, or what `random_resized_crop` returns, got int"),
+        ({"crop": 5}, TypeError, "`crop` must be a box for each image, or what `random_resized_crop` returns, got 5"),
         (
             {"crop": random_resized_crop([1], seed=0, epoch=0)},
             ValueError,
-            "`crop` must be given for each of the 2 images, got 1",
+            "`crop` must be given for each of the 2 images, got (1,)",
         ),
-        ({"flip": [True]}, ValueError, "`flip` must be given for each of the 2 images, got 1"),
-        ({"flip": 1}, TypeError, "`flip` must be a bool, or one for each image, got int"),
+        ({"flip": [True]}, ValueError, "`flip` must be given for each of the 2 images, got [True]"),
+        ({"flip": 1}, TypeError, "`flip` must be a bool, or one for each image, got 1"),
         ({"flip": [1, 0]}, TypeError, "`flip` must be a bool, or one for each image, got [1, 0]"),
     ],
 )
-def test_a_wrong_view_is_named_with_what_is_accepted(
+def test_a_wrong_crop_or_flip_is_named_with_what_is_accepted(
     keywords: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}"):

@@ -168,21 +168,21 @@ def test_packets_are_consumed_by_a_failure_too() -> None:
 @pytest.mark.parametrize("num_frames", [0, -2])
 def test_the_number_of_frames_is_checked(num_frames: int) -> None:
     packets = demux_image(make_jpeg())
-    with pytest.raises(ValueError, match="`num_frames` must be -1"):
+    with pytest.raises(ValueError, match="`num_frames` must be an int: -1"):
         decode_packets(packets, num_frames=num_frames)
     assert decode_packets(packets, num_frames=1).width == 123
 
 
 def test_what_are_no_packets_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match=r"^`packets` must be ImagePackets, as `demux_image` returns, got bytes$"):
+    with pytest.raises(TypeError, match=r"^`packets` must be ImagePackets, as `demux_image` returns, got b'' "):
         decode_packets(b"")  # type: ignore[arg-type]
 
 
 def test_a_description_is_text_without_null_characters() -> None:
     packets = demux_image(make_jpeg())
-    with pytest.raises(TypeError, match=r"^`filter_desc` must be a str, got int: 3$"):
+    with pytest.raises(TypeError, match=r"^`filter_desc` must be a str, got 3 "):
         decode_packets(packets, filter_desc=3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^`filter_desc` must not hold a null character.*'hflip\\x00,vflip'$"):
+    with pytest.raises(ValueError, match=r"^`filter_desc` must be a str without null .*, got 'hflip\\x00,vflip' "):
         decode_packets(packets, filter_desc="hflip\0,vflip")
     assert decode_packets(packets).width == 123  # It was not consumed.
 

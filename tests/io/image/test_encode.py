@@ -49,7 +49,7 @@ def test_lossless_formats_give_back_what_was_written(
         return
     if suffix == "ppm" and channels in (2, 4):
         with pytest.raises(
-            ValueError, match=f"that ppm, written by FFmpeg's ppm, can hold: rgb24, .*; got '{pix_fmt}'$"
+            ValueError, match=rf"that ppm, written by FFmpeg's ppm, can hold \(rgb24, .*\), got '{pix_fmt}' "
         ):
             save_image(path, array, pix_fmt)
         return
@@ -179,7 +179,7 @@ def test_a_gif_of_gray_levels() -> None:
     data = encode(array, "gray", format="gif")
     np.testing.assert_array_equal(np.asarray(open_with_pillow(data).convert("L")), array)
     with pytest.raises(
-        ValueError, match=r"^`pix_fmt` must be one that gif, written by FFmpeg's gif, can hold: gray; got"
+        ValueError, match=r"^`pix_fmt` must be one that gif, written by FFmpeg's gif, can hold \(gray\), got"
     ):
         encode(noise(24, 40, 3), format="gif")
 
@@ -212,22 +212,42 @@ class OnAGpu:
 @pytest.mark.parametrize(
     ("data", "pix_fmt", "error", "message"),
     [
-        (noise(4, 5), "rgb24", ValueError, r"^`data` must have the shape \(H, W, 3\) for .*'rgb24'.*, got \(4, 5\)$"),
-        (noise(4, 5, 4), "rgb24", ValueError, r"got \(4, 5, 4\)$"),
-        (noise(2, 4, 5, 3), "rgb24", ValueError, r"got \(2, 4, 5, 3\)$"),
-        (noise(0, 5, 3), "rgb24", ValueError, r"sides from 1 to 65535, got \(0, 5, 3\)$"),
-        (noise(4, 5, 3), "gray", ValueError, r"\(H, W\) or \(H, W, 1\).*got \(4, 5, 3\)$"),
-        (noise(4, 5, 3), "yuv444p", ValueError, r"\(3, H, W\).*got \(4, 5, 3\)$"),
-        (noise(1, 65536), "gray", ValueError, r"sides from 1 to 65535, got \(1, 65536\)$"),
-        (np.zeros((4, 5, 3)), "rgb24", ValueError, r"^`data` must be of dtype uint8 for .*'rgb24', got float64$"),
-        (noise(4, 5), "gray16", ValueError, r"^`data` must be of dtype uint16 or int16 for .*'gray16', got uint8$"),
-        (noise(4, 5).astype(">u2"), "gray16le", ValueError, r"the byte order of '>u2'.*the other one: give 'gray16be'"),
-        (noise(4, 5).astype(">u2"), "gray16", ValueError, r"give 'gray16be'"),
-        (noise(4, 5, 3), "rgb25", ValueError, r"^`pix_fmt` must be one of rgb24, .*, got 'rgb25'$"),
-        (noise(4, 5, 3), None, TypeError, r"^`pix_fmt` must be a str, got NoneType$"),
-        ([[1, 2], [3, 4]], "gray", TypeError, r"^`data` must be an array .* got list$"),
-        ("image.png", "rgb24", TypeError, r"^`data` must be an array .* got str$"),
-        (OnAGpu(), "rgb24", TypeError, r"^`data` must be in main memory, got a OnAGpu on a GPU: .*transfer_buffer_cpu"),
+        (noise(4, 5), "rgb24", ValueError, r"^`data` must be of shape \(H, W, 3\), .* for .*'rgb24', got \(4, 5\) "),
+        (noise(4, 5, 4), "rgb24", ValueError, r"got \(4, 5, 4\) "),
+        (noise(2, 4, 5, 3), "rgb24", ValueError, r"got \(2, 4, 5, 3\) "),
+        (noise(0, 5, 3), "rgb24", ValueError, r"sides from 1 to 65535, .* got \(0, 5, 3\) "),
+        (noise(4, 5, 3), "gray", ValueError, r"\(H, W\) or \(H, W, 1\).*got \(4, 5, 3\) "),
+        (noise(4, 5, 3), "yuv444p", ValueError, r"\(3, H, W\).*got \(4, 5, 3\) "),
+        (noise(1, 65536), "gray", ValueError, r"sides from 1 to 65535, .* got \(1, 65536\) "),
+        (
+            np.zeros((4, 5, 3)),
+            "rgb24",
+            ValueError,
+            r"^`data` must be of dtype uint8 .*'rgb24', got dtype\('float64'\) ",
+        ),
+        (
+            noise(4, 5),
+            "gray16",
+            ValueError,
+            r"^`data` must be of dtype uint16 or int16 .*, got dtype\('uint8'\) ",
+        ),
+        (
+            noise(4, 5).astype(">u2"),
+            "gray16le",
+            ValueError,
+            r"got '>u2' .*the other one: pass 'gray16be'",
+        ),
+        (noise(4, 5).astype(">u2"), "gray16", ValueError, r"pass 'gray16be'"),
+        (noise(4, 5, 3), "rgb25", ValueError, r"^`pix_fmt` must be one of rgb24, .*, got 'rgb25' "),
+        (noise(4, 5, 3), None, TypeError, r"^`pix_fmt` must be a str, got None "),
+        ([[1, 2], [3, 4]], "gray", TypeError, r"^`data` must be an array .* got \[\[1, 2\], \[3, 4\]\] "),
+        ("image.png", "rgb24", TypeError, r"^`data` must be an array .* got 'image.png' "),
+        (
+            OnAGpu(),
+            "rgb24",
+            TypeError,
+            r"^`data` must be in main memory, got .*OnAGpu .*It is on a GPU: copy it",
+        ),
     ],
 )
 def test_an_array_that_is_no_such_image_is_an_error(
@@ -241,13 +261,13 @@ def test_an_array_that_is_no_such_image_is_an_error(
 def test_what_a_format_cannot_hold_is_an_error_that_says_what_it_can() -> None:
     with pytest.raises(
         ValueError,
-        match=r"jpeg, written by libjpeg-turbo, can hold: rgb24, bgr24, gray, yuv444p; got 'rgba'. A JPEG has no alpha",
+        match=r"by libjpeg-turbo, can hold \(rgb24, bgr24, gray, yuv444p\), got 'rgba' .*\. A JPEG has no alpha",
     ):
         encode(noise(4, 4, 4), "rgba", format="jpeg")
-    with pytest.raises(ValueError, match=r"can hold: rgb24, bgr24, gray, yuv444p; got 'gray16'$"):
+    with pytest.raises(ValueError, match=r"can hold \(rgb24, bgr24, gray, yuv444p\), got 'gray16' "):
         encode(noise(4, 4, dtype="uint16"), "gray16", format="jpeg")
     with pytest.raises(
-        ValueError, match=r"that png, written by FFmpeg's png, can hold: rgb24, .*gray16, .*; got 'yuv444p'$"
+        ValueError, match=r"that png, written by FFmpeg's png, can hold \(rgb24, .*gray16, .*\), got 'yuv444p' "
     ):
         encode(noise(3, 4, 4), "yuv444p", format="png")
 
@@ -269,7 +289,7 @@ def test_ffmpegs_encoder_of_jpegs_can_be_asked_for(tmp_path: Path) -> None:
         save_image(tmp_path / "image.jpg", planes, "yuv444p", qscale=qscale)
         sizes.append((tmp_path / "image.jpg").stat().st_size)
     assert sizes[0] > 2 * sizes[1]
-    with pytest.raises(ValueError, match=r"that jpeg, written by FFmpeg's mjpeg, can hold: yuv444p; got 'rgb24'$"):
+    with pytest.raises(ValueError, match=r"that jpeg, written by FFmpeg's mjpeg, can hold \(yuv444p\), got 'rgb24' "):
         save_image(tmp_path / "image.jpg", noise(8, 8, 3), qscale=2)
 
 
@@ -291,24 +311,24 @@ def test_the_options_of_the_reference(tmp_path: Path) -> None:
 def test_options_that_an_encoder_does_not_know_are_errors() -> None:
     with pytest.raises(RuntimeError, match=r'^image: the encoder "png" has no option "nonsense" \(set to "1"\)$'):
         encode(noise(4, 4, 3), format="png", encoder_options={"nonsense": "1"})
-    with pytest.raises(ValueError, match=r"^`quality` is for JPEG.* and for WebP, got 80 for png$"):
+    with pytest.raises(ValueError, match=r"^`quality` must be None for png: .* and for WebP, got 80 "):
         encode(noise(4, 4, 3), format="png", quality=80)
-    with pytest.raises(ValueError, match=r"^`subsampling` is for JPEG.*, got '4:4:4' for png$"):
+    with pytest.raises(ValueError, match=r"^`subsampling` must be None for png: .* for JPEG .*, got '4:4:4' "):
         encode(noise(4, 4, 3), format="png", subsampling="4:4:4")
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"format": "jpg"}, ValueError, "^`format` must be one of 'jpeg', 'png', .* or None, got 'jpg'$"),
-        ({"width": 0}, ValueError, "^`width` must be from 1 to 65535 pixels, got 0$"),
-        ({"height": 1.5}, TypeError, "^`height` must be an integer, got float$"),
-        ({"quality": 101}, ValueError, "^`quality` must be from 1 to 100 of 100, got 101$"),
-        ({"subsampling": "4:2:1"}, ValueError, "^`subsampling` must be one of '4:4:4', .* or None, got '4:2:1'$"),
-        ({"encoder": 3}, TypeError, "^`encoder` must be a str, got int: 3$"),
-        ({"encoder_options": [1]}, TypeError, "^`encoder_options` must map names of options to values"),
-        ({"encoder_options": {"a": 1}}, TypeError, r"^`encoder_options\['a'\]` must be a str, got int: 1$"),
-        ({"scale_algo": "a\0b"}, ValueError, "^`scale_algo` must not hold a null character"),
+        ({"format": "jpg"}, ValueError, "^`format` must be 'jpeg', 'png', .* or None, got 'jpg' "),
+        ({"width": 0}, ValueError, "^`width` must be an int from 1 to 65535, got 0 "),
+        ({"height": 1.5}, TypeError, "^`height` must be an int from 1 to 65535, got 1.5 "),
+        ({"quality": 101}, ValueError, "^`quality` must be an int from 1 to 100, got 101 "),
+        ({"subsampling": "4:2:1"}, ValueError, "^`subsampling` must be '4:4:4', .* or None, got '4:2:1' "),
+        ({"encoder": 3}, TypeError, "^`encoder` must be a str, got 3 "),
+        ({"encoder_options": [1]}, TypeError, "^`encoder_options` must be a mapping of options' names to their values"),
+        ({"encoder_options": {"a": 1}}, TypeError, r"^`encoder_options\['a'\]` must be a str, got 1 "),
+        ({"scale_algo": "a\0b"}, ValueError, "^`scale_algo` must be a str without null characters"),
     ],
     ids=str,
 )

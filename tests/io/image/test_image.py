@@ -29,5 +29,5 @@ def test_the_description_and_the_configurations_are_passed_on() -> None:
 
 def test_what_is_no_device_is_named_before_anything_is_read() -> None:
     device: Any = "cuda:0"
-    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as `.*cuda_config` returns, got str$"):
+    with pytest.raises(TypeError, match=r"^`device_config` must be a CUDAConfig, as .*, got 'cuda:0' "):
         load_image(b"no image", device_config=device)

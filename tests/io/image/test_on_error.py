@@ -83,9 +83,9 @@ def test_raise_names_the_failures() -> None:
 
 
 def test_strict_and_on_error_say_the_same() -> None:
-    with pytest.raises(ValueError, match="`strict` and `on_error` say the same: give one of them"):
+    with pytest.raises(ValueError, match=r"^`on_error` must be None with `strict=False`, .*, got 'skip' "):
         load_image_batch(GOOD, strict=False, on_error="skip", **SIZE)
-    with pytest.raises(ValueError, match="`on_error` must be one of 'raise', 'skip', 'zero', 'partial', got 'drop'"):
+    with pytest.raises(ValueError, match="`on_error` must be 'raise', 'skip', 'zero' or 'partial', got 'drop'"):
         load_image_batch(GOOD, on_error="drop", **SIZE)  # type: ignore[call-overload]
 
 
@@ -105,5 +105,5 @@ def test_ffmpegs_filters_go_with_raise_and_skip_alone() -> None:
         [b"junk", GOOD[0]], width=None, height=None, filter_desc="vflip,format=rgb24", on_error="skip", num_threads=2
     )
     assert batch.shape == (1, 60, 80, 3)
-    with pytest.raises(ValueError, match="FFmpeg's filters are in charge of `filter_desc` or `pix_fmt` here"):
+    with pytest.raises(ValueError, match=r"^`(filter_desc|pix_fmt)` must be .* with `crop`, `flip`"):
         load_image_batch(GOOD, width=None, height=None, filter_desc="vflip", on_error="zero")

@@ -161,24 +161,24 @@ def test_cropping_to_a_size_covers_it_and_cuts_its_centre_out(
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"mode": "cut"}, "`mode` must be one of 'pad', 'stretch', 'crop', got 'cut'"),
+        ({"mode": "cut"}, "`mode` must be 'pad', 'stretch' or 'crop', got 'cut' ("),
         (
             {"interpolation": "cubic"},
-            "`interpolation` must be one of 'nearest', 'area', 'bilinear', 'bicubic', 'lanczos', got 'cubic'",
+            "`interpolation` must be 'nearest', 'area', 'bilinear', 'bicubic' or 'lanczos', got 'cubic' (",
         ),
-        ({"width": 0}, "`width` must be from 1 to 65535 pixels, got 0"),
-        ({"height": -4}, "`height` must be from 1 to 65535 pixels, got -4"),
-        ({"width": 65536}, "`width` must be from 1 to 65535 pixels, got 65536"),
+        ({"width": 0}, "`width` must be an int from 1 to 65535 pixels or None, got 0 ("),
+        ({"height": -4}, "`height` must be an int from 1 to 65535 pixels or None, got -4 ("),
+        ({"width": 65536}, "`width` must be an int from 1 to 65535 pixels or None, got 65536 ("),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_is_accepted(keywords: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         load_image_batch([make_jpeg()], **{"width": 8, "height": 8, **keywords})
 
 
-@pytest.mark.parametrize("width", [2.5, "224", [1]])
+@pytest.mark.parametrize("width", [2.5, "224", [1], True])
 def test_a_size_must_be_an_integer(width: Any) -> None:
-    with pytest.raises(TypeError, match=f"`width` must be an integer or None, got {type(width).__name__}"):
+    with pytest.raises(TypeError, match=r"^`width` must be an int from 1 to 65535 pixels or None, got "):
         load_image_batch([make_jpeg()], width=width, height=8)
 
 

@@ -74,5 +74,5 @@ def test_mistakes(folder: Path, root: str, pattern: Any, error: type[Exception],
 
 
 def test_a_root_that_is_no_path() -> None:
-    with pytest.raises(TypeError, match="`root` must be a path, got 5"):
+    with pytest.raises(TypeError, match=r"`root` must be a path \(str or os.PathLike\), got 5"):
         LocalDirectory(5, "*")  # type: ignore[arg-type]

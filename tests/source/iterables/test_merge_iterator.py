@@ -102,7 +102,7 @@ def test_an_error_in_a_source_is_not_taken_for_its_end() -> None:
 @pytest.mark.parametrize(
     ("iterables", "kwargs", "error", "message"),
     [
-        ([], {}, ValueError, "`iterables` is empty"),
+        ([], {}, ValueError, "`iterables` must be at least one iterable, got ()"),
         ([[1], 2], {}, TypeError, "`iterables[1]` must be an iterable, got 2"),
         ([[1]], {"stop_after": -2}, ValueError, "`stop_after` must be an int of at least -1, got -2"),
         ([[1]], {"seed": 1.5}, TypeError, "`seed` must be an int, got 1.5"),
@@ -110,13 +110,18 @@ def test_an_error_in_a_source_is_not_taken_for_its_end() -> None:
             [[1]],
             {"weights": [1, 2]},
             ValueError,
-            "as many numbers as there are `iterables`, 1, got 2",
+            "`weights` must be 1 numbers, as many as there are `iterables`, got [1, 2]",
         ),
         ([[1]], {"weights": [-1]}, ValueError, "`weights[0]` must be a finite number of at least 0, got -1"),
         ([[1]], {"weights": [float("inf")]}, ValueError, "`weights[0]` must be a finite number"),
         ([[1]], {"weights": [float("nan")]}, ValueError, "`weights[0]` must be a number, got nan"),
         ([[1]], {"weights": ["1"]}, TypeError, "`weights[0]` must be a number, got '1'"),
-        ([[1]], {"weights": [0.0]}, ValueError, "`weights` must not all be 0"),
+        (
+            [[1]],
+            {"weights": [0.0]},
+            ValueError,
+            "`weights` must be numbers, at least one above 0, got [0.0]",
+        ),
     ],
 )
 def test_mistakes(iterables: Any, kwargs: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from spdl._check import check_int, check_path
 from spdl.io._archive.tar_index import TarIndex, tar_index
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file, stat_file
@@ -38,6 +39,7 @@ class TarFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_path("path", path)
         self._path = os.fsdecode(path)
         while True:
             archive = stat_file(path)
@@ -79,9 +81,7 @@ class TarFile:
             ValueError: If there is no such position.
             FormatError: While iterating, if the file is shorter than its index says.
         """
-        if not 0 <= position <= len(self):
-            msg = f"`position` must be from 0 to {len(self)}, got {position}"
-            raise ValueError(msg)
+        position = check_int("position", position, least=0, most=len(self))
         return (self._content(index) for index in range(position, len(self)))
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from spdl._check import check_path
 from spdl.io._archive.decompress import is_compressed
 from spdl.io._array.array_input import name_file
 from spdl.io._array.array_target import replaced
@@ -124,6 +125,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         >>> len(index), index[1].name, index.find("b.txt")
         (3, 'a.cls', 2)
     """
+    check_path("path", path)
     beside = os.fsdecode(path) + SUFFIX
     archive = stat_file(path)
     known = _load(beside, archive)

@@ -9,29 +9,39 @@ from contextlib import contextmanager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
+from spdl._check import refuse
 from spdl.io._common.address import not_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     ArrayTarget: TypeAlias = str | os.PathLike[str] | IO[bytes]
 
     Write: TypeAlias = Callable[[bytes | memoryview], object]
 
 
+def opened(dst: ArrayTarget) -> AbstractContextManager[Write]:
+    """Open a path for writing, or take an open file; gives a function that writes all of what it gets.
+
+    Raises:
+        TypeError: If `dst` is neither.
+    """
+    if not (isinstance(dst, (str, os.PathLike)) or hasattr(dst, "write")):
+        # Not in the generator, whose caller is the standard library.
+        refuse(TypeError, "dst", "a path (str or os.PathLike) or a file opened in binary mode", dst)
+    return _opened(dst)
+
+
 @contextmanager
-def opened(dst: ArrayTarget) -> Iterator[Write]:
-    """Open what is to be written to, unless it is a file already; gives what writes to it, each time all."""
+def _opened(dst: ArrayTarget) -> Iterator[Write]:
     if isinstance(dst, (str, os.PathLike)):
         with replaced(dst) as file:
             yield file.write
     elif isinstance(dst, io.RawIOBase):
         yield partial(_write_all, dst)
-    elif hasattr(dst, "write"):
-        yield dst.write
     else:
-        msg = f"`dst` must be a path (str or os.PathLike) or a file opened in binary mode, got {type(dst).__name__}"
-        raise TypeError(msg)
+        yield dst.write
 
 
 @contextmanager

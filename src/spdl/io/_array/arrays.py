@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from spdl._check import refuse
 
 if TYPE_CHECKING:
     import jax
     import numpy as np
     import torch
+
+_ACCEPTED = "an object with `__array_interface__` or `__cuda_array_interface__`, such as a CPUBuffer"
 
 
 @runtime_checkable
@@ -55,14 +59,9 @@ def to_numpy(buffer: ArrayInterface) -> np.ndarray[Any, Any]:
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     if not hasattr(buffer, "__array_interface__"):
-        hint = ""
-        if hasattr(buffer, "__cuda_array_interface__"):
-            hint = ": it is on a GPU, from where `transfer_buffer_cpu` copies it"
-        msg = (
-            "to_numpy needs an object with `__array_interface__`, such as a CPUBuffer, "
-            f"got {type(buffer).__name__}{hint}"
-        )
-        raise RuntimeError(msg)
+        on_gpu = hasattr(buffer, "__cuda_array_interface__")
+        remedy = "It is on a GPU, from where `transfer_buffer_cpu` copies it." if on_gpu else ""
+        refuse(RuntimeError, "buffer", "an object with `__array_interface__`, such as a CPUBuffer", buffer, remedy)
     return np.asarray(buffer)
 
 
@@ -94,7 +93,7 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> torch.Tensor:
     if isinstance(buffer, CUDAArrayInterface):
         return torch.as_tensor(buffer, device="cuda")
     if not isinstance(buffer, ArrayInterface):
-        _refuse("to_torch", buffer)
+        refuse(RuntimeError, "buffer", _ACCEPTED, buffer)
     return torch.from_numpy(to_numpy(buffer))
 
 
@@ -123,7 +122,7 @@ def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
             raise _missing("to_numba", "Numba", "numba") from error
         return cuda.as_cuda_array(buffer)
     if not isinstance(buffer, ArrayInterface):
-        _refuse("to_numba", buffer)
+        refuse(RuntimeError, "buffer", _ACCEPTED, buffer)
     return to_numpy(buffer)
 
 
@@ -151,19 +150,10 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
         raise _missing("to_jax", "JAX", "jax") from error
 
     if not hasattr(buffer, "__dlpack__"):
-        msg = f"to_jax needs an object with `__dlpack__`, such as a CPUBuffer, got {type(buffer).__name__}"
-        raise RuntimeError(msg)
+        refuse(RuntimeError, "buffer", "an object with `__dlpack__`, such as a CPUBuffer", buffer)
     array: jax.Array = dlpack.from_dlpack(buffer)
     return array
 
 
 def _missing(function: str, library: str, distribution: str) -> ImportError:
     return ImportError(f"{function} needs {library}, which is not installed: `pip install {distribution}`")
-
-
-def _refuse(function: str, value: object) -> NoReturn:
-    msg = (
-        f"{function} needs an object with `__array_interface__` or `__cuda_array_interface__`, such as a CPUBuffer, "
-        f"got {type(value).__name__}"
-    )
-    raise RuntimeError(msg)

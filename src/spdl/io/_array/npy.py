@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import refuse
 from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._array.array_target import opened
 from spdl.io._common.format_error import FormatError
@@ -94,11 +95,8 @@ def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
 
     given = np.asarray(array)
     if given.dtype.hasobject:
-        msg = (
-            f"`{name}` holds Python objects (dtype {given.dtype}), which would have to be pickled: convert it to "
-            "numbers, or to strings of a fixed length, as in `array.astype(str)`"
-        )
-        raise TypeError(msg)
+        remedy = "They would have to be pickled: convert them to numbers, or to strings as in `array.astype(str)`."
+        refuse(TypeError, name, "an array without Python objects", given.dtype, remedy)
     fortran = given.flags.f_contiguous and not given.flags.c_contiguous
     text = f"{{'descr': {dtype_to_descr(given.dtype)!r}, 'fortran_order': {fortran}, 'shape': {given.shape!r}, }}"
     ordered = given.T if fortran else given if given.flags.c_contiguous else given.copy(order="C")

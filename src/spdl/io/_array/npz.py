@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import check_instance, check_int, check_iterable, refuse
 from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
@@ -84,10 +84,9 @@ class NpzFile(Mapping[str, Any]):
             {'label': array([0, 1, 2])}
         """
         if isinstance(keys, str):
-            msg = (
-                f"`keys` must be an iterable of keys, got the str {keys!r}: for one array pass a list, as in [{keys!r}]"
-            )
-            raise TypeError(msg)
+            refuse(TypeError, "keys", "an iterable of keys", keys, f"For one array pass a list, as in [{keys!r}].")
+        if keys is not None:
+            check_iterable("keys", keys, "an iterable of keys or None")
         wanted = self.files if keys is None else list(keys)
         try:
             arrays = dict(zip(wanted, self._archive.get_many(wanted), strict=True))
@@ -151,15 +150,7 @@ def load_npz(
 
 def to_budget(max_uncompressed_bytes: int) -> int:
     """Check a number of bytes, and cut it down to what memory can have."""
-    try:
-        budget = operator.index(max_uncompressed_bytes)
-    except TypeError:
-        msg = f"`max_uncompressed_bytes` must be an int, got {max_uncompressed_bytes!r}"
-        raise TypeError(msg) from None
-    if budget < 0:
-        msg = f"`max_uncompressed_bytes` must be 0 or more, got {budget}"
-        raise ValueError(msg)
-    return min(budget, sys.maxsize)
+    return min(check_int("max_uncompressed_bytes", max_uncompressed_bytes, least=0), sys.maxsize)
 
 
 def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
@@ -171,16 +162,11 @@ def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
     except KeyError:
         msg = f"`out` has no array {key!r}, which is to be filled"
         raise KeyError(msg) from None
-    if not isinstance(target, np.ndarray):
-        msg = f"`out[{key!r}]` must be a numpy array, got {type(target).__name__}"
-        raise TypeError(msg)
+    name = f"out[{key!r}]"
+    check_instance(name, target, np.ndarray, "a NumPy array")
     if target.dtype != array.dtype or target.shape != array.shape:
-        msg = (
-            f"`out[{key!r}]` must have the dtype {array.dtype} and the shape {array.shape} of the member, got "
-            f"{target.dtype} and {target.shape}"
-        )
-        raise ValueError(msg)
+        accepted = f"of dtype {array.dtype} and shape {array.shape}, as the member is"
+        refuse(ValueError, name, accepted, (target.dtype, target.shape))
     if not target.flags.writeable:
-        msg = f"`out[{key!r}]` must be writable, got a read-only array"
-        raise ValueError(msg)
+        refuse(ValueError, name, "writable", target, "It is read-only.")
     return target

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import check_int
 from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._array.npz import MAX_UNCOMPRESSED_BYTES, to_budget
 from spdl.io._common.format_error import FormatError
@@ -60,7 +60,8 @@ def load_npz_batch(
         ((3, 4, 5), array([7, 7, 7]))
     """
     given = list_inputs(srcs, "load_npz_batch")
-    threads, budget = _to_threads(num_threads), to_budget(max_uncompressed_bytes)
+    threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
+    budget = to_budget(max_uncompressed_bytes)
     inputs = [map_input(each, "srcs", index) for index, each in enumerate(given)]
     try:
         return native.load_npz_batch(inputs, threads, budget, verify)
@@ -68,15 +69,3 @@ def load_npz_batch(
         if which := _WHICH.match(str(error)):
             name_file(error, given[int(which[1])])
         raise
-
-
-def _to_threads(num_threads: int) -> int:
-    try:
-        threads = operator.index(num_threads)
-    except TypeError:
-        msg = f"`num_threads` must be an int, got {num_threads!r}"
-        raise TypeError(msg) from None
-    if not 1 <= threads <= _MAX_THREADS:
-        msg = f"`num_threads` must be from 1 to {_MAX_THREADS}, got {threads}"
-        raise ValueError(msg)
-    return threads

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
+from spdl._check import check_choice, refuse
 from spdl.io._array.array_target import opened
 from spdl.io._array.npy import npy_parts
 from spdl.io._common.native import native
@@ -104,9 +105,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
         >>> np.load(io.BytesIO(file.getvalue()))["label"]
         array([0, 1, 2])
     """
-    if compression not in _METHODS:
-        msg = f'`compression` must be None, "deflate" or "zstd", got {compression!r}'
-        raise ValueError(msg)
+    check_choice("compression", compression, (None, *get_args(Compression)))
     # All checked before anything is written.
     parts = {_name(key): npy_parts(array, f"arrays[{key!r}]") for key, array in arrays.items()}
     with opened(dst) as write:
@@ -131,12 +130,10 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
 
 def _name(key: object) -> bytes:
     if not isinstance(key, str):
-        msg = f"the keys of `arrays` must be str, got {type(key).__name__}: {key!r}"
-        raise TypeError(msg)
+        refuse(TypeError, "arrays.keys()", "str", key)
     name = f"{key}.npy".encode()
     if not key or "\0" in key or len(name) > _MAX_NAME:
-        msg = f"the keys of `arrays` must have 1 to 65531 bytes and no null character, got {key[:60]!r}"
-        raise ValueError(msg)
+        refuse(ValueError, "arrays.keys()", "of 1 to 65531 bytes and without null characters", key)
     return name
 
 

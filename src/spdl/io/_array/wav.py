@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._check import check_number, refuse
 from spdl.io._array.array_input import ArrayInput, map_input, name_file
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.native import native
@@ -83,8 +84,8 @@ def parse_wav(data: ArrayInput) -> WAVHeader:
 
 
 def _seconds(name: str, value: float) -> float:
-    seconds = float(value)
-    if not seconds >= 0:
-        msg = f"`{name}` must be 0 or more seconds, got {value!r}"
-        raise ValueError(msg)
+    accepted = "a number of seconds of at least 0"
+    seconds = check_number(name, value, accepted)
+    if seconds < 0:
+        refuse(ValueError, name, accepted, value)
     return seconds

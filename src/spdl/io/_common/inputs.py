@@ -30,7 +30,8 @@ def resolve(value: Any, argument: str, index: int | None = None, *, files: bool)
     """
     if type(value) is str or isinstance(value, (bytes, bytearray)):
         return value
-    if isinstance(value, (str, os.PathLike)):
+    # Quicker than asking for an os.PathLike.
+    if isinstance(value, str) or hasattr(type(value), "__fspath__"):
         # A name that is not UTF-8 keeps its bytes as surrogate escapes.
         return os.fsdecode(value)
     name = argument if index is None else f"{argument}[{index}]"
@@ -79,7 +80,8 @@ def list_inputs(srcs: Iterable[Any], function: str) -> tuple[Any, ...]:
         TypeError: If `srcs` is a single input or no iterable.
         ValueError: If it is empty.
     """
-    if is_single(srcs) or not isinstance(srcs, Iterable):
+    # Lists come first, since a protocol takes long to look up.
+    if not isinstance(srcs, (list, tuple)) and (is_single(srcs) or not isinstance(srcs, Iterable)):
         remedy = f"For a batch of one, pass a list, as in `{function}([src], ...)`."
         refuse(TypeError, "srcs", "an iterable of inputs", srcs, remedy)
     inputs = tuple(srcs)

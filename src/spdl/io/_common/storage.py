@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl.io._common.arguments import check_integer
+from spdl._check import check_flag, check_int, refuse
 from spdl.io._common.native import native
 from spdl.io._device.gpu_count import count_gpus
 
@@ -50,10 +50,11 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
         >>> load_image_batch([photo] * 4, width=224, height=224, storage=storage).shape
         (4, 224, 224, 3)
     """
-    size = check_integer("size", size, _MAX_SIZE, "bytes")
+    size = check_int("size", size, least=1, most=_MAX_SIZE)
+    pin_memory = check_flag("pin_memory", pin_memory)
     if pin_memory:
         count_gpus("Pinned memory", "Without one, pass pin_memory=False.")
-    return native.CPUStorage(size, bool(pin_memory))
+    return native.CPUStorage(size, pin_memory)
 
 
 def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str) -> Any:
@@ -77,20 +78,16 @@ def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtyp
     try:
         view = memoryview(array)
     except TypeError:
-        msg = (
-            "`storage` must be a CPUStorage, as `cpu_storage` returns, a writable array, or None, "
-            f"got {type(storage).__name__}"
-        )
-        raise TypeError(msg) from None
+        accepted = "a CPUStorage, as `cpu_storage` returns, a writable array, or None"
+        refuse(TypeError, "storage", accepted, storage)
     with view:
         if view.readonly or not view.c_contiguous:
-            what = "read-only" if view.readonly else "not contiguous"
-            msg = f"`storage` must be a contiguous array that can be written to, got one that is {what}"
-            raise ValueError(msg)
+            reason = f"It is {'read-only' if view.readonly else 'not contiguous'}."
+            refuse(ValueError, "storage", "a contiguous array that can be written to", storage, reason)
         flat_bytes = view.ndim == 1 and view.itemsize == 1
         if not flat_bytes and view.format != _FORMATS[dtype]:
-            msg = f"`storage` must be an array of {dtype}, or of bytes, got one of the struct format {view.format!r}"
-            raise ValueError(msg)
+            reason = f"Its elements are of the struct format {view.format!r}."
+            refuse(ValueError, "storage", f"an array of {dtype}, or of bytes", storage, reason)
         if view.ndim != 1:
             _check_shape(view.shape, shape)
     return array
@@ -98,11 +95,7 @@ def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtyp
 
 def _check_shape(given: tuple[int, ...] | None, shape: tuple[int, ...] | None) -> None:
     if shape is None:
-        msg = (
-            f"`storage` must be flat where the size of the images is not known, got the shape {given}: "
-            "give both `width` and `height`, or a one-dimensional array"
-        )
-        raise ValueError(msg)
+        remedy = "Give both `width` and `height`, or a one-dimensional array."
+        refuse(ValueError, "storage", "flat where the size of the images is not known", given, remedy)
     if given is None or len(given) != len(shape) or given[1:] != shape[1:] or given[0] < shape[0]:
-        msg = f"`storage` must have the shape {shape}, or a longer first side, or be flat, got {given}"
-        raise ValueError(msg)
+        refuse(ValueError, "storage", f"flat, or of the shape {shape}, or of a longer first side", given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.io._common.arguments import check_type
+from spdl._check import check_instance, refuse
 from spdl.io._common.native import native
 from spdl.io._device.cuda_config import CUDAConfig
 
@@ -46,13 +46,12 @@ def transfer_buffer(
         >>> to_torch(transfer_buffer(batch, device_config=config)).device  # doctest: +SKIP
         device(type='cuda', index=0)
     """
-    check_type("buffer", buffer, native.CPUBuffer, "a CPUBuffer, as `convert_frames` returns")
-    if (device_config is None) == (cuda_config is None):
-        got = "none" if device_config is None else "both"
-        msg = f"transfer_buffer takes one of `cuda_config` and `device_config`, which mean the same; {got} was given"
-        raise TypeError(msg)
-    name, config = ("cuda_config", cuda_config) if device_config is None else ("device_config", device_config)
-    check_type(name, config, CUDAConfig, _CONFIG)
+    check_instance("buffer", buffer, native.CPUBuffer, "a CPUBuffer, as `convert_frames` returns")
+    if device_config is not None and cuda_config is not None:
+        refuse(TypeError, "cuda_config", "None with `device_config`, which means the same", cuda_config)
+    old = device_config is None and cuda_config is not None
+    name, config = ("cuda_config", cuda_config) if old else ("device_config", device_config)
+    check_instance(name, config, CUDAConfig, _CONFIG)
     assert config is not None
     return native.transfer_to_device(buffer, config.device_index, config.stream, config.allocator)
 
@@ -78,11 +77,11 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
         >>> transfer_buffer_cpu(there).shape  # doctest: +SKIP
         (375, 500, 3)
     """
-    check_type("buffer", buffer, native.CUDABuffer, "a CUDABuffer, as `transfer_buffer` returns")
+    check_instance("buffer", buffer, native.CUDABuffer, "a CUDABuffer, as `transfer_buffer` returns")
     return native.transfer_to_host(buffer)
 
 
 def check_device_config(device_config: object) -> None:
     """Raise TypeError unless it is None or of `cuda_config`: before anything is loaded that is to go there."""
     if device_config is not None:
-        check_type("device_config", device_config, CUDAConfig, _CONFIG)
+        check_instance("device_config", device_config, CUDAConfig, _CONFIG)

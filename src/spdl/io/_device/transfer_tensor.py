@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_int
+from spdl._check import check_int, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,8 +148,7 @@ def transfer_tensor_d2h(
     """
     torch = _import_torch("transfer_tensor_d2h")
     if stream is not None and device is None:
-        msg = "`stream` belongs to a device: give `device`, too"
-        raise ValueError(msg)
+        refuse(ValueError, "device", "given with a `stream`, which belongs to a device", device)
     if not torch.cuda.is_available():
         return batch
     if device is None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from spdl.io._image.choice import check_choice
+from spdl._check import check_choice, refuse
 
 Layout: TypeAlias = Literal["NHWC", "NCHW"]
 Dtype: TypeAlias = Literal["uint8", "float16", "float32"]
+
+_LAYOUTS = get_args(Layout)
+_DTYPES = get_args(Dtype)
 
 
 class ArrayFormat(NamedTuple):
@@ -30,15 +33,14 @@ def make_array_format(layout: Layout, dtype: Dtype, mean: Any, std: Any) -> Arra
     Raises:
         TypeError, ValueError: If an argument is not what it must be.
     """
-    check_choice("layout", layout, Layout)
-    check_choice("dtype", dtype, Dtype)
+    check_choice("layout", layout, _LAYOUTS)
+    check_choice("dtype", dtype, _DTYPES)
     if dtype == "uint8" and not (mean is None and std is None):
-        msg = '`mean` and `std` make fractions: give `dtype="float32"` or `dtype="float16"` with them, got "uint8"'
-        raise ValueError(msg)
+        accepted = "'float16' or 'float32' with `mean` or `std`, which make fractions"
+        refuse(ValueError, "dtype", accepted, dtype)
     deviations = _numbers("std", std)
     if deviations is not None and not all(deviations):
-        msg = f"`std` must not be 0, since values are divided by it, got {std!r}"
-        raise ValueError(msg)
+        refuse(ValueError, "std", "numbers other than 0, since values are divided by them", std)
     return ArrayFormat(layout, dtype, _numbers("mean", mean), deviations)
 
 
@@ -61,12 +63,10 @@ def _numbers(name: str, values: Any) -> tuple[float, ...] | None:
         return None
     try:
         numbers = tuple(float(value) for value in values)
-    except TypeError:
-        msg = f"`{name}` must be a sequence of numbers, one for each channel, or None, got {values!r}"
-        raise TypeError(msg) from None
+    except (TypeError, ValueError):
+        refuse(TypeError, name, "a sequence of numbers, one for each channel, or None", values)
     if not all(map(math.isfinite, numbers)):
-        msg = f"`{name}` must be finite numbers, got {values!r}"
-        raise ValueError(msg)
+        refuse(ValueError, name, "finite numbers", values)
     return numbers
 
 
@@ -75,6 +75,5 @@ def _per_channel(name: str, values: tuple[float, ...] | None, default: float, ch
     if values is None:
         return (default,) * 3
     if len(values) != channels:
-        msg = f"`{name}` must have a number for each of the {channels} channels, got {len(values)}: {values!r}"
-        raise ValueError(msg)
+        refuse(ValueError, name, f"a number for each of the {channels} channels", values)
     return values if channels == 3 else values * 3  # noqa: PLR2004 - red, green, blue.

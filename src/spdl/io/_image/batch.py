@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, get_args, overload
 
-from spdl.io._common.arguments import check_integer
+from spdl._check import check_choice, check_flag, check_int, refuse
 from spdl.io._common.inputs import list_inputs, resolve
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.array_format import DEFAULT_ARRAY_FORMAT, ArrayFormat, Dtype, Layout, make_array_format
-from spdl.io._image.choice import check_choice
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
 
+_ON_ERROR = get_args(OnError)
 _SHOWN_FAILURES = 5
 _MAX_THREADS = 1024
 
@@ -183,15 +183,18 @@ def load_image_batch(
     """
     check_device_config(device_config)
     errors = _on_error(strict, on_error)
-    upright = mode is not None if exif is None else exif
+    upright = mode is not None if exif is None else check_flag("exif", exif)
+    exact = check_flag("exact", exact)
     resize = resize_to(width, height, mode or "pad", interpolation)
     array_format = make_array_format(layout, dtype, mean, std)
-    threads = check_integer("num_threads", num_threads, _MAX_THREADS, "threads")
+    threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
     given = list_inputs(srcs, "load_image_batch")
     inputs = tuple([resolve(each, "srcs", index, files=True) for index, each in enumerate(given)])
     boxes, random = resolve_crop(crop, len(given))
     flips = resolve_flip(flip, len(given))
 
+    demux = demux_options(demux_config, None)
+    decode = decode_options(decode_config, keep_truncated=errors == "partial")
     served = _served(resize, pix_fmt, filter_desc)
     if served is not None:
         options = make_load_options(served, array_format, exact=exact, exif=upright)
@@ -201,20 +204,15 @@ def load_image_batch(
             boxes=boxes,
             random=random,
             flips=flips,
-            demux=demux_options(demux_config, None),
-            decode=decode_options(decode_config, keep_truncated=errors == "partial"),
+            demux=demux,
+            decode=decode,
             num_threads=threads,
             keep_failed=errors in ("zero", "partial"),
             storage=resolve_storage(storage, _batch_shape(len(given), served, array_format), dtype),
         )
     else:
         if boxes or random or flips or array_format != DEFAULT_ARRAY_FORMAT or exif or errors in ("zero", "partial"):
-            msg = (
-                "FFmpeg's filters are in charge of `filter_desc` or `pix_fmt` here, and `crop`, `flip`, `layout`, "
-                "`dtype`, `mean`, `std`, `exif` and `on_error` other than 'raise' and 'skip' have no effect on them: "
-                "say it in FFmpeg's syntax instead, or leave `filter_desc` out and ask for rgb24, bgr24 or gray"
-            )
-            raise ValueError(msg)
+            _refuse_filters(filter_desc, pix_fmt)
         if filter_desc == DEFAULT_FILTER_DESC:
             filter_desc = get_video_filter_desc(
                 scale_width=width,
@@ -240,10 +238,19 @@ def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa
     if on_error is None:
         return "skip" if strict is False else "raise"
     if strict is not None:
-        msg = f"`strict` and `on_error` say the same: give one of them, got strict={strict!r} and on_error={on_error!r}"
-        raise ValueError(msg)
-    check_choice("on_error", on_error, OnError)
+        refuse(ValueError, "on_error", f"None with `strict={strict!r}`, which says the same", on_error)
+    check_choice("on_error", on_error, _ON_ERROR)
     return on_error
+
+
+def _refuse_filters(filter_desc: str | None, pix_fmt: str | None) -> NoReturn:
+    """Raise the ValueError of a call that asks FFmpeg's filters for what only native code does."""
+    options = "`crop`, `flip`, `layout`, `dtype`, `mean`, `std`, `exif` or an `on_error` of zeros"
+    if filter_desc == DEFAULT_FILTER_DESC:
+        remedy = "Other pixel formats are left to FFmpeg's filters, which take none of these options."
+        refuse(ValueError, "pix_fmt", f"rgb24, bgr24 or gray with {options}", pix_fmt, remedy)
+    remedy = "Say it in FFmpeg's syntax instead, or leave `filter_desc` out."
+    refuse(ValueError, "filter_desc", f"left out with {options}", filter_desc, remedy)
 
 
 def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:

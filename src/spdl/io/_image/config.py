@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from spdl.io._common.arguments import check_integer, check_text, check_type, copy_options
+from spdl._check import check_choice, check_instance, check_int
 from spdl.io._common.native import native
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text, copy_ffmpeg_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,9 +46,9 @@ class DemuxConfig:
     def __post_init__(self) -> None:
         """Check what can be checked without FFmpeg."""
         if self.format is not None:
-            check_text("format", self.format)
-        object.__setattr__(self, "format_options", copy_options("format_options", self.format_options))
-        check_integer("buffer_size", self.buffer_size, _MAX_BUFFER_SIZE, "bytes")
+            check_ffmpeg_text("format", self.format)
+        object.__setattr__(self, "format_options", copy_ffmpeg_options("format_options", self.format_options))
+        check_int("buffer_size", self.buffer_size, least=1, most=_MAX_BUFFER_SIZE)
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,10 @@ class DecodeConfig:
     def __post_init__(self) -> None:
         """Check what can be checked without FFmpeg."""
         if self.decoder is not None:
-            check_text("decoder", self.decoder)
-        object.__setattr__(self, "decoder_options", copy_options("decoder_options", self.decoder_options))
-        check_integer("max_pixels", self.max_pixels, _LARGEST_MAX_PIXELS, "pixels")
-        if self.backend not in (None, *get_args(Backend)):
-            msg = f"`backend` must be one of {', '.join(map(repr, get_args(Backend)))} or None, got {self.backend!r}"
-            raise ValueError(msg)
+            check_ffmpeg_text("decoder", self.decoder)
+        object.__setattr__(self, "decoder_options", copy_ffmpeg_options("decoder_options", self.decoder_options))
+        check_int("max_pixels", self.max_pixels, least=1, most=_LARGEST_MAX_PIXELS)
+        check_choice("backend", self.backend, (*get_args(Backend), None))
 
 
 def demux_config(
@@ -154,9 +153,9 @@ def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
         return _plain_demux_options()
     if config is None:
         config = DemuxConfig()
-    check_type("demux_config", config, DemuxConfig, "a DemuxConfig, as `demux_config` returns, or None")
+    check_instance("demux_config", config, DemuxConfig, "a DemuxConfig, as `demux_config` returns, or None")
     if bsf is not None:
-        check_text("bsf", bsf)
+        check_ffmpeg_text("bsf", bsf)
     return native.DemuxOptions(
         config.format or "", list((config.format_options or {}).items()), config.buffer_size, bsf or ""
     )
@@ -166,7 +165,7 @@ def decode_options(config: DecodeConfig | None, *, keep_truncated: bool = False)
     """Bring a configuration into the form that native code takes."""
     if config is None:
         return _plain_decode_options(keep_truncated=keep_truncated)
-    check_type("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")
+    check_instance("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")
     return native.DecodeOptions(
         config.decoder or "",
         list((config.decoder_options or {}).items()),

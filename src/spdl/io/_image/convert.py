@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from spdl.io._common.arguments import check_type
+from spdl._check import check_instance, refuse
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -39,16 +39,12 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStor
         (4, 375, 500, 3)
     """
     if storage is not None:
-        check_type("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
+        check_instance("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
     if isinstance(frames, native.ImageFrames):
         return native.convert_one(frames, storage)
     if not isinstance(frames, Iterable):
-        msg = (
-            f"`frames` must be ImageFrames, as `decode_packets` returns, or a list of them, got {type(frames).__name__}"
-        )
-        raise TypeError(msg)
+        refuse(TypeError, "frames", "ImageFrames, as `decode_packets` returns, or a list of them", frames)
     batch = list(frames)
     if not batch:
-        msg = "convert_frames got an empty sequence: there is nothing to make an array of"
-        raise RuntimeError(msg)
+        refuse(RuntimeError, "frames", "a sequence of at least one image", batch)
     return native.convert_many(batch, storage)

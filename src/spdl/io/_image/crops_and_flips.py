@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl._check import refuse
 from spdl.io._image.random_crop import Box, RandomResizedCrop
 
 if TYPE_CHECKING:
@@ -29,14 +30,13 @@ def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop |
     if crop is None:
         return [], None
     if isinstance(crop, RandomResizedCrop):
-        _check_count("crop", len(crop.indices), count)
+        _check_count("crop", crop.indices, count)
         return [], crop._to_native()  # noqa: SLF001 - of our own.
     rows: Any = crop.tolist() if hasattr(crop, "tolist") else crop
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
-        msg = f"`crop` must be a box for each image, or what `random_resized_crop` returns, got {type(crop).__name__}"
-        raise TypeError(msg)
+        refuse(TypeError, "crop", "a box for each image, or what `random_resized_crop` returns", crop)
     boxes = [_box(row, index) for index, row in enumerate(rows)]
-    _check_count("crop", len(boxes), count)
+    _check_count("crop", boxes, count)
     return boxes, None
 
 
@@ -50,13 +50,11 @@ def resolve_flip(flip: Flip, count: int) -> list[bool]:
         return [flip] * count if flip else []
     rows: Any = flip.tolist() if hasattr(flip, "tolist") else flip
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
-        msg = f"`flip` must be a bool, or one for each image, got {type(flip).__name__}"
-        raise TypeError(msg)
+        refuse(TypeError, "flip", "a bool, or one for each image", flip)
     flips = list(rows)
     if not all(isinstance(each, bool) for each in flips):
-        msg = f"`flip` must be a bool, or one for each image, got {flip!r}"
-        raise TypeError(msg)
-    _check_count("flip", len(flips), count)
+        refuse(TypeError, "flip", "a bool, or one for each image", flip)
+    _check_count("flip", flips, count)
     return flips
 
 
@@ -66,19 +64,14 @@ def _box(row: Any, index: int) -> Box:
     except (AttributeError, TypeError):
         sides = ()
     if len(sides) != _BOX_SIDES:
-        msg = f"`crop[{index}]` must be four integers in pixels: left, top, right and bottom, got {row!r}"
-        raise TypeError(msg)
+        refuse(TypeError, f"crop[{index}]", "four ints in pixels: left, top, right and bottom", row)
     left, top, right, bottom = sides
     if not (0 <= left < right <= _LARGEST and 0 <= top < bottom <= _LARGEST):
-        msg = (
-            f"`crop[{index}]` must be left, top, right and bottom, with 0 <= left < right and 0 <= top < bottom, "
-            f"got {row!r}"
-        )
-        raise ValueError(msg)
+        accepted = "left, top, right and bottom, with 0 <= left < right and 0 <= top < bottom"
+        refuse(ValueError, f"crop[{index}]", accepted, row)
     return left, top, right, bottom
 
 
-def _check_count(name: str, given: int, count: int) -> None:
-    if given != count:
-        msg = f"`{name}` must be given for each of the {count} images, got {given}"
-        raise ValueError(msg)
+def _check_count(name: str, given: Sequence[object], count: int) -> None:
+    if len(given) != count:
+        refuse(ValueError, name, f"given for each of the {count} images", given, f"There are {len(given)}.")

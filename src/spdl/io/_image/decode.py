@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.io._common.arguments import check_text, check_type
+from spdl._check import check_instance, check_int, refuse
 from spdl.io._common.native import native
 from spdl.io._image.config import DecodeConfig, decode_options
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
 from spdl.io._image.load_options import make_load_options
 from spdl.io._image.resize import parse_served
 
 if TYPE_CHECKING:
     from spdl.io._native import ImageFrames, ImagePackets
+
+_NUM_FRAMES = "an int: -1 (all) or at least 1"
 
 
 def decode_packets(
@@ -55,14 +58,13 @@ def decode_packets(
         >>> frames.width, frames.height, frames.pix_fmt
         (224, 224, 'rgb24')
     """
-    if num_frames != -1 and num_frames < 1:
-        msg = f"`num_frames` must be -1 (all) or at least 1, got {num_frames}"
-        raise ValueError(msg)
-    check_type("packets", packets, native.ImagePackets, "ImagePackets, as `demux_image` returns")
+    if num_frames != -1 and check_int("num_frames", num_frames, least=-1, accepted=_NUM_FRAMES) == 0:
+        refuse(ValueError, "num_frames", _NUM_FRAMES, num_frames)
+    check_instance("packets", packets, native.ImagePackets, "ImagePackets, as `demux_image` returns")
     options = decode_options(decode_config)
     if filter_desc is None:
         return native.decode_filtered(packets, "", options)
-    check_text("filter_desc", filter_desc)
+    check_ffmpeg_text("filter_desc", filter_desc)
     resize = None if decode_config is not None and decode_config.backend == "ffmpeg" else parse_served(filter_desc)
     if resize is None:
         return native.decode_filtered(packets, filter_desc, options)

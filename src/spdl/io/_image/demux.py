@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.io._common.arguments import check_type
+from spdl._check import check_instance
 from spdl.io._common.inputs import resolve
 from spdl.io._common.native import native
 from spdl.io._image.config import DemuxConfig, demux_options
@@ -43,7 +43,7 @@ def demux_image(
         (500, 375)
     """
     if name is not None:
-        check_type("name", name, str, "a str or None")
+        check_instance("name", name, str, "a str or None")
     resolved = resolve(src, "src", files=True)
     options = demux_options(demux_config, bsf)
     if isinstance(resolved, str):

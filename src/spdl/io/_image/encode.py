@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-from spdl.io._common.arguments import check_type
+from spdl._check import check_instance, check_int, refuse
 from spdl.io._common.atomic_file import write_file
 from spdl.io._common.native import native
 from spdl.io._image.encode_config import CHROMA_GRIDS, EncodeConfig
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image_formats import FORMATS, PIXEL_FORMATS, base_name, format_of
 from spdl.io._image.load_options import make_load_options
@@ -63,17 +64,17 @@ def encode_image(
     """
     if encode_config is None:
         encode_config = EncodeConfig()
-    check_type("encode_config", encode_config, EncodeConfig, "an EncodeConfig, as `encode_config` returns, or None")
+    check_instance("encode_config", encode_config, EncodeConfig, "an EncodeConfig, as `encode_config` returns, or None")
     if isinstance(path, (str, os.PathLike)):
         name = os.fsdecode(path)
         write_file(name, _encoded(name, data, pix_fmt, encode_config))
         return
     if not hasattr(path, "write"):
-        msg = f"`path` must be a path (str or os.PathLike) or a binary file, got {type(path).__name__}"
-        raise TypeError(msg)
+        refuse(TypeError, "path", "a path (str or os.PathLike) or a binary file", path)
     if encode_config.format is None:
-        msg = "a file does not tell the format: give `encode_config=encode_config(format=...)`"
-        raise ValueError(msg)
+        remedy = "Pass `encode_config=encode_config(format=...)`."
+        accepted = "a configuration with a `format`, since an open file has no suffix that names one"
+        refuse(ValueError, "encode_config", accepted, encode_config, remedy)
     path.write(_encoded(None, data, pix_fmt, encode_config))
 
 
@@ -121,12 +122,21 @@ def save_image(
         >>> bool((to_numpy(load_image(path)) == image).all())
         True
     """
-    numbers = {"b": bit_rate, "compression_level": compression_level, "g": gop_size, "bf": max_b_frames}
-    options = {name: str(value) for name, value in numbers.items() if value >= 0}
-    if qscale >= 0:
+    options = {}
+    for name, argument, number in (
+        ("b", "bit_rate", bit_rate),
+        ("compression_level", "compression_level", compression_level),
+        ("g", "gop_size", gop_size),
+        ("bf", "max_b_frames", max_b_frames),
+    ):
+        if check_int(argument, number, least=None) >= 0:
+            options[name] = str(number)
+    if check_int("qscale", qscale, least=None) >= 0:
         options |= {"flags": "+qscale", "global_quality": str(qscale * _LAMBDA_PER_QSCALE)}
-    names = {"colorspace": colorspace, "color_primaries": color_primaries, "color_trc": color_trc}
-    options |= {name: value for name, value in names.items() if value is not None}
+    for name, text in (("colorspace", colorspace), ("color_primaries", color_primaries), ("color_trc", color_trc)):
+        if text is not None:
+            check_ffmpeg_text(name, text)
+            options[name] = text
     config = EncodeConfig(quality=quality, subsampling=subsampling, encoder_options=options or None)
     encode_image(path, data, pix_fmt, encode_config=config)
 
@@ -136,11 +146,11 @@ def _encoded(path: str | None, data: Any, pix_fmt: str, config: EncodeConfig) ->
     image_format = FORMATS[name]
     with_libjpeg = name == "jpeg" and config.encoder is None and not config.encoder_options
     if config.subsampling is not None and not with_libjpeg:
-        msg = f"`subsampling` is for JPEG, where libjpeg-turbo encodes it, got {config.subsampling!r} for {name}"
-        raise ValueError(msg)
+        accepted = f"None for {name}: it is for JPEG that libjpeg-turbo encodes"
+        refuse(ValueError, "subsampling", accepted, config.subsampling)
     if config.quality is not None and not with_libjpeg and image_format.quality_option is None:
-        msg = f"`quality` is for JPEG, where libjpeg-turbo encodes it, and for WebP, got {config.quality} for {name}"
-        raise ValueError(msg)
+        accepted = f"None for {name}: it is for JPEG that libjpeg-turbo encodes, and for WebP"
+        refuse(ValueError, "quality", accepted, config.quality)
     pixels = resolve_pixels(data, pix_fmt)
     encoder = config.encoder or image_format.encoder
     try:
@@ -168,10 +178,9 @@ def _check_taken(given: str, pix_fmt: str, name: str, encoder: str | None) -> No
         return
     taken = ", ".join(dict.fromkeys(map(base_name, filter(takes, PIXEL_FORMATS))))
     by = "libjpeg-turbo" if encoder is None else f"FFmpeg's {encoder}"
-    msg = f"`pix_fmt` must be one that {name}, written by {by}, can hold: {taken or 'none'}; got {given!r}"
-    if encoder is None and PIXEL_FORMATS[pix_fmt].alpha:
-        msg += ". A JPEG has no alpha: leave it out, as in `array[..., :3]`"
-    raise ValueError(msg)
+    without_alpha = encoder is None and PIXEL_FORMATS[pix_fmt].alpha
+    remedy = "A JPEG has no alpha: leave it out, as in `array[..., :3]`." if without_alpha else ""
+    refuse(ValueError, "pix_fmt", f"one that {name}, written by {by}, can hold ({taken or 'none'})", given, remedy)
 
 
 def _scaled(pixels: Pixels, config: EncodeConfig) -> Pixels:

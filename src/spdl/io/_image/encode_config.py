@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from spdl.io._common.arguments import check_integer, check_text, copy_options
+from spdl._check import check_choice, check_int
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text, copy_ffmpeg_options
 from spdl.io._image.image_formats import FORMATS
 from spdl.io._image.resize import MAX_SIDE
 
@@ -56,22 +57,17 @@ class EncodeConfig:
 
     def __post_init__(self) -> None:
         """Check what can be checked without FFmpeg."""
-        if self.format is not None and self.format not in FORMATS:
-            msg = f"`format` must be one of {', '.join(map(repr, FORMATS))} or None, got {self.format!r}"
-            raise ValueError(msg)
+        check_choice("format", self.format, (*FORMATS, None))
         for name, side in (("width", self.width), ("height", self.height)):
             if side is not None:
-                check_integer(name, side, MAX_SIDE, "pixels")
-        check_text("scale_algo", self.scale_algo)
+                check_int(name, side, least=1, most=MAX_SIDE)
+        check_ffmpeg_text("scale_algo", self.scale_algo)
         if self.quality is not None:
-            check_integer("quality", self.quality, _MAX_QUALITY, "of 100")
-        if self.subsampling not in (None, *get_args(Subsampling)):
-            choices = ", ".join(map(repr, get_args(Subsampling)))
-            msg = f"`subsampling` must be one of {choices} or None, got {self.subsampling!r}"
-            raise ValueError(msg)
+            check_int("quality", self.quality, least=1, most=_MAX_QUALITY)
+        check_choice("subsampling", self.subsampling, (*get_args(Subsampling), None))
         if self.encoder is not None:
-            check_text("encoder", self.encoder)
-        object.__setattr__(self, "encoder_options", copy_options("encoder_options", self.encoder_options))
+            check_ffmpeg_text("encoder", self.encoder)
+        object.__setattr__(self, "encoder_options", copy_ffmpeg_options("encoder_options", self.encoder_options))
 
 
 def encode_config(

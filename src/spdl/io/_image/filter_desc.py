@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
+from spdl._check import check_choice, check_instance
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
@@ -100,9 +101,8 @@ def get_filter_desc(packets: ImagePackets | None = None, **filter_args: Any) -> 
         >>> get_filter_desc(scale_width=256, scale_height=256, pix_fmt="gray")
         'scale=w=256:h=256:flags=bicubic:force_original_aspect_ratio=decrease,pad=w=256:h=256:x=-1:y=-1:color=black,format=pix_fmts=gray'
     """
-    if packets is not None and not isinstance(packets, native.ImagePackets):
-        msg = f"`packets` must be ImagePackets or None, got {type(packets).__name__}"
-        raise TypeError(msg)
+    if packets is not None:
+        check_instance("packets", packets, native.ImagePackets, "ImagePackets or None")
     return get_video_filter_desc(**filter_args)
 
 
@@ -118,7 +118,5 @@ def _scale(width: int, height: int, algo: str, mode: str | None, pad_mode: str |
     if mode == "pad":
         pad = f"pad=w={width}:h={height}:x=-1:y=-1:color={pad_mode or 'black'}"
         return [f"{scale}:force_original_aspect_ratio=decrease", pad]
-    if mode == "crop":
-        return [f"{scale}:force_original_aspect_ratio=increase", f"crop=w={width}:h={height}"]
-    msg = f"`scale_mode` must be 'pad', 'crop' or None, got {mode!r}"
-    raise ValueError(msg)
+    check_choice("scale_mode", mode, ("pad", "crop", None))
+    return [f"{scale}:force_original_aspect_ratio=increase", f"crop=w={width}:h={height}"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.io._common.arguments import check_text, check_type
+from spdl._check import check_instance
 from spdl.io._common.native import native
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 
 if TYPE_CHECKING:
     from spdl.io._native import ImageCodec, ImageFrames
@@ -42,7 +43,7 @@ class FilterGraph:
     """
 
     def __init__(self, filter_desc: str) -> None:
-        check_text("filter_desc", filter_desc)
+        check_ffmpeg_text("filter_desc", filter_desc)
         self._graph = native.FilterGraph(filter_desc)
 
     def add_frames(self, frames: ImageFrames, *, key: str | None = None) -> None:
@@ -60,7 +61,7 @@ class FilterGraph:
             ValueError: If there is no input of that name, or there are several and none is named: the message lists
                 them, and the frames are not consumed.
         """
-        check_type("frames", frames, native.ImageFrames, "ImageFrames, as `decode_packets` returns")
+        check_instance("frames", frames, native.ImageFrames, "ImageFrames, as `decode_packets` returns")
         self._graph.add_frames(frames, key)
 
     def get_frames(self, *, key: str | None = None) -> ImageFrames | None:
@@ -112,7 +113,7 @@ def get_buffer_desc(codec: ImageCodec | ImageFrames, label: str | None = None, p
     if isinstance(codec, native.ImageFrames):
         time_base, aspect = (1, 25), (0, 1)
     else:
-        check_type("codec", codec, native.ImageCodec, "an ImageCodec, as `packets.codec`, or ImageFrames")
+        check_instance("codec", codec, native.ImageCodec, "an ImageCodec, as `packets.codec`, or ImageFrames")
         time_base, aspect = codec.time_base, codec.sample_aspect_ratio
     name = "buffer" if label is None else f"buffer@{label}"
     return (

@@ -9,6 +9,7 @@ from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.decode import decode_packets
 from spdl.io._image.demux import demux_image
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 from spdl.io._image.image_input import describe
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def load_filtered_batch(
     num_threads: int,
 ) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
     """Return the images that could be loaded, if any, and why the others could not, by their index."""
+    if filter_desc is not None:
+        # Here rather than in a thread, where the caller's line is not known.
+        check_ffmpeg_text("filter_desc", filter_desc)
 
     def load(given: Any) -> ImageFrames | str:
         try:

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import NamedTuple
 
+from spdl._check import refuse
+
 
 class ImageFormat(NamedTuple):
     """A format by its name, and what FFmpeg calls what writes it."""
@@ -43,11 +45,8 @@ def format_of(path: str) -> str:
     """
     suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - half the time of a Path.
     if suffix not in _BY_SUFFIX:
-        msg = (
-            f"cannot tell the format from the name {path!r}: end it with one of {', '.join(_BY_SUFFIX)}, or name the "
-            "format with `encode_image(..., encode_config=encode_config(format=...))`"
-        )
-        raise ValueError(msg)
+        remedy = "Or name the format with `encode_image(..., encode_config=encode_config(format=...))`."
+        refuse(ValueError, "path", f"a name that ends in one of {', '.join(_BY_SUFFIX)}", path, remedy)
     return _BY_SUFFIX[suffix]
 
 

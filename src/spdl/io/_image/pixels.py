@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.io._common.arguments import check_type
+from spdl._check import check_str, refuse
 from spdl.io._image.image_formats import ALIASES, PIXEL_FORMATS, PixelFormat
 from spdl.io._image.resize import MAX_SIDE
 
@@ -30,11 +30,10 @@ def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
         TypeError: If the image is no array in main memory.
         ValueError: If there is no such pixel format, or the array has another shape or dtype.
     """
-    check_type("pix_fmt", pix_fmt, str, "a str")
+    check_str("pix_fmt", pix_fmt)
     name = ALIASES.get(pix_fmt, pix_fmt)
     if name not in PIXEL_FORMATS:
-        msg = f"`pix_fmt` must be one of {', '.join([*PIXEL_FORMATS, *ALIASES])}, got {pix_fmt!r}"
-        raise ValueError(msg)
+        refuse(ValueError, "pix_fmt", f"one of {', '.join([*PIXEL_FORMATS, *ALIASES])}", pix_fmt)
     pixel_format = PIXEL_FORMATS[name]
     array = _as_array(data)
     _check_dtype(array.dtype, pixel_format, name, pix_fmt)
@@ -48,46 +47,31 @@ def _as_array(data: Any) -> np.ndarray[Any, Any]:
     import numpy as np  # noqa: PLC0415
 
     if hasattr(data, "__cuda_array_interface__"):
-        msg = (
-            f"`data` must be in main memory, got a {type(data).__name__} on a GPU: copy it first, with "
-            "`transfer_buffer_cpu` or the tensor's own `cpu()`"
-        )
-        raise TypeError(msg)
+        remedy = "It is on a GPU: copy it first, with `transfer_buffer_cpu` or the tensor's own `cpu()`."
+        refuse(TypeError, "data", "in main memory", data, remedy)
     if not (hasattr(data, "__array_interface__") or hasattr(data, "__array__") or isinstance(data, memoryview)):
-        msg = (
-            "`data` must be an array (NumPy, PyTorch, a CPUBuffer, or anything with `__array_interface__` or "
-            f"`__array__`), got {type(data).__name__}"
-        )
-        raise TypeError(msg)
+        accepted = "an array (NumPy, PyTorch, a CPUBuffer, or anything with `__array_interface__` or `__array__`)"
+        refuse(TypeError, "data", accepted, data)
     return np.asarray(data)
 
 
 def _check_dtype(dtype: np.dtype[Any], pixel_format: PixelFormat, name: str, pix_fmt: str) -> None:
     accepted = ("uint8",) if pixel_format.bits == 8 else ("uint16", "int16")  # noqa: PLR2004 - bits of a byte.
     if dtype.name not in accepted:
-        msg = f"`data` must be of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}, got {dtype}"
-        raise ValueError(msg)
+        refuse(ValueError, "data", f"of dtype {' or '.join(accepted)} for the pixel format {pix_fmt!r}", dtype)
     if dtype.isnative:
         return
     order = "be" if sys.byteorder == "little" else "le"
     if not name.endswith(order):
-        msg = (
-            f"`data` has the byte order of {dtype.str!r}, but the pixel format {pix_fmt!r} the other one: give "
-            f"{name[:-2] + order!r}, or convert the array"
-        )
-        raise ValueError(msg)
+        remedy = f"Its byte order is the other one: pass {name[:-2] + order!r}, or convert the array."
+        refuse(ValueError, "data", f"in the byte order of the pixel format {pix_fmt!r}", dtype.str, remedy)
 
 
 def _size(shape: tuple[int, ...], pixel_format: PixelFormat, pix_fmt: str) -> tuple[int, int]:
-    sides = shape
-    if pixel_format.channels == 1 and len(sides) == _DIMENSIONS - 1:
-        sides = (*sides, 1)
-    if len(sides) == _DIMENSIONS and sides[0 if pixel_format.planar else 2] == pixel_format.channels:
-        height, width = sides[1:] if pixel_format.planar else sides[:2]
-        if 1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE:
-            return width, height
-    msg = (
-        f"`data` must have the shape {pixel_format.shape} for the pixel format {pix_fmt!r}, sides from 1 to {MAX_SIDE},"
-        f" got {shape}"
-    )
-    raise ValueError(msg)
+    sides = (*shape, 1) if pixel_format.channels == 1 and len(shape) == _DIMENSIONS - 1 else shape
+    fits = len(sides) == _DIMENSIONS and sides[0 if pixel_format.planar else 2] == pixel_format.channels
+    height, width = (sides[1:] if pixel_format.planar else sides[:2]) if fits else (0, 0)
+    if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
+        accepted = f"of shape {pixel_format.shape}, sides from 1 to {MAX_SIDE}, for the pixel format {pix_fmt!r}"
+        refuse(ValueError, "data", accepted, shape)
+    return width, height

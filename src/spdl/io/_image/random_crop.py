@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import operator
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl._check import refuse
+from spdl._check import check_int, check_number, refuse
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import SupportsIndex
 
     from spdl.io._native import RandomCrop
 
@@ -20,6 +18,7 @@ Box: TypeAlias = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels, the latter two just outside."""
 
 _LARGEST = (1 << 64) - 1
+_PROBABILITY = "a number from 0 to 1"
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,13 @@ class RandomResizedCrop:
             ValueError: If there are more or fewer sizes than indices, or one is not positive.
         """
         crop = self._to_native()
+        given = list(sizes)
+        if len(given) != len(self.indices):
+            refuse(ValueError, "sizes", f"one size for each of the {len(self.indices)} indices", given)
         boxes = []
-        for index, (width, height) in zip(self.indices, sizes, strict=True):
+        for position, (index, (width, height)) in enumerate(zip(self.indices, given, strict=True)):
             if width < 1 or height < 1:
-                msg = f"`sizes` must be positive, got {width}x{height}"
-                raise ValueError(msg)
+                refuse(ValueError, f"sizes[{position}]", "a positive width and height", (width, height))
             boxes.append(crop.draw(index, width, height))
         return boxes
 
@@ -107,14 +108,10 @@ def random_resized_crop(
         >>> load_image_batch([photo, photo], width=224, height=224, mode="stretch", crop=crop).shape
         (2, 224, 224, 3)
     """
-    if not 0 < scale[0] <= scale[1] <= 1:
-        msg = f"`scale` must be two shares of an area, 0 < least <= greatest <= 1, got {scale!r}"
-        raise ValueError(msg)
-    if not 0 < ratio[0] <= ratio[1] < math.inf:
-        msg = f"`ratio` must be two ratios of width to height, 0 < least <= greatest, got {ratio!r}"
-        raise ValueError(msg)
+    area = _range("scale", scale, "two shares of an area, 0 < least <= greatest <= 1", most=1.0)
+    aspect = _range("ratio", ratio, "two finite ratios of width to height, 0 < least <= greatest")
     key = _key(seed, epoch, indices)
-    return RandomResizedCrop(key[2], key[0], key[1], (scale[0], scale[1]), (ratio[0], ratio[1]))
+    return RandomResizedCrop(key[2], key[0], key[1], area, aspect)
 
 
 def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: float = 0.5) -> list[bool]:
@@ -137,9 +134,8 @@ def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: f
         >>> random_flip(range(4), seed=1, epoch=0) == random_flip(range(4), seed=1, epoch=0)
         True
     """
-    if not 0 <= probability <= 1:
-        msg = f"`probability` must be from 0 to 1, got {probability!r}"
-        raise ValueError(msg)
+    if not 0 <= check_number("probability", probability, _PROBABILITY) <= 1:
+        refuse(ValueError, "probability", _PROBABILITY, probability)
     key = _key(seed, epoch, indices)
     return native.draw_flips(seed=key[0], epoch=key[1], indices=list(key[2]), probability=probability)
 
@@ -148,12 +144,17 @@ def _key(seed: int, epoch: int, indices: Iterable[int]) -> tuple[int, int, tuple
     return _word("seed", seed), _word("epoch", epoch), tuple(_word("indices", index) for index in indices)
 
 
-def _word(name: str, value: SupportsIndex) -> int:
+def _word(name: str, value: object) -> int:
+    if type(value) is int and 0 <= value <= _LARGEST:
+        return value
+    return check_int(name, value, least=0, most=_LARGEST)
+
+
+def _range(name: str, value: Any, accepted: str, *, most: float = sys.float_info.max) -> tuple[float, float]:
     try:
-        number = operator.index(value)
-    except TypeError:
-        refuse(TypeError, name, "an integer" if name != "indices" else "integers", value)
-    if not 0 <= number <= _LARGEST:
-        msg = f"`{name}` must be from 0 to {_LARGEST}, got {number}"
-        raise ValueError(msg)
-    return number
+        least, greatest = map(float, value)
+    except (TypeError, ValueError):
+        refuse(TypeError, name, accepted, value)
+    if not 0 < least <= greatest <= most:
+        refuse(ValueError, name, accepted, value)
+    return least, greatest

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from spdl.io._common.arguments import check_integer
-from spdl.io._image.choice import check_choice
+from spdl._check import check_choice, check_int, refuse
 
 Mode: TypeAlias = Literal["pad", "stretch", "crop"]
 Interpolation: TypeAlias = Literal["nearest", "area", "bilinear", "bicubic", "lanczos"]
 
+_MODES = get_args(Mode)
+_INTERPOLATIONS = get_args(Interpolation)
+
 MAX_SIDE = 65535
 """The longest side in pixels, of input and output: that of the largest JPEG."""
+
+_SIDE = f"an int from 1 to {MAX_SIDE} pixels or None"
 
 MAX_PIXELS = 178_000_000
 """The most pixels of an output."""
@@ -60,12 +64,11 @@ def resize_to(
     Raises:
         TypeError, ValueError: If an argument is not what it must be.
     """
-    check_choice("mode", mode, Mode)
-    check_choice("interpolation", interpolation, Interpolation)
+    check_choice("mode", mode, _MODES)
+    check_choice("interpolation", interpolation, _INTERPOLATIONS)
     sides = _side("width", width), _side("height", height)
     if sides[0] * sides[1] > MAX_PIXELS:
-        msg = f"`width` x `height` must be at most {MAX_PIXELS} pixels, got {sides[0]}x{sides[1]}"
-        raise ValueError(msg)
+        refuse(ValueError, "width", f"such that `width` x `height` is at most {MAX_PIXELS} pixels", sides)
     return Resize(sides, mode, (0, 0), interpolation, flip=False, pix_fmt=pix_fmt)
 
 
@@ -100,4 +103,4 @@ def scale_flags(interpolation: Interpolation) -> str:
 
 
 def _side(name: str, side: int | None) -> int:
-    return 0 if side is None else check_integer(name, side, MAX_SIDE, "pixels", "an integer or None")
+    return 0 if side is None else check_int(name, side, least=1, most=MAX_SIDE, accepted=_SIDE)

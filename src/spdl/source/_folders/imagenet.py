@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from spdl._check import check_str, refuse
+from spdl._check import check_choice, check_path, check_str, refuse
 from spdl.source._samplers.shuffled import shuffled
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ class ImageNet:
     """
 
     def __init__(self, root: str | os.PathLike[str], split: str = "val") -> None:
-        if not isinstance(root, str) and not hasattr(root, "__fspath__"):
-            refuse(TypeError, "root", "a path", root)
-        if check_str("split", split) not in _SPLITS:
-            refuse(ValueError, "split", "'train' or 'val'", split)
+        check_path("root", root)
+        check_choice("split", check_str("split", split), _SPLITS)
         self.root = Path(root)
         self.split = split
         self._sorted = self._items = _list_photos(self.root / split)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spdl._check import check_str, refuse
+from spdl._check import check_path, check_str, refuse
 from spdl.source._samplers.shuffled import shuffled
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class LocalDirectory:
     """
 
     def __init__(self, root: str | os.PathLike[str], pattern: str) -> None:
-        if not isinstance(root, str) and not hasattr(root, "__fspath__"):
-            refuse(TypeError, "root", "a path", root)
+        check_path("root", root)
         self.root = Path(root)
         self.pattern = check_str("pattern", pattern)
         if not self.root.exists():
@@ -48,8 +47,7 @@ class LocalDirectory:
         try:
             self._sorted = sorted(self.root.glob(pattern))
         except (NotImplementedError, ValueError) as error:
-            accepted = "`pattern` must be a relative pattern such as '**/*.jpg'"
-            raise ValueError(f"{accepted}, got {pattern!r}: {error}") from error
+            refuse(ValueError, "pattern", "a relative pattern such as '**/*.jpg'", pattern, f"Python says: {error}.")
         self._paths = self._sorted
 
     def shuffle(self, seed: int) -> None:

@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from math import gcd, isfinite, lcm
 from typing import TYPE_CHECKING, Generic
 
-from spdl._check import check_int, check_number, refuse
+from spdl._check import check_int, check_iterable, check_number, refuse
 from spdl._type_vars import T
 
 if TYPE_CHECKING:
@@ -57,10 +57,9 @@ class MergeIterator(Generic[T]):
     ) -> None:
         self._iterables = tuple(iterables)
         if not self._iterables:
-            raise ValueError("`iterables` is empty: there must be at least one to take items of.")
+            refuse(ValueError, "iterables", "at least one iterable", self._iterables)
         for index, iterable in enumerate(self._iterables):
-            if not (hasattr(type(iterable), "__iter__") or hasattr(type(iterable), "__getitem__")):
-                refuse(TypeError, f"iterables[{index}]", "an iterable", iterable)
+            check_iterable(f"iterables[{index}]", iterable)
         self._weights = None if weights is None else _to_integers(weights, len(self._iterables))
         self._stop_after = check_int("stop_after", stop_after, least=_UNTIL_ONE_IS_EXHAUSTED)
         self._seed = check_int("seed", seed, least=None)
@@ -110,14 +109,14 @@ def _to_integers(weights: Sequence[float], size: int) -> list[int]:
     """The same proportions as the smallest integers: sums of floats would favour some, and differ with their order."""
     values = list(weights)
     if len(values) != size:
-        raise ValueError(f"`weights` must be as many numbers as there are `iterables`, {size}, got {len(values)}.")
+        refuse(ValueError, "weights", f"{size} numbers, as many as there are `iterables`", values)
     for index, value in enumerate(values):
         number = check_number(f"weights[{index}]", value)
         if not isfinite(number) or number < 0:
             refuse(ValueError, f"weights[{index}]", "a finite number of at least 0", value)
     fractions = [Fraction(value) for value in map(float, values)]
     if not any(fractions):
-        raise ValueError("`weights` must not all be 0: no item would be drawn.")
+        refuse(ValueError, "weights", "numbers, at least one above 0", values)
     common = lcm(*(fraction.denominator for fraction in fractions))
     integers = [int(fraction * common) for fraction in fractions]
     divisor = gcd(*integers)

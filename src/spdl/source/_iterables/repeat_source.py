@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic
 
-from spdl._check import check_int, refuse
+from spdl._check import check_int, check_iterable
 from spdl._type_vars import T
 from spdl.source._samplers.embed_shuffle import shuffle_timed
 from spdl.source._samplers.protocols import IterableWithShuffle
@@ -38,8 +38,7 @@ def repeat_source(src: Iterable[T] | IterableWithShuffle[T], /, epoch: int = 0) 
         >>> list(islice(repeat_source("ab"), 5))
         ['a', 'b', 'a', 'b', 'a']
     """
-    if not (hasattr(type(src), "__iter__") or hasattr(type(src), "__getitem__")):
-        refuse(TypeError, "src", "an iterable", src)
+    check_iterable("src", src)
     return _RepeatIterator(src, check_int("epoch", epoch, least=None))
 
 

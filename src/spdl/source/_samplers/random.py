@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spdl._check import check_flag, check_int, positive
+from spdl._check import check_flag, check_int, positive, refuse
 from spdl.source._samplers.shard import make_shard
 
 if TYPE_CHECKING:
@@ -67,10 +67,8 @@ class DistributedRandomSampler:
         num_draws = self._size if num_draws is None else positive("num_draws", num_draws)
         self._probabilities = None if weights is None else _to_probabilities(weights, self._size)
         if weights is None and num_draws > self._size:
-            raise ValueError(
-                f"`num_draws` must be at most the {self._size} items of the dataset, got {num_draws}: each is "
-                "drawn once. Pass `weights`, such as `[1.0] * n`, to draw items several times."
-            )
+            remedy = "Each is drawn once. Pass `weights`, such as `[1.0] * n`, to draw items several times."
+            refuse(ValueError, "num_draws", f"at most the {self._size} items of the dataset", num_draws, remedy)
         drop_last = check_flag("ddp_drop_last_distributed_round", ddp_drop_last_distributed_round)
         self._shard = make_shard(num_draws, rank, world_size, drop_last=drop_last, unit="draws")
         self.shuffle(seed)
@@ -102,15 +100,15 @@ def _to_probabilities(weights: Sequence[float], size: int) -> NDArray[np.float64
     try:
         values = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"`weights` must be a sequence of {size} numbers: {error}.") from error
+        refuse(TypeError, "weights", f"a sequence of {size} numbers", weights, f"NumPy says: {error}.")
     if values.shape != (size,):
-        raise ValueError(f"`weights` must be {size} numbers, one for each item, got shape {values.shape}.")
+        refuse(ValueError, "weights", f"{size} numbers, one for each item", weights, f"The shape is {values.shape}.")
     if bad := np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist():
-        raise ValueError(f"`weights` must be finite and at least 0, got {values[bad[0]]} for item {bad[0]}.")
+        refuse(ValueError, f"weights[{bad[0]}]", "finite and at least 0", float(values[bad[0]]))
     # Divided by the largest first: the sum of finite numbers may be infinite.
     largest = values.max()
     if largest == 0:
-        raise ValueError("`weights` must not all be 0: nothing could be drawn.")
+        refuse(ValueError, "weights", "numbers, at least one above 0", weights)
     values = values / largest
     probabilities: NDArray[np.float64] = values / values.sum()
     return probabilities

@@ -41,7 +41,8 @@ def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: 
         return Shard(rank, size, world_size)
     if size < world_size:
         remedy = "Pass `ddp_drop_last_distributed_round=False` to let some ranks take nothing."
-        raise ValueError(f"{size} {unit} are not one for each of {world_size} ranks, so all would be dropped. {remedy}")
+        accepted = f"at most {size}, the number of {unit}: fewer than one for each rank would all be dropped"
+        refuse(ValueError, "world_size", accepted, world_size, remedy)
     return Shard(rank, size - size % world_size, world_size)
 
 
