@@ -108,6 +108,17 @@ def test_16_bits_can_be_had_as_they_are_stored() -> None:
         assert np.abs(load(data, decode_config=FFMPEG).astype(int) - (samples >> 8)).max() <= 1
 
 
+def test_gray_images_have_one_layout_whatever_their_depth() -> None:
+    samples = np.random.default_rng(0).integers(0, 1 << 16, (22, 31), np.uint16)
+    for data, expected in (
+        (encode(Image.fromarray(samples), "PNG"), samples),
+        (encode(Image.fromarray((samples >> 8).astype(np.uint8)), "PNG"), (samples >> 8).astype(np.uint8)),
+    ):
+        stored = to_numpy(load_image(data, filter_desc=None))
+        assert stored.dtype == expected.dtype
+        np.testing.assert_array_equal(stored, expected[..., np.newaxis])
+
+
 @pytest.mark.parametrize("separate", [False, True])
 def test_an_animated_png_gives_the_picture_that_every_reader_shows(separate: bool) -> None:  # noqa: FBT001
     pictures = [make_image(31, 22, seed) for seed in range(3)]
