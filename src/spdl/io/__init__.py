@@ -1,4 +1,4 @@
-"""Media and arrays: bytes to decoded frames to buffers to framework arrays.
+"""Media and arrays: from bytes to decoded frames, buffers and the arrays of frameworks.
 
 Functions release the GIL while they read, decode or copy pixels, so any number of threads can call them at once.
 Importing this package loads no native code; the first call does.
@@ -102,7 +102,7 @@ _NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "CUDABuffer", "ImageCodec", "Image
 
 def __getattr__(name: str) -> object:
     if name in _NATIVE_CLASSES:
-        from spdl.io._common.native import native  # noqa: PLC0415 - only whoever asks for a native class needs it.
+        from spdl.io._common.native import native  # noqa: PLC0415 - only native classes need it.
 
         return getattr(native, name)
     msg = f"module {__name__!r} has no attribute {name!r}"

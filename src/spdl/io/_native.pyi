@@ -1,4 +1,4 @@
-# What native/bindings offers. Names that spdl.io does not re-export are private to it.
+# The module that native/bindings makes. Names that spdl.io does not re-export are private.
 
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex

@@ -1,4 +1,4 @@
-"""What this build of spdl.io consists of."""
+"""The FFmpeg that this build of spdl.io uses."""
 
 from spdl.io._image.ffmpeg import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 

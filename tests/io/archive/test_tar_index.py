@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_written_to(archive: Path) -> None:
 @pytest.mark.parametrize("compression", sorted(COMPRESSIONS))
 def test_compressed_archives_are_refused(archive: Path, compression: str) -> None:
     archive.write_bytes(COMPRESSIONS[compression](archive.read_bytes()))
-    with pytest.raises(FormatError, match="is compressed, so that nothing in it can be found"):
+    with pytest.raises(FormatError, match="is compressed, so no member can be found"):
         tar_index(archive)
 
 

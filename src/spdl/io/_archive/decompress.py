@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     from typing import IO
 
 Read = Callable[[int], bytes]
-"""Gives up to so many bytes, and none at the end."""
+"""Returns up to the given number of bytes, and none at the end."""
 
 _CHUNK = 1 << 16
 
-# By their first bytes.
+# The first bytes of each format.
 _GZIP, _ZSTD, _XZ, _BZIP2 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
 _LONGEST = 6
 
 
 def is_compressed(first: bytes) -> bool:
-    """Whether what begins with these bytes is compressed by a method that `decompressed` knows."""
+    """Return whether data with these first bytes is compressed by a method that `decompressed` knows."""
     return first.startswith((_GZIP, _ZSTD, _XZ, _BZIP2))
 
 
 def decompressed(first: bytes, read: Read) -> Read:
-    """Return what reads the content of a compressed stream.
+    """Return a function that reads the content of a compressed stream.
 
     Args:
-        first: What was read of it already: enough to recognise it by.
-        read: Reads what follows.
+        first: The bytes that were read already, enough to recognise the method.
+        read: Reads the bytes that follow.
 
     Raises:
-        FormatError: While reading, where the stream is damaged or truncated.
+        FormatError: While reading, if the stream is damaged or truncated.
     """
-    # Each library is loaded only where it is needed.
+    # Each library is imported only when it is needed.
     stream = _Pushed(first, read)
     file = cast("IO[bytes]", stream)
     if first.startswith(_ZSTD):
@@ -52,12 +52,12 @@ def decompressed(first: bytes, read: Read) -> Read:
         return _Guarded("xz", lzma.LZMAFile(file), (lzma.LZMAError,), stream).read
     import bz2  # noqa: PLC0415
 
-    # Of damage, bz2 says OSError or ValueError.
+    # For damaged data, bz2 raises OSError or ValueError.
     return _Guarded("bzip2", bz2.BZ2File(file), (OSError, ValueError), stream).read
 
 
 class _Pushed:
-    """A stream of which the first bytes were read already."""
+    """A stream whose first bytes were read already and are returned again."""
 
     def __init__(self, first: bytes, read: Read) -> None:
         self._first = first
@@ -76,7 +76,7 @@ class _Pushed:
 
 
 class _Guarded:
-    """A file of the standard library, whose errors become ours."""
+    """A file of the standard library whose errors are raised as FormatError."""
 
     def __init__(self, method: str, file: Any, errors: tuple[type[Exception], ...], stream: _Pushed) -> None:
         self._method = method
@@ -88,7 +88,7 @@ class _Guarded:
         try:
             return cast("bytes", self._file.read(size))
         except self._errors as error:
-            # A connection that is lost is no damage, whatever its error is called.
+            # A lost connection is no damage, even if its error has the same type.
             if error is self._stream.failure:
                 raise
             truncated = isinstance(error, EOFError)

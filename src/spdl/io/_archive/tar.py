@@ -1,4 +1,4 @@
-"""The members of tar archives, in their order."""
+"""Iteration over the members of tar archives."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ TarInput: TypeAlias = ArrayInput | Readable | socket.socket
 def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
     """Iterate over the regular files of a tar archive.
 
-    The archive may be of the ustar, GNU or pax format, with names of any length, and compressed by gzip, zstd, xz or
-    bzip2, which is recognised by its first bytes. Folders, links and devices are left out.
+    The archive may be in ustar, GNU or pax format, with names of any length. It may be compressed by gzip, zstd, xz or
+    bzip2, which is recognised by the first bytes. Folders, links and devices are left out.
 
     Args:
         src: The archive in memory (``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array),
-            a path, of which the file is mapped into memory (see `load_npy`), or a stream: an open binary file, a pipe,
-            a socket. Of a stream that is not compressed no byte beyond the end of the archive is read; a compressed one
+            a path, whose file is mapped into memory (see `load_npy`), or a stream: an open binary file, a pipe, a
+            socket. An uncompressed stream is read up to the end of the archive and no byte further; a compressed one
             is read to its end.
 
     Returns:
-        An iterator over names and contents. In memory and of a path, contents are views, which keep `src` alive
-        and are writable if it is; nothing but the headers is read. From streams and compressed archives they are
-        ``bytes``, read one at a time.
+        An iterator over names and contents. For an archive in memory or a path, contents are views that keep `src`
+        alive and are writable if `src` is; only the headers are read. For streams and compressed archives, contents
+        are ``bytes``, read one at a time.
 
     Raises:
         FormatError: While iterating, if this is no tar archive, if it is damaged, if it holds a sparse file, or if it
-            ends without the blocks of zeros that mark its end: then it is truncated. Members that came before are
-            intact.
+            is truncated: it ends without the blocks of zeros that mark the end. Members yielded before are intact.
         OSError: If the file cannot be mapped or the stream fails.
         TypeError: If `src` is none of these.
 

@@ -15,20 +15,21 @@ if TYPE_CHECKING:
 
 
 class TarFile:
-    """A tar archive that is mapped into memory, whose members can be read in any order.
+    """A tar archive that is mapped into memory and whose members can be read in any order.
 
-    The members are found by `tar_index`, whose result is kept beside the archive. Any number of threads may read. The
-    file is mapped for as long as this object or a content that was read lives; it must not be cut short meanwhile.
+    `tar_index` finds the members and keeps its result beside the archive. Any number of threads may read. The file
+    stays mapped while this object or the content of a member lives, and must not be truncated meanwhile.
 
     Args:
-        path: The archive, which is not to be compressed.
+        path: The archive, which must not be compressed.
 
     Attributes:
-        index: Where the members lie.
+        index: The names, positions and sizes of the members.
 
     Raises:
         FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
         OSError: If it cannot be mapped.
+        TypeError: If `path` is no path.
 
     Example:
         >>> tar = TarFile(archive)
@@ -45,7 +46,7 @@ class TarFile:
             archive = stat_file(path)
             self.index: TarIndex = tar_index(path)
             self._file = map_file(path)
-            # Another archive may have taken its place between the two.
+            # The file may have been replaced between the two calls.
             if os.path.samestat(archive, os.stat(path)):  # noqa: PTH116
                 break
 
@@ -56,29 +57,29 @@ class TarFile:
         return self.iter_from(0)
 
     def read(self, member: int | str) -> memoryview:
-        """Return the content of a member, a read-only view of the file.
+        """Return the content of a member as a read-only view of the file.
 
         Args:
-            member: Its position among the regular files, from the end if it is negative, or its name.
+            member: Its name, or its position among the regular files. A negative position counts from the end.
 
         Raises:
             FormatError: If the archive has become shorter since it was indexed.
-            IndexError: If there is no such position.
-            KeyError: If there is no such name.
+            IndexError: If no member has that position.
+            KeyError: If no member has that name.
         """
         return self._content(self.index.find(member) if isinstance(member, str) else member)[1]
 
     def iter_from(self, position: int) -> Iterator[tuple[str, memoryview]]:
-        """Iterate over names and contents from a position on, without looking at what lies before it.
+        """Iterate over names and contents from a position on, without reading the members before it.
 
         Args:
-            position: From 0 to the number of members.
+            position: The position of the first member, from 0 to the number of members.
 
         Returns:
             An iterator over names and read-only views of the mapped file.
 
         Raises:
-            ValueError: If there is no such position.
+            TypeError, ValueError: If `position` is no int in that range.
             FormatError: While iterating, if the file is shorter than its index says.
         """
         position = check_int("position", position, least=0, most=len(self))
@@ -89,7 +90,7 @@ class TarFile:
 
     def _content(self, position: int) -> tuple[str, memoryview]:
         name, offset, size = self.index[position]
-        # One for each content: without the GIL Python 3.13 miscounts the slices of a memoryview that threads share.
+        # A new view each time: without the GIL, Python 3.13 miscounts the slices of a memoryview that threads share.
         view = memoryview(self._file)
         if offset + size > len(view):
             msg = (

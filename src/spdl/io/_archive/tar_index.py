@@ -1,4 +1,4 @@
-"""Where the members of a tar archive lie."""
+"""The positions of the members of a tar archive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".index"
 
-# What the index file holds; another version has another number.
+# The version of the index file's format.
 _VERSION = 1
 
 
@@ -39,16 +39,16 @@ class TarMember(NamedTuple):
     name: str
     """Its name in the archive."""
     offset: int
-    """Where its content begins in the archive, in bytes."""
+    """The position of its content in the archive, in bytes."""
     size: int
     """The size of its content in bytes."""
 
 
 class TarIndex(Sequence[TarMember]):
-    """The regular files of a tar archive in their order, as `tar_index` returns it.
+    """The regular files of a tar archive in their order, as `tar_index` returns them.
 
-    It does not need the archive any longer.
-    ``index[i]`` is the member at position `i`; ``index.find(name)`` is the position of a name.
+    ``index[i]`` is the member at position `i`; ``index.find(name)`` is the position of a name. The index does not need
+    the archive any longer.
 
     Example:
         >>> index = tar_index(archive)
@@ -81,10 +81,10 @@ class TarIndex(Sequence[TarMember]):
         return TarMember(self._name(index), int(self._offsets[index]), int(self._sizes[index]))
 
     def find(self, name: str) -> int:
-        """Return the position of a member; of several with one name that of the last, which replaces the others.
+        """Return the position of a member. If several have the name, the last one counts: it replaces the others.
 
         Raises:
-            KeyError: If there is none.
+            KeyError: If no member has the name.
         """
         if self._positions is None:
             self._positions = {self._name(index): index for index in range(len(self))}
@@ -103,14 +103,15 @@ class TarIndex(Sequence[TarMember]):
 
 
 def tar_index(path: str | os.PathLike[str]) -> TarIndex:
-    """Find out where the members of a tar archive lie, once.
+    """Find the members of a tar archive, once.
 
-    The index is kept beside the archive, as ``PATH.index``, for whoever may read the archive. It is read from there as
-    long as the archive has the size and the time of modification that it had, and was modified before the index was.
-    Where that file cannot be written, the archive is gone through every time.
+    The index is stored beside the archive as ``PATH.index``, readable for everyone who may read the archive. Later
+    calls read that file, as long as the archive has the same size and modification time as before and was modified
+    before the index was. If the file cannot be written, every call scans the archive.
 
     Args:
-        path: The archive, which is not to be compressed: nothing in it could be found without all that lies before.
+        path: The archive. It must not be compressed: a member of a compressed archive can only be found by reading
+            everything before it.
 
     Returns:
         The regular files in their order.
@@ -133,9 +134,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         return known
     data = map_file(path)
     if is_compressed(bytes(memoryview(data)[:8])):
-        msg = (
-            f"{os.fsdecode(path)!r} is compressed, so that nothing in it can be found without all before it: unpack it"
-        )
+        msg = f"{os.fsdecode(path)!r} is compressed, so no member can be found without reading all before it: unpack it"
         raise FormatError(msg)
     try:
         offsets, sizes, ends, names = native.index_tar(data)
@@ -145,7 +144,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     columns = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
-    # A folder that cannot be written to is no failure: there is the index.
+    # A read-only folder is no failure, since the index is here.
     with contextlib.suppress(OSError):
         _save(beside, archive, columns, names)
     return TarIndex(columns[0], columns[1], columns[2], names)
@@ -163,9 +162,9 @@ def _save(beside: str, archive: os.stat_result, columns: list[Integers], names: 
         "ends": ends,
         "names": np.frombuffer(names, np.uint8),
     }
-    # Whole or not at all, whoever else writes or reads it now.
+    # Other processes may read or write the file now: they see all of it or nothing.
     with replaced(beside) as file:
-        # The names of members are as secret as the members.
+        # Names may be as secret as contents, so the index gets the archive's permissions.
         os.fchmod(file.fileno(), archive.st_mode & 0o666)
         save_npz(file, arrays)
 
@@ -175,10 +174,10 @@ def _state(archive: os.stat_result) -> tuple[int, int]:
 
 
 def _load(beside: str, archive: os.stat_result) -> TarIndex | None:
-    """Return what is kept beside the archive, if it is that archive's; None too where it is damaged."""
+    """Return the stored index if it belongs to this state of the archive; None if it does not or is damaged."""
     try:
-        # The clock of most file systems ticks some hundred times a second: within a tick of the index, the archive can
-        # have been written anew, and have the time that it had.
+        # The clock of most file systems ticks about a hundred times a second. Within the tick in which the index was
+        # written, the archive may have been rewritten and still have the same time.
         if os.stat(beside).st_mtime_ns <= archive.st_mtime_ns:  # noqa: PTH116
             return None
         arrays = load_npz(beside, verify=True)

@@ -1,4 +1,4 @@
-"""Samples whose parts lie in an archive as files, one behind the other."""
+"""Samples that an archive holds as one file for each part, one after the other."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ KEY = "__key__"
 def group_samples(members: Iterable[tuple[str, T]]) -> Iterator[dict[str, Any]]:
     """Group the members of an archive into samples, by WebDataset's convention.
 
-    The key of a member is its name up to the first dot behind the last slash; what follows that dot is the part's name,
-    in lower case. Members with one key that follow each other are one sample. Those without a dot, or whose base name
-    begins with one, belong to none and are left out.
+    The key of a member is its name up to the first dot after the last slash. The text after that dot, in lower case, is
+    the name of the part. Consecutive members with the same key make one sample. Members whose base name has no dot, or
+    begins with one, are left out.
 
     Args:
-        members: Names and contents, as `iter_tarfile` gives them.
+        members: Names and contents, as `iter_tarfile` yields them.
 
     Returns:
-        An iterator over the samples: contents by the name of the part, and the key as ``"__key__"``.
+        An iterator over the samples: a dict of contents by the name of the part, with the key as ``"__key__"``.
 
     Raises:
         FormatError: While iterating, if a sample has a part twice.

@@ -1,4 +1,4 @@
-"""Tar archives that come in a stream, compressed or not."""
+"""Tar archives that are read from a stream, compressed or not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _CHUNK = 1 << 16
 
 
 def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[str, bytes]]:
-    """Iterate over the regular files of the archive that `read` gives, at most so many bytes at a time.
+    """Iterate over the regular files of an archive.
 
-    What errors say of it begins with `where`.
+    Args:
+        read: Returns the next bytes of the archive, at most as many as it is asked for.
+        where: The beginning of error messages about the archive.
     """
     try:
         first = _read_up_to(read, _BLOCK)
@@ -28,7 +30,7 @@ def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[s
             return
         content = decompressed(first, lambda size: _read_piece(read, size))
         yield from native.TarStream(content, _read_up_to(content, _BLOCK))
-        # The checksum of what was compressed stands at its end.
+        # The checksum comes last, so read everything to have it compared.
         while content(_CHUNK):
             pass
     except FormatError as error:
@@ -37,7 +39,7 @@ def iter_stream(read: Callable[[int], Any], where: str = "") -> Iterator[tuple[s
 
 
 def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
-    """Read until there are so many bytes or no more."""
+    """Read `size` bytes, or as many as there are."""
     whole = b""
     while len(whole) < size:
         piece = _read_piece(read, size - len(whole))
@@ -48,7 +50,7 @@ def _read_up_to(read: Callable[[int], Any], size: int) -> bytes:
 
 
 def _read_piece(read: Callable[[int], Any], size: int) -> bytes:
-    """Read up to so many bytes, and check that it is bytes what is read."""
+    """Read up to `size` bytes, and check that these are bytes."""
     piece = read(size)
     if piece is None:
         msg = "the stream has nothing to read yet: it is non-blocking, and has to block"
@@ -64,14 +66,14 @@ def _read_piece(read: Callable[[int], Any], size: int) -> bytes:
 
 
 class BytesReader:
-    """Reads bytes in memory, without a copy of them all."""
+    """A reader of bytes in memory that does not copy them all."""
 
     def __init__(self, data: Any) -> None:
         self._view = memoryview(data)
-        self._place = 0
+        self._position = 0
 
     def read(self, size: int) -> bytes:
-        """Return up to so many bytes."""
-        piece = bytes(self._view[self._place : self._place + size])
-        self._place += len(piece)
+        """Return up to `size` bytes."""
+        piece = bytes(self._view[self._position : self._position + size])
+        self._position += len(piece)
         return piece

@@ -1,4 +1,4 @@
-"""Where arrays and archives are written to: a path, of which the file is replaced, or an open file."""
+"""The targets that arrays and archives are written to: a path, whose file is replaced, or an open file."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def _opened(dst: ArrayTarget) -> Iterator[Write]:
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a new file that takes the place of the one at `path` when it is complete, and never if that fails.
+    """Open a new file that replaces the one at `path` when it is complete, and never if writing fails.
 
-    Whoever reads or maps the old one keeps it, be it the very array that is written. What is no regular file, such as a
-    pipe, is written to as it is.
+    Readers and mappings of the old file keep it, even if it is the array that is being written. Anything but a regular
+    file, such as a pipe, is opened and written to.
     """
     try:
         status = os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
@@ -62,16 +62,16 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             return
         mode = stat.S_IMODE(status.st_mode)
         if not os.access(path, os.W_OK):
-            # To be replaced, a file need not be writable.
+            # A file need not be writable to be replaced, but a read-only file is to stay.
             open(path, "r+b").close()  # noqa: PTH123 - raises.
-    # Of a link, what it points to is replaced.
+    # The target of a link is replaced, not the link.
     target = os.path.realpath(os.fsdecode(path))
     folder = os.path.dirname(target)  # noqa: PTH120
     temporary = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")  # noqa: PTH118
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        # Nobody knows the name of the new file.
+        # The user does not know the name of the new file.
         error.filename = folder
         raise not_to_write(error, path) from None
     try:
@@ -86,7 +86,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _write_all(file: Any, data: bytes | memoryview) -> None:
-    """Write to a file without a buffer, which takes as much at a time as the system does."""
+    """Write to an unbuffered file, which may take only a part at a time."""
     left = memoryview(data)
     while len(left) > 0:
         written = file.write(left)

@@ -16,7 +16,7 @@ _ACCEPTED = "an object with `__array_interface__` or `__cuda_array_interface__`,
 
 @runtime_checkable
 class ArrayInterface(Protocol):
-    """Anything that shows its memory through NumPy's array interface, as `CPUBuffer` does.
+    """An object that shows its memory through NumPy's array interface, as `CPUBuffer` does.
 
     Example:
         >>> isinstance(load_image(photo), ArrayInterface), isinstance(b"bytes", ArrayInterface)
@@ -29,7 +29,7 @@ class ArrayInterface(Protocol):
 
 @runtime_checkable
 class CUDAArrayInterface(Protocol):
-    """Anything that shows its memory on a GPU through CUDA's array interface, as `CUDABuffer` does.
+    """An object that shows its memory on a GPU through CUDA's array interface, as `CUDABuffer` does.
 
     Example:
         >>> isinstance(load_image(photo), CUDAArrayInterface)  # It is in main memory.
@@ -44,10 +44,10 @@ def to_numpy(buffer: ArrayInterface) -> np.ndarray[Any, Any]:
     """View a buffer as a NumPy array.
 
     Args:
-        buffer: What `convert_frames`, `load_image` or `load_image_batch` returned.
+        buffer: The result of `convert_frames`, `load_image` or `load_image_batch`.
 
     Returns:
-        A writable view of the buffer's memory, of its shape and dtype, which it keeps alive. Nothing is copied.
+        A writable view with the buffer's shape and dtype. It keeps the memory alive. Nothing is copied.
 
     Raises:
         RuntimeError: If `buffer` has no ``__array_interface__``.
@@ -69,11 +69,11 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> torch.Tensor:
     """View a buffer as a PyTorch tensor, on the CPU or on its GPU.
 
     Args:
-        buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
+        buffer: The result of `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer`.
 
     Returns:
-        A tensor of the buffer's shape and dtype that shares its memory and keeps it alive. Nothing is copied; writing
-        to one writes to both.
+        A tensor with the buffer's shape and dtype that shares its memory and keeps it alive. Nothing is copied, so
+        writing to one writes to both.
 
     Raises:
         ImportError: If PyTorch is not installed.
@@ -98,14 +98,14 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> torch.Tensor:
 
 
 def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
-    """View a buffer as an array that functions compiled by Numba take.
+    """View a buffer as an array for functions that Numba compiled.
 
     Args:
-        buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
+        buffer: The result of `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer`.
 
     Returns:
-        A view of the same shape and dtype that keeps the buffer's memory alive: a NumPy array, or on a GPU a
-        ``DeviceNDArray`` of Numba's.
+        A view with the same shape and dtype that keeps the buffer's memory alive: a NumPy array, or on a GPU Numba's
+        ``DeviceNDArray``.
 
     Raises:
         ImportError: If the buffer is on a GPU and Numba is not installed.
@@ -130,11 +130,12 @@ def to_jax(buffer: ArrayInterface | CUDAArrayInterface) -> jax.Array:
     """View a buffer as a JAX array, on the CPU or on its GPU.
 
     Args:
-        buffer: What `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer` returned.
+        buffer: The result of `convert_frames`, `load_image`, `load_image_batch` or `transfer_buffer`.
 
     Returns:
-        An array of the buffer's shape and dtype over its memory, which it keeps alive. JAX takes arrays for constant:
-        do not write to the buffer any more. On the CPU, JAX makes a copy where the memory is not aligned as it wants.
+        An array with the buffer's shape and dtype that shares its memory and keeps it alive. JAX assumes that arrays do
+        not change, so do not write to the buffer any more. On the CPU, JAX copies memory that is not aligned as it
+        needs.
 
     Raises:
         ImportError: If JAX is not installed.

@@ -1,4 +1,4 @@
-"""The element types that .npy headers describe, beyond the plain numbers that native code knows."""
+"""The element types of .npy headers that native code does not know: all but plain numbers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     DType = np.dtype[Any]
 
-# What numpy writes of a plain type: the byte order, a letter, a size, and of times the unit.
+# As numpy writes a plain type: the byte order, a letter, a size, and for times the unit.
 _PLAIN = re.compile(r"[<>|=]?[a-zA-Z][0-9]{0,10}(?:\[[0-9a-zA-Z/]{1,24}\])?")
 
 _SHOWN = 60
 
 
 def plain_dtype(text: str) -> DType:
-    """Return the type that a string such as ``">f4"`` describes."""
+    """Return the type that a string describes, such as ``">f4"``."""
     if _PLAIN.fullmatch(text) is None:
         msg = f"the npy header describes its elements as {_shown(text)}, which is no type that numpy writes"
         raise FormatError(msg)
@@ -30,7 +30,7 @@ def plain_dtype(text: str) -> DType:
 
 
 def structured_dtype(text: str) -> DType:
-    """Return the type that a list of fields describes; `text` is a Python literal whose brackets match."""
+    """Return the type that a list of fields describes. `text` is a Python literal with matching brackets."""
     try:
         fields = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
@@ -47,7 +47,7 @@ def _accepted(descr: Any, text: str) -> DType:
         raise FormatError(msg) from error
     if dtype.hasobject:
         msg = (
-            f"the npy data holds Python objects ({_shown(text)}): reading them would mean to unpickle, which may run "
+            f"the npy data holds Python objects ({_shown(text)}): reading them would mean unpickling, which may run "
             "any code. Save plain arrays, with np.save(..., allow_pickle=False), and metadata as text"
         )
         raise FormatError(msg)

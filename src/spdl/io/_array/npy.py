@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spdl.io._array.array_target import ArrayTarget
 
-# What numpy aligns the elements to, so that a file can be mapped.
+# numpy aligns the elements to this, so that a file can be mapped.
 _ALIGNMENT = 64
 
 # The longest header of version 1.
@@ -24,21 +24,21 @@ _MAX_SHORT = 0xFFFF
 
 
 def load_npy(data: ArrayInput, *, copy: bool = False) -> np.ndarray[Any, Any]:
-    """View the content of a .npy file as the array that it holds.
+    """View the content of a .npy file as an array.
 
-    Of bytes in memory only the header is read, in less than a microsecond, so the GIL is kept. What follows the array
-    in `data` is ignored. Nothing is ever unpickled.
+    For bytes in memory, only the header is read. That takes less than a microsecond, so the GIL is kept. Bytes after
+    the array are ignored. Nothing is ever unpickled.
 
     Args:
-        data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
-            of which the file is mapped into memory, read-only. While a view of it lives, it may be replaced, as
-            `save_npy` does, but not be cut short: reading what is gone ends the process (SIGBUS).
-        copy: Whether the array is to have memory of its own, which then is writable.
+        data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
+            path, whose file is mapped into memory, read-only. While a view of the file lives, the file may be replaced,
+            as `save_npy` does, but not truncated: reading a part that is gone ends the process (SIGBUS).
+        copy: Whether the array gets memory of its own, which is writable.
 
     Returns:
-        An array of any dtype, byte order, shape and order that ``numpy.save`` writes without pickle. Unless `copy` is
-        true it shares memory with `data`, which it keeps alive, and is writable if that is. It is aligned as its place
-        in `data` is.
+        An array of any dtype, byte order, shape and memory order that ``numpy.save`` writes without pickle. Unless
+        `copy` is true, it shares memory with `data`, keeps `data` alive, and is writable if `data` is. Its alignment is
+        that of its position in `data`.
 
     Raises:
         FormatError: If this is no npy data, if it is truncated or damaged, or if it holds Python objects.
@@ -64,16 +64,16 @@ def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
     """Write an array as a .npy file, which ``numpy.load`` reads too.
 
     Args:
-        dst: A path or a file opened for writing in binary mode. Unlike ``numpy.save`` this appends nothing to the path.
-            A file that is there already is replaced when the new one is complete, so that arrays that are views of it,
-            `array` perhaps among them, keep what they show.
-        array: An array of any shape and dtype but ``object``, or what numpy makes one of. It is written from where it
-            lies; only one with gaps is copied.
+        dst: A path or a file opened for writing in binary mode. Unlike ``numpy.save``, this appends nothing to the
+            path. An existing file is replaced when the new one is complete, so arrays that are views of it keep their
+            values, even if `array` is one of them.
+        array: An array of any shape and dtype except ``object``, or anything that numpy turns into one. It is written
+            without a copy, unless it has gaps.
 
     Raises:
-        OSError: If the file cannot be written, or its folder if it is to be replaced.
-        TypeError: If the array holds Python objects, which would have to be pickled: nothing is written then. If `dst`
-            is neither a path nor a file.
+        OSError: If the file cannot be written, or, to replace a file, its folder.
+        TypeError: If the array holds Python objects, which would have to be pickled (nothing is written then), or if
+            `dst` is neither a path nor a file.
 
     Example:
         >>> file = io.BytesIO()
@@ -89,7 +89,7 @@ def save_npy(dst: ArrayTarget, array: ArrayLike) -> None:
 
 
 def npy_parts(array: ArrayLike, name: str) -> tuple[bytes, memoryview]:
-    """Return the header and the elements of what is to be written; `name` is what errors call the array."""
+    """Return the header and the elements of an array as .npy data. Errors call the array `name`."""
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
     from numpy.lib.format import dtype_to_descr  # noqa: PLC0415
 

@@ -20,13 +20,13 @@ MAX_UNCOMPRESSED_BYTES = 1 << 30
 
 
 class NpzFile(Mapping[str, Any]):
-    """The arrays of an archive by their keys, as `load_npz` returns it.
+    """The arrays of an archive by their keys, as `load_npz` returns them.
 
-    An array is read when it is asked for, and anew each time. A stored one is a view of the archive; a compressed one
-    is inflated without the GIL and has memory of its own. Any number of threads may read at once.
+    Each access reads the array anew. A stored array is a view of the archive. A compressed one is inflated without the
+    GIL and has memory of its own. Any number of threads may read at once.
 
-    A key is the name of a member without ``.npy``; with it is accepted too. Keys that the archive does not have raise
-    `KeyError`, members that are damaged or refused `FormatError`, which has their name and that of the file.
+    A key is the name of a member, with or without ``.npy``. An unknown key raises `KeyError`. A member that is damaged
+    or refused raises `FormatError`, which names the member and the file.
 
     Attributes:
         files: The keys, in the order of the archive.
@@ -61,20 +61,20 @@ class NpzFile(Mapping[str, Any]):
     def load_many(
         self, keys: Iterable[str] | None = None, *, out: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
-        """Read several arrays in one call, in which all that is to be inflated is inflated without the GIL.
+        """Read several arrays in one call. All compressed ones are inflated without the GIL.
 
         Args:
-            keys: Which ones; None is all.
-            out: Arrays to copy them into, by key. They need the same dtype and shape, and may be of any order; they
-                are what is returned.
+            keys: The keys of the arrays; None reads all.
+            out: Arrays to copy them into, by key. These must have the same dtype and shape, may have any memory order,
+                and are returned.
 
         Returns:
             The arrays by key.
 
         Raises:
-            FormatError: If one of them is damaged or refused. Arrays of `out` may have been written to before.
-            KeyError: If the archive, or `out`, lacks one of the keys.
-            TypeError: If `keys` is a single key, or what `out` has for one of them is no array.
+            FormatError: If a member is damaged or refused. Arrays of `out` may already have been written to.
+            KeyError: If the archive or `out` lacks one of the keys.
+            TypeError: If `keys` is a single key, or `out` holds something that is no array.
             ValueError: If an array of `out` is read-only, or has another dtype or shape.
 
         Example:
@@ -104,22 +104,21 @@ class NpzFile(Mapping[str, Any]):
 def load_npz(
     data: ArrayInput, *, max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES, verify: bool = False
 ) -> NpzFile:
-    """Open the content of a .npz file, of which only the directory is read.
+    """Open the content of a .npz file. Only the directory is read.
 
-    Members may be stored, or compressed by deflate or zstd, and the archive may be zip64, with zeros behind it. Nothing
-    is ever unpickled: an archive with a member that holds Python objects opens, and only that one is refused, when it
-    is read.
+    Members may be stored, or compressed by deflate or zstd. The archive may be zip64, and zeros may follow it. Nothing
+    is ever unpickled: an archive with a member that holds Python objects opens, and only reading that member fails.
 
     Args:
-        data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
-            of which the file is mapped into memory, read-only, and must not be cut short meanwhile; see `load_npy`.
-        max_uncompressed_bytes: How many bytes the compressed members may have together when they are inflated, 1 GiB by
-            default. An archive that says it has more is refused.
-        verify: Whether to compare the checksum of stored members, too, for which all of their bytes are read. That of
-            compressed ones always is compared.
+        data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
+            path, whose file is mapped into memory, read-only, and must not be truncated meanwhile; see `load_npy`.
+        max_uncompressed_bytes: The most bytes that the compressed members may have together when inflated, 1 GiB by
+            default. An archive whose directory says that it has more is refused.
+        verify: Whether to check stored members against their checksums too, which reads all of their bytes. Compressed
+            members are always checked.
 
     Returns:
-        The arrays by key. Stored ones share memory with `data`, which they keep alive, and are writable if that is.
+        The arrays by key. Stored ones share memory with `data`, keep it alive, and are writable if it is.
 
     Raises:
         FormatError: If this is no zip archive, if it is truncated or damaged, if members overlap, or if they inflate to
@@ -149,18 +148,18 @@ def load_npz(
 
 
 def to_budget(max_uncompressed_bytes: int) -> int:
-    """Check a number of bytes, and cut it down to what memory can have."""
+    """Check a number of bytes, and return it, at most as large as memory can be."""
     return min(check_int("max_uncompressed_bytes", max_uncompressed_bytes, least=0), sys.maxsize)
 
 
 def _target(key: str, out: Mapping[str, Array], array: Array) -> Array:
-    """Find the array that is to be filled, and check that it can be."""
+    """Return the array to fill, after checking that it fits."""
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     try:
         target = out[key]
     except KeyError:
-        msg = f"`out` has no array {key!r}, which is to be filled"
+        msg = f"`out` has no array {key!r} to fill"
         raise KeyError(msg) from None
     name = f"out[{key!r}]"
     check_instance(name, target, np.ndarray, "a NumPy array")

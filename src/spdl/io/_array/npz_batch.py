@@ -1,4 +1,4 @@
-"""A batch of archives, from their bytes to one array for each key."""
+"""Batches of archives: one array for each key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MAX_THREADS = 1024
 
-# How messages say which of the archives it is.
+# How native messages name an archive.
 _WHICH = re.compile(r"srcs\[(\d+)\]")
 
 
@@ -32,24 +32,25 @@ def load_npz_batch(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Load .npz files with the same members into one array for each key.
 
-    Each member is copied or inflated straight into its row, without the GIL from the first to the last.
+    Each member is copied or inflated straight into its row. The GIL is released for the whole batch.
 
     Args:
-        srcs: The archives, as bytes or paths; see `load_npz`. They must have the same keys, and under each of them
-            arrays of the same dtype, shape and order.
-        num_threads: How many threads inflate, the calling one among them.
-        max_uncompressed_bytes: How many bytes the compressed members of one archive may have together.
-        verify: Whether to compare the checksum of stored members, too.
+        srcs: The archives, as bytes or paths; see `load_npz`. They must have the same keys, and for each key arrays of
+            the same dtype, shape and memory order.
+        num_threads: How many threads inflate, including the calling one.
+        max_uncompressed_bytes: The most bytes that the compressed members of one archive may have together when
+            inflated.
+        verify: Whether to check stored members against their checksums too.
 
     Returns:
-        By key an array (N, ...) with memory of its own: row `i` is that of ``srcs[i]``. Arrays in Fortran order are so
-        within their row.
+        For each key an array (N, ...) with memory of its own, whose row `i` comes from ``srcs[i]``. Arrays in Fortran
+        order keep that order within their row.
 
     Raises:
-        FormatError: If an archive is damaged or refused, or differs from the first; the message has its path if it has
-            one, its index and the member.
+        FormatError: If an archive is damaged or refused, or differs from the first. The message has its index, the
+            member, and its path if it has one.
         OSError: If a file cannot be mapped.
-        TypeError: If `srcs` is a single input, one of them is neither a path nor bytes, or a number is no int.
+        TypeError: If `srcs` is a single input, an input is neither a path nor bytes, or a number is no int.
         ValueError: If `srcs` is empty, `num_threads` is out of range, or `max_uncompressed_bytes` is negative.
 
     Example:

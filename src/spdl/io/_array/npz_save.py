@@ -1,4 +1,4 @@
-"""Writing archives of arrays."""
+"""Writing arrays as .npz archives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Compression: TypeAlias = Literal["deflate", "zstd"]
 
-# Where elements begin in the file, so that views of a mapped archive are aligned for any instruction.
+# Elements begin at multiples of this in the file, so that views of a mapped archive are aligned for any instruction.
 _ALIGNMENT = 64
 
 _METHODS = {None: 0, "deflate": 8, "zstd": 93}
@@ -27,7 +27,7 @@ _VERSIONS = {0: 20, 8: 20, 93: 63}
 _ZIP64_VERSION = 45
 _UTF8_NAME = 0x800
 
-# The first day that the format knows: archives of the same arrays are the same bytes.
+# The first day that the format knows, so that the same arrays give the same bytes.
 _TIME, _DATE = 0, (1 << 5) | 1
 
 _IN_64 = 0xFFFFFFFF
@@ -35,7 +35,7 @@ _COUNT_IN_64 = 0xFFFF
 _MAX_NAME = 0xFFFF
 _ATTRIBUTES = 0o600 << 16
 
-# The id under which zipalign puts its padding, too.
+# The id that zipalign uses for its padding.
 _PADDING_ID = 0xD935
 
 
@@ -49,14 +49,14 @@ class _Member(NamedTuple):
     offset: int
 
     def fields(self, *, wide: bool) -> bytes:
-        """What the local header and the directory have in common."""
+        """Return the fields that the local header and the directory have in common."""
         version = max(_VERSIONS[self.method], _ZIP64_VERSION if wide else 0)
         sizes = (_IN_64, _IN_64) if wide else (self.compressed_size, self.size)
         return struct.pack("<HHHHHIII", version, self.flags, self.method, _TIME, _DATE, self.crc, *sizes)
 
     @property
     def wide(self) -> bool:
-        """Whether a size is too large for 32 bits."""
+        """True if a size is too large for 32 bits."""
         return max(self.size, self.compressed_size) >= _IN_64
 
     def local_header(self) -> bytes:
@@ -79,22 +79,22 @@ class _Member(NamedTuple):
 
 
 def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: Compression | None = None) -> None:
-    """Write arrays as a .npz file, which ``numpy.load`` reads too: with zstd from Python 3.14 on.
+    """Write arrays as a .npz file. ``numpy.load`` reads it too, zstd from Python 3.14 on.
 
-    Compression runs without the GIL. The elements of stored arrays begin at multiples of 64 bytes in the file, so that
-    views of a mapped archive are aligned. The same arrays give the same bytes.
+    Compression runs without the GIL. The elements of stored arrays begin at multiples of 64 bytes in the file, so views
+    of a mapped archive are aligned. The same arrays give the same bytes.
 
     Args:
-        dst: A path or a file opened for writing in binary mode, which need not be seekable. Unlike ``numpy.savez`` this
-            appends nothing to the path. A file that is there already is replaced when the new one is complete, so that
-            arrays that are views of it keep what they show.
-        arrays: The arrays by key, of any shape and dtype but ``object``.
-        compression: None stores the arrays as they are, which is what loads fastest. ``"deflate"`` makes the archive
-            smaller if the data allows it, and any zip program reads it. ``"zstd"`` inflates faster unless the data
-            compresses to next to nothing.
+        dst: A path or a file opened for writing in binary mode, which need not be seekable. Unlike ``numpy.savez``,
+            this appends nothing to the path. An existing file is replaced when the new one is complete, so arrays that
+            are views of it keep their values.
+        arrays: The arrays by key, of any shape and dtype except ``object``.
+        compression: None stores the arrays uncompressed, which loads fastest. ``"deflate"`` makes the archive smaller
+            if the data allows it, and any zip program reads it. ``"zstd"`` inflates faster, unless the data compresses
+            to next to nothing.
 
     Raises:
-        OSError: If the file cannot be written, or its folder if it is to be replaced.
+        OSError: If the file cannot be written, or, to replace a file, its folder.
         TypeError: If an array holds Python objects, which would have to be pickled, a key is not a str, or `dst` is
             neither a path nor a file.
         ValueError: If `compression` is unknown, or a key is empty or too long.
@@ -106,7 +106,7 @@ def save_npz(dst: ArrayTarget, arrays: Mapping[str, ArrayLike], *, compression: 
         array([0, 1, 2])
     """
     check_choice("compression", compression, (None, *get_args(Compression)))
-    # All checked before anything is written.
+    # Check everything before writing anything.
     parts = {_name(key): npy_parts(array, f"arrays[{key!r}]") for key, array in arrays.items()}
     with opened(dst) as write:
         offset = 0

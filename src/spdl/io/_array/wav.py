@@ -1,4 +1,4 @@
-"""Sound in WAVE files, whose samples lie there as an array."""
+"""Sound in WAVE files, whose samples are an array already."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def load_wav(
 ) -> np.ndarray[Any, Any]:
     """View the samples of a wav file.
 
-    Of bytes in memory only the header is read, in less than a microsecond, so the GIL is kept.
+    For bytes in memory, only the header is read. That takes less than a microsecond, so the GIL is kept.
 
     Args:
-        data: The content: ``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array, or a path,
-            of which the file is mapped into memory, read-only, and must not be cut short meanwhile; see `load_npy`.
-        time_offset_seconds: Seconds to leave out at the beginning; None is none. A time between two frames is the first
-            of them.
-        duration_seconds: How many seconds to take; None, and more than there is, is all that follows.
+        data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
+            path, whose file is mapped into memory, read-only, and must not be truncated meanwhile; see `load_npy`.
+        time_offset_seconds: Seconds to leave out at the beginning; None leaves out nothing. A time between two frames
+            is rounded down to the first of them.
+        duration_seconds: Seconds to take. None, or more than there are, takes all that follow.
 
     Returns:
-        The samples, (frames, channels): uint8, int16 or int32 where they are integers of 8, 16 or 32 bits, float32 or
-        float64. The array shares memory with `data`, which it keeps alive, and is writable if that is.
+        The samples, (frames, channels): uint8, int16 or int32 for integers of 8, 16 or 32 bits, else float32 or
+        float64. The array shares memory with `data`, keeps it alive, and is writable if `data` is.
 
     Raises:
-        FormatError: If this is no wav data, if it is truncated or damaged, or if its samples are of a kind that no
-            array can be a view of, such as those of 24 bits. FFmpeg decodes many of those.
+        FormatError: If this is no wav data, if it is truncated or damaged, or if no array can be a view of its samples,
+            such as those of 24 bits. FFmpeg decodes many of those.
         OSError: If the file cannot be mapped.
-        TypeError: If `data` is neither a path nor bytes.
+        TypeError: If `data` is neither a path nor bytes, or a time is no number.
         ValueError: If a time is negative, or the offset is not within the sound.
 
     Example:
@@ -57,14 +57,14 @@ def load_wav(
 
 
 def parse_wav(data: ArrayInput) -> WAVHeader:
-    """Read what a wav file says of its samples.
+    """Read the header of a wav file, which describes its samples.
 
     Args:
-        data: The content, or as much of it as goes before the samples, or a path; see `load_wav`.
+        data: The content, or at least the part before the samples, or a path; see `load_wav`.
 
     Returns:
-        The header, of which only the channels and the sample rate are checked. The format of extensible files is the
-        one in their extension. Of RF64 files the size is the one in 64 bits.
+        The header. Only the channels and the sample rate are checked. The format of an extensible file is the one in
+        its extension. The size of an RF64 file is the 64-bit one.
 
     Raises:
         FormatError: If this is no wav data, or if it ends before the samples begin.

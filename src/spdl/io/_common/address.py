@@ -1,4 +1,4 @@
-"""What is said of addresses such as ``https://host/name`` where paths are taken."""
+"""Errors for addresses such as ``https://host/name`` that are given as paths."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PROTOCOL = re.compile(r"([A-Za-z0-9+-]+)://")
 
 
 def not_to_read(error: OSError, path: str | os.PathLike[str]) -> OSError:
-    """Return what to raise when a path could not be read: the error, or what mends it where it is an address."""
+    """Return the error for a path that could not be read: the given one, or for an address one with a remedy."""
     remedy = "Fetch it, for instance with fsspec, and pass the file or its bytes"
     return _explained(error, path, f"reads files and bytes. {remedy}")
 
 
 def not_to_write(error: OSError, path: str | os.PathLike[str]) -> OSError:
-    """Return what to raise when a path could not be written: the error, or what mends it where it is an address."""
+    """Return the error for a path that could not be written: the given one, or for an address one with a remedy."""
     return _explained(error, path, "writes files. Write one, and send it, for instance with fsspec")
 
 

@@ -1,4 +1,4 @@
-"""Writing a file so that nobody ever sees a part of it."""
+"""Files that appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from spdl.io._common.address import not_to_write
 def write_file(path: str, content: Any) -> None:
     """Write the bytes of `content` to a new file beside `path`, and give it that name once it is complete.
 
-    A file that was there is replaced and keeps its permissions; of a symbolic link, what it points to is. What is no
-    regular file, such as a pipe, is written to as it is. An error leaves what was there, and nothing new.
+    An existing file is replaced and keeps its permissions. For a symbolic link, its target is replaced. Anything but a
+    regular file, such as a pipe, is opened and written to. After an error the old file is still there, and nothing new.
 
     Raises:
         OSError: If the file cannot be written; the error names `path`.
@@ -24,13 +24,13 @@ def write_file(path: str, content: Any) -> None:
     try:
         mode = os.stat(target).st_mode  # noqa: PTH116 - half the time of Path.stat.
     except OSError:
-        mode = None  # What is wrong, if anything, the next call says.
+        mode = None  # If something is wrong, the next call raises.
     if mode is not None and not stat.S_ISREG(mode):
         with open(path, "wb") as file:  # noqa: PTH123 - half the time of Path.open.
             file.write(content)
         return
     folder, name = os.path.split(target)
-    # Hidden, and short whatever the name's length: some systems allow 255 bytes for a whole name.
+    # Hidden, and short even if the name is long: some systems allow only 255 bytes.
     temporary = os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:40])}.{secrets.token_hex(8)}")  # noqa: PTH118
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -45,5 +45,5 @@ def write_file(path: str, content: Any) -> None:
                 os.unlink(temporary)  # noqa: PTH108
             raise
     except OSError as error:
-        # Not the temporary file's name, which nobody knows.
+        # The user does not know the name of the temporary file.
         raise not_to_write(OSError(error.errno, error.strerror, path), path) from None

@@ -1,11 +1,11 @@
-"""The error for bytes that are not what they are taken for."""
+"""The error for arrays and archives that cannot be read."""
 
 
 class FormatError(ValueError, RuntimeError):
-    """Raised by whatever reads arrays and archives, where the bytes are damaged, lie, or hold what is refused.
+    """Raised when an array or archive is damaged, contradicts itself, or holds something that is refused.
 
-    The message names the file or the member, the place, what was found there, and what is accepted. It is a
-    `ValueError`, and a `RuntimeError` too, since that is what spdl 0.8.0 raises for some of these.
+    The message names the file or member, the position, what was found there, and what is accepted. The error is a
+    `ValueError`, and also a `RuntimeError`, which spdl 0.8.0 raises in some of these cases.
 
     Example:
         >>> try:

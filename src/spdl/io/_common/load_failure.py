@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class LoadFailure(NamedTuple):
-    """An input that `load_image_batch` left out, replaced by zeros or, with ``on_error="partial"``, kept in part.
+    """An input that failed: `load_image_batch` left it out, put zeros in its place, or kept the part that it decoded.
 
     Example:
         >>> batch = load_image_batch([photo, b"no image"], width=64, height=64, on_error="skip")
@@ -12,9 +12,9 @@ class LoadFailure(NamedTuple):
         [(1, b'no image')]
     """
 
-    index: int  # type: ignore[assignment]  # Shadows tuple.index, which nobody needs on a record.
+    index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
     """Its position among the inputs, from 0."""
     source: Any
     """The input as it was given."""
     reason: str
-    """What went wrong."""
+    """The error message."""

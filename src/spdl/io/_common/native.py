@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     class _LazyModule:
-        """Stands for the native module and becomes it attribute by attribute."""
+        """A stand-in that loads the native module at the first use and keeps each attribute once it was used."""
 
         def __getattr__(self, name: str) -> Any:
             try:
@@ -32,7 +32,7 @@ else:
 
 
 def _describe_attempt() -> str:
-    """Name the file that Python took for the native part; where there is none, what lies there in its place."""
+    """Return the file that Python took for the native part, or else a list of the files found in its place."""
     import sys  # noqa: PLC0415 - only on the way to an error.
     from importlib.util import find_spec  # noqa: PLC0415
 

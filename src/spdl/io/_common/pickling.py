@@ -1,4 +1,4 @@
-"""How buffers are pickled: by protocol 5 without a copy of their content."""
+"""Pickling of buffers, by protocol 5 without a copy of their content."""
 
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ _FIRST_WITH_BUFFERS = 5
 
 
 def reduce_buffer(buffer: "CPUBuffer", protocol: int) -> tuple[Any, ...]:
-    """What `CPUBuffer.__reduce_ex__` returns. From protocol 5 on the content may travel apart from the pickle."""
+    """Return the value of `CPUBuffer.__reduce_ex__`. From protocol 5 on, the content may travel outside the pickle."""
     array: Any = to_numpy(buffer)
     content = PickleBuffer(array) if protocol >= _FIRST_WITH_BUFFERS else array.tobytes()
     return restore_buffer, (content, buffer.shape, buffer.dtype, buffer.failures)
@@ -25,7 +25,7 @@ def reduce_buffer(buffer: "CPUBuffer", protocol: int) -> tuple[Any, ...]:
 def restore_buffer(
     content: Any, shape: tuple[int, ...], dtype: str, failures: "tuple[LoadFailure, ...]"
 ) -> "CPUBuffer":
-    """Make a buffer of pickled content, in place if that may be written to.
+    """Make a buffer from pickled content, in place if that is writable.
 
     Raises:
         ValueError: If the content does not fit the shape, or there is no such dtype.

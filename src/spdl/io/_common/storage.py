@@ -1,4 +1,4 @@
-"""Memory to be used again and again: a storage of ours, or an array of the caller's."""
+"""Memory for arrays that is used again and again: our own storage, or an array that the caller owns."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ if TYPE_CHECKING:
     from spdl.io._native import CPUStorage
 
 Storage: TypeAlias = "CPUStorage | Any"
-"""A `CPUStorage`, or a writable, contiguous array of the caller's: anything with the buffer protocol (NumPy arrays,
-shared memory, ``bytearray``), or a PyTorch tensor in main memory."""
+"""A `CPUStorage`, or a writable, contiguous array that the caller owns: one with the buffer protocol (NumPy, shared
+memory, ``bytearray``), or a PyTorch tensor in main memory."""
 
 _MAX_SIZE = sys.maxsize
-_FORMATS = {"uint8": "B", "float16": "e", "float32": "f"}  # Those of the struct module.
+_FORMATS = {"uint8": "B", "float16": "e", "float32": "f"}  # Formats of the struct module.
 
 
 def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT001, FBT002 - the reference's signature.
-    """Set memory aside that `convert_frames` and `load_image_batch` can make their arrays in.
+    """Reserve memory in which `convert_frames` and `load_image_batch` can make their arrays.
 
-    An array keeps its part of the storage as long as it, or a view of it, lives. What is made meanwhile gets memory of
-    its own, of the same size and kind, which the storage keeps for later: so any number of threads can share one, none
-    ever waits, and no array is written over. A loader needs as many such parts as it has batches under way.
+    An array occupies a block of the storage for as long as the array, or a view of it, lives. An array that is made
+    meanwhile gets another block of the same size and kind, which the storage keeps for later. So any number of threads
+    can share a storage, none of them ever waits, and no array is overwritten. A loader needs as many blocks as it has
+    batches under way.
 
-    `transfer_buffer` returns when its copy has finished. A copy that another library leaves under way, as PyTorch's
-    ``tensor.to(device, non_blocking=True)`` does, the storage knows nothing of: keep the array until that has finished,
-    or the next one may be made in its place while it is read.
+    `transfer_buffer` returns when its copy has finished. Other libraries may return earlier, as PyTorch's
+    ``tensor.to(device, non_blocking=True)`` does, and the storage knows nothing about such copies. Keep the array until
+    the copy has finished, or the next array may be written to the same memory while the copy reads it.
 
     Args:
         size: The size in bytes.
-        pin_memory: Whether to lock the pages, so that a GPU copies from them by itself: `transfer_buffer` then needs
-            no copy in between. It takes the driver milliseconds, once for each part. Without a GPU, pass False.
+        pin_memory: Whether to lock the pages, so that a GPU can copy from them by itself. `transfer_buffer` then needs
+            no intermediate copy. Locking takes the driver milliseconds, once for each block. Without a GPU, pass False.
 
     Returns:
-        The storage, not initialised. Arrays keep their part of it alive.
+        The storage, not initialised. Arrays keep their block of it alive.
 
     Raises:
-        RuntimeError: If pinned memory is asked for and there is no GPU or too little memory to lock, or if the size is
-            more than the machine has.
-        TypeError: If `size` is not an integer.
-        ValueError: If `size` is not positive, or no address space could hold it.
+        RuntimeError: If pinned memory is requested and there is no GPU or too little memory to lock, or if the size
+            exceeds the machine's memory.
+        TypeError: If `size` is not an integer or `pin_memory` not a bool.
+        ValueError: If `size` is not positive, or too large for any address space.
 
     Example:
         >>> storage = cpu_storage(4 * 224 * 224 * 3, pin_memory=False)
@@ -58,22 +59,22 @@ def cpu_storage(size: int, pin_memory: bool = True) -> CPUStorage:  # noqa: FBT0
 
 
 def resolve_storage(storage: Storage | None, shape: tuple[int, ...] | None, dtype: str) -> Any:
-    """Bring it into the form that native code takes: None, a storage, or an object with a writable buffer.
+    """Return the storage as native code takes it: None, a `CPUStorage`, or an object with a writable buffer.
 
     Args:
-        storage: What the caller gave.
-        shape: What the caller's array has to have room for, unless it is flat; None where that is not known.
-        dtype: What its elements have to be, unless they are single bytes.
+        storage: The caller's argument.
+        shape: The shape that the caller's array must have room for, unless it is flat; None if that is not known yet.
+        dtype: The type that its elements must have, unless they are single bytes.
 
     Raises:
-        TypeError: If it is none of these.
-        ValueError: If it cannot be written to, or is of another shape or dtype.
+        TypeError: If the storage is none of these.
+        ValueError: If it is read-only, or has another shape or dtype.
     """
     if storage is None or isinstance(storage, native.CPUStorage):
         return storage
     array: Any = storage
     if type(storage).__module__.partition(".")[0] == "torch":
-        # Shows its memory by no other protocol that would let it be written to.
+        # A tensor shows writable memory by no other protocol.
         array = array.numpy()
     try:
         view = memoryview(array)

@@ -1,4 +1,4 @@
-"""Which GPU, which stream, whose memory."""
+"""Configuration of transfers: the GPU, the stream and the allocator."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PER_THREAD_STREAM = 2
 
 @dataclass(frozen=True)
 class CUDAConfig:
-    """Where to transfer to, as `cuda_config` checked it.
+    """The target of transfers, as `cuda_config` checked it.
 
     Attributes:
         device_index: The GPU's number among those that this process sees, from 0.
         stream: The handle of the CUDA stream to copy on.
-        allocator: Functions that take memory on the GPU and give it back; None stands for the library's own.
+        allocator: Functions that allocate and free memory on the GPU; None stands for the library's own.
 
     Example:
         >>> CUDAConfig(device_index=0, stream=2, allocator=None).device_index
@@ -35,26 +35,26 @@ class CUDAConfig:
 
 
 def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: Allocator | None = None) -> CUDAConfig:
-    """Say which GPU to transfer to, on which stream, and whose memory to take there.
+    """Configure to which GPU to transfer, on which stream, and with which allocator.
 
     Args:
         device_index: The GPU's number among those that this process sees, from 0.
         stream: The handle of the CUDA stream to copy on, for example ``torch.cuda.Stream(0).cuda_stream``. It must
             outlive the transfers. The default is the calling thread's default stream, which waits for the work that
-            the device's default stream was given before; a stream of its own copies beside the training step.
-        allocator: A pair of functions that take memory on the GPU and give it back: the first gets the size in bytes,
-            the device and the stream, and returns an address; the second gets that. PyTorch's own cache is
-            ``(torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete)``; it gives memory out again
-            at once to work on the same stream, so copy on the stream that uses the arrays, or hold them until they
-            were used. None keeps up to 1 GiB of its own, which is used again when the default stream is done with it.
+            was submitted to the device's default stream before. A separate stream copies beside the training step.
+        allocator: A pair of functions that allocate and free memory on the GPU. The first gets the size in bytes, the
+            device and the stream, and returns an address; the second gets that address. PyTorch's own cache is
+            ``(torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete)``. It reuses memory at once for
+            work on the same stream, so copy on the stream that uses the arrays, or hold the arrays until they were
+            used. None keeps up to 1 GiB of its own, which is reused once the default stream is done with it.
 
     Returns:
-        What `transfer_buffer`, `load_image` and `load_image_batch` take as ``device_config``.
+        An argument ``device_config`` for `transfer_buffer`, `load_image` and `load_image_batch`.
 
     Raises:
         RuntimeError: If there is no GPU or no driver; the message says what is missing.
-        TypeError: If an argument is of another type.
-        ValueError: If there is no GPU of this index, or the stream is negative.
+        TypeError: If an argument has the wrong type.
+        ValueError: If there is no GPU with this index, or the stream is negative.
 
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Buffers to a GPU and back."""
+"""Transfer of buffers to a GPU and back."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ def transfer_buffer(
 ) -> CUDABuffer:
     """Copy a buffer to a GPU.
 
-    The copy runs on the configuration's stream, and the call returns when it has finished, so that any stream may use
-    the array at once, and `buffer` may be dropped or written to. What else the stream has to do is not waited for.
-    The GIL is released meanwhile: call this in a thread of its own, as `spdl.dataloader.DataLoader` does with its
-    ``transfer_fn``, and it runs beside the training step.
+    The copy runs on the configuration's stream, and the call returns when the copy has finished, without waiting for
+    other work of the stream. Any stream may then use the array at once, and `buffer` may be dropped or written to. The
+    GIL is released meanwhile: in a thread of its own, as with the ``transfer_fn`` of `spdl.dataloader.DataLoader`, the
+    call runs beside the training step.
 
-    Memory of a `cpu_storage` that is pinned is read by the GPU itself. Any other goes through a few chunks of pinned
-    memory that the process keeps, one being filled while another is copied.
+    The GPU itself reads the memory of a pinned `cpu_storage`. Other memory goes through a few chunks of pinned memory
+    that the process keeps: one is filled while another is copied.
 
     Args:
-        buffer: What `convert_frames`, `load_image` or `load_image_batch` returned.
-        device_config: Which GPU and stream, from `cuda_config`.
-        cuda_config: The same by its older name. One of the two must be given.
+        buffer: The result of `convert_frames`, `load_image` or `load_image_batch`.
+        device_config: The GPU and stream, from `cuda_config`.
+        cuda_config: The older name of `device_config`. Exactly one of the two must be given.
 
     Returns:
         The array on the GPU, with the buffer's shape and dtype, and its ``failures`` and ``backends``. `to_torch`,
         `to_numba` and `to_jax` view it.
 
     Raises:
-        RuntimeError: If CUDA reports an error: the message has its name and what was being done.
-        TypeError: If an argument is of another type, or both configurations or none are given.
+        RuntimeError: If CUDA reports an error. The message has the error's name and the operation that failed.
+        TypeError: If an argument has the wrong type, or both configurations or none are given.
 
     Example:
         >>> config = cuda_config(device_index=0)  # doctest: +SKIP
@@ -59,17 +59,17 @@ def transfer_buffer(
 def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
     """Copy a buffer on a GPU to main memory.
 
-    The copy runs on the stream that brought the buffer there, after what the device's default stream was given until
-    now. The call returns when it has finished, and releases the GIL meanwhile.
+    The copy runs on the stream that brought the buffer to the GPU, after all work submitted so far to the device's
+    default stream. The call returns when the copy has finished, and releases the GIL meanwhile.
 
     Args:
-        buffer: What `transfer_buffer` returned.
+        buffer: The result of `transfer_buffer`.
 
     Returns:
         A copy with the same shape and dtype, ``failures`` and ``backends``.
 
     Raises:
-        RuntimeError: If CUDA reports an error: the message has its name and what was being done.
+        RuntimeError: If CUDA reports an error. The message has the error's name and the operation that failed.
         TypeError: If `buffer` is no `CUDABuffer`.
 
     Example:
@@ -82,6 +82,6 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> CPUBuffer:
 
 
 def check_device_config(device_config: object) -> None:
-    """Raise TypeError unless it is None or of `cuda_config`: before anything is loaded that is to go there."""
+    """Raise TypeError unless it is None or a `CUDAConfig`. Called before anything is loaded."""
     if device_config is not None:
         check_instance("device_config", device_config, CUDAConfig, _CONFIG)

@@ -1,4 +1,4 @@
-"""Batches of PyTorch's, whatever their structure, to a GPU and back."""
+"""Transfer of PyTorch tensors, in batches of any structure, to a GPU and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ADVICE = "without one, use the batch as it is"
 
 
 class _ThreadState(threading.local):
-    """What a thread that transfers keeps: a stream for each device, and its last batches."""
+    """The state of a thread that transfers: a stream for each device, and its last batches."""
 
     def __init__(self) -> None:
         self.streams: dict[Any, Any] = {}
@@ -39,21 +39,21 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
     """Copy the tensors of a batch to this process's GPU.
 
     The copies run on a stream that belongs to the calling thread, through pinned memory, and the call returns when they
-    have finished: any stream may use the tensors at once. Call it in a thread of its own, as
-    `spdl.dataloader.DataLoader` does with its ``transfer_fn``, and it runs beside the training step.
+    have finished. Any stream may then use the tensors at once. In a thread of its own, as with the ``transfer_fn`` of
+    `spdl.dataloader.DataLoader`, the call runs beside the training step.
 
     Args:
         batch: A tensor, or lists, tuples, named tuples, mappings and dataclasses that hold tensors, in any depth.
-        num_caches: How many of the thread's last batches to keep alive, at least 0, so that their memory on the GPU is
-            not given to the next batch while other streams than the default one still read it.
+        num_caches: How many of the thread's last batches to keep alive, at least 0. The next batch then does not get
+            their memory on the GPU while streams other than the default one still read it.
 
     Returns:
         The same structure with the tensors on the GPU whose number is in the environment variable ``LOCAL_RANK``, or on
-        GPU 0. What is no tensor, or is there already, is passed on as it is.
+        GPU 0. Tensors that are there already, and all other objects, are returned unchanged.
 
     Raises:
         ImportError: If PyTorch is not installed.
-        RuntimeError: If PyTorch finds no GPU, or none of this number.
+        RuntimeError: If PyTorch finds no GPU, or none with this number.
         TypeError, ValueError: If `num_caches` is no int of at least 0, or ``LOCAL_RANK`` no whole number.
 
     Example:
@@ -76,7 +76,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
             return tensor
         local = tensor if tensor.is_cuda or tensor.is_pinned() else tensor.pin_memory()
         sent = local.to(device, non_blocking=True)
-        # The tensor's memory belongs to this stream, but work on the default one will read it.
+        # The tensor's memory belongs to this stream, but work on the default stream will read it.
         sent.record_stream(torch.cuda.default_stream(device))
         return sent
 
@@ -90,17 +90,17 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
 
 
 def transfer_tensor(batch: T, /, *, num_caches: int = 4) -> T:
-    """Do what `transfer_tensor_h2d` does, under its older name.
+    """Call `transfer_tensor_h2d`, of which this is the older name, after a FutureWarning.
 
     Args:
-        batch: See `transfer_tensor_h2d`.
-        num_caches: Likewise.
+        batch: The tensors; see `transfer_tensor_h2d`.
+        num_caches: How many batches to keep alive; see `transfer_tensor_h2d`.
 
     Returns:
-        What `transfer_tensor_h2d` returns, after a FutureWarning.
+        The result of `transfer_tensor_h2d`.
 
     Raises:
-        Exception: What `transfer_tensor_h2d` raises.
+        Exception: The errors of `transfer_tensor_h2d`.
 
     Example:
         >>> import torch
@@ -121,24 +121,24 @@ def transfer_tensor_d2h(
 ) -> T:
     """Copy the tensors of a batch from a GPU to main memory.
 
-    The copies run on a stream of their own, into pinned memory, after the work that made the tensors, and the call
-    returns when they have finished.
+    The copies run on a separate stream, into pinned memory, after the work that made the tensors. The call returns when
+    they have finished.
 
     Args:
         batch: A tensor, or lists, tuples, named tuples, mappings and dataclasses that hold tensors, in any depth.
-        device: The GPU that the tensors are on, as `torch.device` takes it. None is that whose number is in the
+        device: The GPU that the tensors are on, as `torch.device` takes it. None is the GPU whose number is in the
             environment variable ``LOCAL_RANK``, or GPU 0.
-        stream: The stream to copy on, one of `device`. None is one that belongs to the calling thread.
-        producer_event: What the copies wait for. None waits for what the calling thread's current stream was given
-            until now.
+        stream: The stream of `device` to copy on. None is a stream that belongs to the calling thread.
+        producer_event: The event that the copies wait for. None waits for all work submitted so far to the calling
+            thread's current stream.
 
     Returns:
-        The same structure with the tensors in main memory; what is there already is passed on as it is. Where PyTorch
-        finds no GPU, that is the batch itself.
+        The same structure with the tensors in main memory. Tensors that are there already are returned unchanged. If
+        PyTorch finds no GPU, the batch itself is returned.
 
     Raises:
         ImportError: If PyTorch is not installed.
-        RuntimeError: If PyTorch finds GPUs, but none of this number.
+        RuntimeError: If PyTorch finds GPUs, but none with this number.
         ValueError: If a `stream` is given without a `device`, or ``LOCAL_RANK`` is no whole number.
 
     Example:
@@ -197,7 +197,7 @@ def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:
 
 
 def _map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
-    """Return `value` with the tensors in it replaced by what `function` makes of them."""
+    """Return `value` with `function` applied to the tensors in it."""
 
     def convert(item: Any) -> Any:
         return _map_tensors(function, item, tensor)
@@ -212,7 +212,7 @@ def _map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> An
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         result = copy.copy(value)
         for field in dataclasses.fields(value):
-            # Not by its constructor, which may do more than take the fields, nor held up by a frozen one's refusal.
+            # The constructor may do more than set fields, and a frozen dataclass refuses setattr().
             object.__setattr__(result, field.name, convert(getattr(value, field.name)))
         return result
     return value
@@ -224,5 +224,5 @@ def _map_values(function: Callable[[Any], Any], mapping: Mapping[Any, Any]) -> A
         return defaultdict(mapping.default_factory, items)
     try:
         return type(mapping)(items)  # type: ignore[call-arg]
-    except TypeError:  # It is made of something else.
+    except TypeError:  # Its constructor takes something else.
         return items

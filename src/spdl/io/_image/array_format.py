@@ -28,10 +28,10 @@ DEFAULT_ARRAY_FORMAT = ArrayFormat()
 
 
 def make_array_format(layout: Layout, dtype: Dtype, mean: Any, std: Any) -> ArrayFormat:
-    """Check what the values of an array are to be.
+    """Return the array format that the arguments describe.
 
     Raises:
-        TypeError, ValueError: If an argument is not what it must be.
+        TypeError, ValueError: If an argument is wrong.
     """
     check_choice("layout", layout, _LAYOUTS)
     check_choice("dtype", dtype, _DTYPES)
@@ -45,10 +45,10 @@ def make_array_format(layout: Layout, dtype: Dtype, mean: Any, std: Any) -> Arra
 
 
 def make_factors(array_format: ArrayFormat, channels: int) -> tuple[list[float], list[float]]:
-    """Return what a byte is multiplied by, and what is then added to it, for red, green and blue.
+    """Return the factors and summands that turn bytes into values, for red, green and blue.
 
     Raises:
-        ValueError: If `mean` or `std` have another number of values than the image has channels.
+        ValueError: If `mean` or `std` has not one value for each channel of the image.
     """
     means = _per_channel("mean", array_format.mean, 0.0, channels)
     deviations = _per_channel("std", array_format.std, 1.0, channels)
@@ -71,7 +71,7 @@ def _numbers(name: str, values: Any) -> tuple[float, ...] | None:
 
 
 def _per_channel(name: str, values: tuple[float, ...] | None, default: float, channels: int) -> tuple[float, ...]:
-    """Three values, whatever the number of channels."""
+    """Return three values, whatever the number of channels."""
     if values is None:
         return (default,) * 3
     if len(values) != channels:

@@ -1,4 +1,4 @@
-"""A batch of images, from their inputs to one array."""
+"""Batches of images: from many inputs to one array."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_THREADS = 1024
 
 
 class _Options(TypedDict, total=False):
-    """What the type of the result does not depend on."""
+    """The options that the type of the result does not depend on."""
 
     pix_fmt: str | None
     demux_config: DemuxConfig | None
@@ -101,80 +101,82 @@ def load_image_batch(
 ) -> CPUBuffer | CUDABuffer:
     """Load images into one array, resized to one size.
 
-    This is one native call: it reads, decodes, crops, resizes, flips and normalises each image straight into its place
+    This is one native call. It reads, decodes, crops, resizes, flips and normalises each image straight into its place
     in the array, without the GIL and without a Python object per image. To use several cores, call it from several
-    threads, or give `num_threads`.
+    threads, or set `num_threads`.
 
-    JPEG is decoded by libjpeg-turbo with Pillow's settings, everything else by FFmpeg, and one batch may mix them. Only
-    the first picture of an animation is taken, and alpha is dropped. The resize is antialiased and its results are
-    those of Pillow 13's ``Image.resize`` with the interpolation of that name (``"area"`` is Pillow's BOX); older
-    Pillows run the two passes over tall images in the other order, and round them slightly otherwise. A truncated JPEG
-    is an error (unless `on_error` says otherwise) where the missing part is needed: nothing is read of what lies below
-    a crop. Where its data is damaged but complete, libjpeg goes on, as it does in Pillow.
+    libjpeg-turbo decodes JPEG, with Pillow's settings; FFmpeg decodes everything else. One batch may mix them. Only the
+    first picture of an animation is loaded, and alpha is dropped. The resize is antialiased and gives the results of
+    Pillow 13's ``Image.resize`` with the interpolation of the same name (``"area"`` is Pillow's BOX). Older versions of
+    Pillow run the two passes over tall images in the other order, so they round slightly differently.
+
+    A truncated JPEG is an error if the missing part is needed, unless `on_error` says otherwise; data below a crop is
+    not read. If the data of a JPEG is damaged but complete, libjpeg continues, as it does in Pillow.
 
     Args:
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
-        width: The width of the result in pixels. None leaves it as it is. With a height and a mode that keeps the
-            aspect ratio it follows from that where the image is shrunk; one that would have to be enlarged keeps its
-            own width. All images must come out in one size.
-        height: The height of the result in pixels; None likewise.
-        pix_fmt: The pixel format by FFmpeg's name. Anything but rgb24, bgr24 and gray is left to FFmpeg's filters, with
-            the limits that `filter_desc` has. None keeps the stored format, which must be one for all.
-        demux_config: How FFmpeg is to read; see `demux_config`. A format or an option in it leaves JPEG to FFmpeg, too.
+        width: The width of the result in pixels. None keeps the width, unless a height is given and the mode keeps the
+            aspect ratio: then an image that is shrunk gets the width that follows from the height, and one that would
+            have to be enlarged keeps its own. All images must come out in one size.
+        height: The height of the result in pixels. None works as for the width.
+        pix_fmt: The pixel format by FFmpeg's name. All but rgb24, bgr24 and gray are left to FFmpeg's filters, with the
+            limits described under `filter_desc`. None keeps the stored format, which must be the same for all images.
+        demux_config: How FFmpeg reads; see `demux_config`. If it sets a format or an option, FFmpeg reads JPEG too.
         decode_config: How to decode, and which images are too large; see `decode_config`.
-        filter_desc: Filters in FFmpeg's syntax, to be used in place of the resize: `width`, `height`, `interpolation`
-            and `pix_fmt` then have no effect. What `get_video_filter_desc` writes for scaling, cropping and converting
-            is served without FFmpeg. Anything else runs in FFmpeg's filter graph, image by image: `exact` then has no
-            effect, `crop`, `flip`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an `on_error` of zeros are
-            errors, and so are images that come out in different sizes, whatever `on_error` is. The default stands for
-            the resize that the other arguments describe; None decodes only.
-        device_config: To which GPU the batch is copied when it is complete, from `cuda_config`; decoding is the CPU's
-            work all the same. A pinned `cpu_storage` saves a copy on the way; see `transfer_buffer`, which does the
-            same in a thread of its own. None leaves the batch in main memory.
-        storage: Where to make the array. A storage from `cpu_storage` is never written over while an array in it, or a
-            view of one, is alive: the batch then goes to another block. The caller's own array (NumPy, shared memory,
-            pinned memory, a PyTorch tensor) is always written to: of the batch's shape and dtype, or longer, or flat,
-            as it has to be where a side is left open or FFmpeg's filters run; the result is a view of its beginning.
-            None allocates new memory.
+        filter_desc: Filters in FFmpeg's syntax that take the place of the resize; `width`, `height`, `interpolation`
+            and `pix_fmt` then have no effect. Descriptions as `get_video_filter_desc` writes them for scaling, cropping
+            and converting are served without FFmpeg. All others run in FFmpeg's filter graph, image by image. `exact`
+            then has no effect. `crop`, `flip`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an `on_error` of
+            zeros are errors there, and so are images that come out in different sizes, whatever `on_error` is. The
+            default stands for the resize that the other arguments describe. None only decodes.
+        device_config: The GPU to copy the complete batch to, from `cuda_config`. The CPU decodes in any case. A pinned
+            `cpu_storage` saves a copy on the way; see `transfer_buffer`, which can do the same in a thread of its own.
+            None leaves the batch in main memory.
+        storage: The memory for the array. A storage from `cpu_storage` is never overwritten while an array in it, or a
+            view of one, is alive: the batch then goes to another block. An array that the caller owns (NumPy, shared
+            memory, pinned memory, a PyTorch tensor) is always written to. It must have the batch's shape and dtype, or
+            be longer, or be flat; it must be flat if a side is None or FFmpeg's filters run. The result is a view of
+            its beginning. None allocates new memory.
         strict: False is ``on_error="skip"``, True is ``on_error="raise"``; None, the default, is True.
         mode: ``"pad"`` keeps the aspect ratio and centres the image on black; ``"stretch"`` fills the size; ``"crop"``
-            keeps the aspect ratio, covers the size and cuts off what is beyond on both sides. None is ``"pad"``.
-        crop: The part of each image that is taken, before it is resized: a (left, top, right, bottom) in pixels for
-            each, right and bottom exclusive, of the upright image where `exif` applies, as a sequence or an integer
-            array (B, 4); or what `random_resized_crop` returns. An image that does not hold its box fails. What lies
-            outside is decoded only as far as the format demands. None takes whole images.
-        flip: Whether to mirror the result left to right, as one bool, or one for each image.
+            keeps the aspect ratio, covers the size and cuts off the rest on both sides. None is ``"pad"``.
+        crop: The part of each image to take before resizing: for each image a box (left, top, right, bottom) in pixels,
+            right and bottom exclusive, as a sequence or an integer array (B, 4), or the result of
+            `random_resized_crop`. Where `exif` applies, boxes refer to the upright image. An image that does not
+            contain its box fails. The rest of an image is decoded only as far as its format demands. None takes whole
+            images.
+        flip: Whether to mirror the result left to right: one bool, or one for each image.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
-        layout: ``"NHWC"`` or ``"NCHW"``: whether the channels of a pixel lie side by side, or in planes.
+        layout: ``"NHWC"`` puts the channels of a pixel side by side, ``"NCHW"`` makes a plane of each channel.
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
-        mean: A number for each channel, in the order of `pix_fmt`, that is subtracted from the values from 0 to 1 of a
-            float dtype; with uint8 it is an error. None is 0.
-        std: Likewise what each channel is then divided by, not 0. None is 1.
-        exact: False allows a JPEG that is shrunk to half its size or less to be decoded at a half, a quarter or an
-            eighth of it, never below the target: faster, and slightly other pixels. It also allows a bilinear or area
-            resize that is faster on some processors, and at most a level off.
-        num_threads: How many threads share the images, this one among them. They end with the call.
-        on_error: What becomes of images that fail. ``"raise"``: an error that names them. ``"skip"``: they are left
-            out, the order of the others is kept. ``"zero"``: their place holds zeros. ``"partial"``: likewise, but of a
-            truncated JPEG that libjpeg-turbo decodes what there is is kept, its missing part gray. ``failures`` of the
-            result says which and why. None follows `strict`.
-        exif: Whether to turn each image upright as its EXIF data says (in JPEG, PNG, WebP and TIFF; in AVIF as the
-            file itself says), before anything else. None does so in calls that name `mode`, but not where FFmpeg's
-            filters run, which see images as they are stored.
+        mean: A number for each channel, in the order of `pix_fmt`, to subtract from values of a float dtype, which are
+            from 0 to 1. With uint8 it is an error. None is 0.
+        std: A number for each channel, not 0, by which values are divided afterwards. None is 1.
+        exact: False allows decoding a JPEG at a half, a quarter or an eighth of its size, never below the target, if it
+            is shrunk to half its size or less. That is faster, and changes pixels slightly. It also allows a bilinear
+            or area resize that is faster on some processors and differs by one level at most.
+        num_threads: How many threads share the images, including the calling one. They end with the call.
+        on_error: What to do with images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
+            out and keeps the order of the others. ``"zero"`` fills their place with zeros. ``"partial"`` does too, but
+            keeps the part of a truncated JPEG that libjpeg-turbo could decode, with the missing part gray. The result's
+            ``failures`` lists the images and the reasons. None follows `strict`.
+        exif: Whether to turn each image upright first, as its EXIF data says (in JPEG, PNG, WebP and TIFF; AVIF files
+            say it themselves). None does so in calls that name `mode`, except where FFmpeg's filters run: these get
+            images as they are stored.
 
     Returns:
-        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`; on the GPU, in a
-        `CUDABuffer`, where there is a `device_config`. ``failures`` is a tuple of `LoadFailure`: index, source (the
-        input), reason. ``backends`` says what decoded each image.
+        The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`. With a `device_config`, they
+        are on the GPU, in a `CUDABuffer`. ``failures`` is a tuple of `LoadFailure`: index, source (the input), reason.
+        ``backends`` names the decoder of each image.
 
     Raises:
-        RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all of them fail; if the batch does not fit
-            into the machine's memory or into `storage`: where both sides are given and FFmpeg's filters do not run,
-            before any image is read; if CUDA reports an error.
-        Exception: What the ``read()`` of an open file raised, whatever `on_error` is.
-        MemoryError: If the system has no memory left for it.
-        TypeError: If an argument is of another type, or one of `srcs` is no input: the message has its index.
-        ValueError: If `srcs` is empty, or another argument is out of range or does not go with the others.
+        RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all images fail. If the batch does not fit
+            into the machine's memory or into `storage`; this is known before any image is read if both sides are given
+            and FFmpeg's filters do not run. If CUDA reports an error.
+        Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
+        MemoryError: If the system has no memory left.
+        TypeError: If an argument has the wrong type, or one of `srcs` is no input: the message has its index.
+        ValueError: If `srcs` is empty, or another argument is out of range or conflicts with the others.
 
     Example:
         >>> batch = load_image_batch([photo, photo], width=224, height=224, mode="stretch", interpolation="bilinear")
@@ -234,7 +236,7 @@ def load_image_batch(
     return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)
 
 
-def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - it is the argument itself.
+def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - the argument itself.
     if on_error is None:
         return "skip" if strict is False else "raise"
     if strict is not None:
@@ -254,14 +256,14 @@ def _refuse_filters(filter_desc: str | None, pix_fmt: str | None) -> NoReturn:
 
 
 def _served(resize: Resize, pix_fmt: str | None, filter_desc: str | None) -> Resize | None:
-    """What native code can do by itself, whatever decodes."""
+    """Return the resize that native code does by itself, or None if FFmpeg's filters are needed."""
     if filter_desc == DEFAULT_FILTER_DESC:
         return resize._replace(pix_fmt=pix_fmt) if pix_fmt in PIXEL_FORMATS else None
     return parse_served(filter_desc) if isinstance(filter_desc, str) else None
 
 
 def _batch_shape(count: int, resize: Resize, array_format: ArrayFormat) -> tuple[int, ...] | None:
-    """The shape of the whole batch; None where it depends on the images."""
+    """Return the shape of the whole batch; None if it depends on the images."""
     width, height = (center or side for center, side in zip(resize.center, resize.target, strict=True))
     if not (width and height):
         return None

@@ -1,4 +1,4 @@
-"""How FFmpeg is to read and decode: options that most callers never need."""
+"""Configurations of demuxing and decoding, which most callers never need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Backend: TypeAlias = Literal["libjpeg-turbo", "ffmpeg"]
 
 DEFAULT_MAX_PIXELS = 178_000_000
-"""About the size above which Pillow refuses an image as a decompression bomb."""
+"""The approximate size above which Pillow refuses an image as a decompression bomb."""
 
 _LARGEST_MAX_PIXELS = 65535 * 65535  # The sides of the largest JPEG.
 _DEFAULT_BUFFER_SIZE = 8096
@@ -27,7 +27,7 @@ _MAX_BUFFER_SIZE = 1 << 30  # FFmpeg counts in a C int, and adds to it.
 
 @dataclass(frozen=True)
 class DemuxConfig:
-    """How FFmpeg is to find the image in the bytes; made by `demux_config`, which says more of each field.
+    """How FFmpeg finds the image in the bytes; made by `demux_config`, which describes the fields.
 
     Attributes:
         format: A demuxer by FFmpeg's name.
@@ -53,13 +53,13 @@ class DemuxConfig:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How images are to be decoded; made by `decode_config`, which says more of each field.
+    """How images are decoded; made by `decode_config`, which describes the fields.
 
     Attributes:
         decoder: A decoder by FFmpeg's name.
         decoder_options: Options of that decoder.
         max_pixels: The most pixels, width times height, that an image may have.
-        backend: ``"libjpeg-turbo"``, ``"ffmpeg"``, or None for the faster one that can do it.
+        backend: ``"libjpeg-turbo"``, ``"ffmpeg"``, or None for the faster one that can do the work.
 
     Example:
         >>> decode_config(max_pixels=1000).max_pixels
@@ -85,20 +85,21 @@ def demux_config(
     format_options: Mapping[str, str] | None = None,
     buffer_size: int = _DEFAULT_BUFFER_SIZE,
 ) -> DemuxConfig:
-    """Say how FFmpeg is to find the image in the bytes.
+    """Configure how FFmpeg finds the image in the bytes.
 
-    Giving a format or an option takes JPEG away from libjpeg-turbo too: FFmpeg then does the whole work.
+    With a format or an option, FFmpeg also reads and decodes JPEG, instead of libjpeg-turbo.
 
     Args:
-        format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None finds it out from the bytes.
-        format_options: Options of that demuxer, their values as text, such as ``{"loop": "1"}``.
+        format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None recognises it from the bytes.
+        format_options: Options of that demuxer, with values as text, such as ``{"loop": "1"}``.
         buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 
     Returns:
-        What functions take as ``demux_config``. It holds a copy of the options; any number of threads may share it.
+        A configuration for the argument ``demux_config``. It holds a copy of the options, and any number of threads may
+        share it.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If `buffer_size` is out of range, or a string holds a null character.
 
     Example:
@@ -115,29 +116,30 @@ def decode_config(
     max_pixels: int = DEFAULT_MAX_PIXELS,
     backend: Backend | None = None,
 ) -> DecodeConfig:
-    """Say how images are to be decoded, and which are too large.
+    """Configure how images are decoded, and which are too large.
 
-    Giving a decoder or an option leaves JPEG to FFmpeg's decoder, too.
+    With a decoder or an option, FFmpeg also decodes JPEG.
 
     Args:
-        decoder: A decoder by FFmpeg's name, such as ``"mjpeg"``. None leaves the choice to FFmpeg. One that does not
-            exist, or does not decode the image's codec, is an error when decoding.
-        decoder_options: Options of that decoder, their values as text, such as ``{"lowres": "1"}``. Unknown ones are
+        decoder: A decoder by FFmpeg's name, such as ``"mjpeg"``. None leaves the choice to FFmpeg. A decoder that does
+            not exist, or does not decode the image's codec, is an error when decoding.
+        decoder_options: Options of that decoder, with values as text, such as ``{"lowres": "1"}``. Unknown options are
             an error when decoding.
-        max_pixels: The most pixels, width times height, that an image may have. What says it has more is refused
-            before any memory is asked for: it may be a bomb of a few bytes.
-        backend: Who does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: what is no JPEG,
-            or asks for other filters, is an error. ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters.
-            None takes the faster one that can do it: ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which
-            decoded. Both give the same shapes; on photos their pixels differ by 2.5 levels on average at most, and by a
-            fraction of one where chroma is not subsampled, since FFmpeg's inverse DCT, chroma upsampling and filters
-            are others. FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
+        max_pixels: The most pixels, width times height, that an image may have. An image whose header says more is
+            refused before any memory is allocated: it may be a decompression bomb of a few bytes.
+        backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
+            formats and other filters are errors. ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. None
+            takes the faster one that can do the work; ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which one
+            decoded. Both give the same shapes. On photos their pixels differ by 2.5 levels on average at most, and by a
+            fraction of a level if chroma is not subsampled, since FFmpeg has another inverse DCT, chroma upsampling and
+            filters. FFmpeg before 7 squeezes gray pictures that it scales into 16 to 235; ours have all levels.
 
     Returns:
-        What functions take as ``decode_config``. It holds a copy of the options; any number of threads may share it.
+        A configuration for the argument ``decode_config``. It holds a copy of the options, and any number of threads
+        may share it.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If a string holds a null character, or another argument is out of range.
 
     Example:
@@ -148,7 +150,7 @@ def decode_config(
 
 
 def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
-    """Bring a configuration into the form that native code takes."""
+    """Return a configuration as native code takes it."""
     if config is None and bsf is None:
         return _plain_demux_options()
     if config is None:
@@ -162,7 +164,7 @@ def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
 
 
 def decode_options(config: DecodeConfig | None, *, keep_truncated: bool = False) -> DecodeOptions:
-    """Bring a configuration into the form that native code takes."""
+    """Return a configuration as native code takes it."""
     if config is None:
         return _plain_decode_options(keep_truncated=keep_truncated)
     check_instance("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")

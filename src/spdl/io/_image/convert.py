@@ -1,4 +1,4 @@
-"""Frames to one contiguous array."""
+"""Conversion of frames to one contiguous array."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStor
 
     Args:
         frames: The frames of one image, or a sequence (a list or tuple) of frames of one size and pixel format. They
-            are consumed, also when this fails: to use them again, convert ``frames.clone()``.
-        storage: Where to make the array, from `cpu_storage`. None allocates new memory.
+            are consumed, even if this fails: to use them again, convert ``frames.clone()``.
+        storage: The memory for the array, from `cpu_storage`. None allocates new memory.
 
     Returns:
-        The array: (H, W, C) for packed pixel formats such as rgb24, (C, H, W) for planar ones, (1, rows, W) where
-        chroma is subsampled (for yuv420p, rows is H * 3 / 2). A sequence gives one axis more in front. The elements are
-        uint8, or uint16 and float32 for deeper formats. One image of a packed format is not copied if nobody shares its
-        memory, its rows lie without gaps, and there is no storage.
+        The array: (H, W, C) for packed pixel formats such as rgb24 and gray of any depth, (C, H, W) for planar ones,
+        (1, rows, W) if chroma is subsampled (for yuv420p, rows is H * 3 / 2). A sequence adds one axis in front. The
+        elements are uint8, or uint16 and float32 for deeper formats. One image of a packed format is not copied if its
+        memory is not shared, its rows have no gaps, and there is no storage.
 
     Raises:
         RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
             makes no array (palettes, single bits, odd sides of a subsampled format).
-        TypeError: If frames were consumed before, or are no frames, or `storage` is no storage.
+        TypeError: If `frames` are no frames or were consumed before, or `storage` is no storage.
 
     Example:
         >>> frames = [decode_packets(demux_image(photo)) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Which part of each image of a batch is wanted, and which way round."""
+"""The crops and flips of the images of a batch."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LARGEST = (1 << 31) - 1
 
 
 def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop | None]:
-    """Bring the crops of `count` images into the form that native code takes: boxes, or how to draw them.
+    """Return the crops of `count` images as native code takes them: as boxes, or as the parameters to draw them by.
 
     Raises:
-        TypeError, ValueError: If they are none, or not as many.
+        TypeError, ValueError: If they are no crops, or another number of them.
     """
     if crop is None:
         return [], None
     if isinstance(crop, RandomResizedCrop):
         _check_count("crop", crop.indices, count)
-        return [], crop._to_native()  # noqa: SLF001 - of our own.
+        return [], crop._to_native()  # noqa: SLF001 - our own class.
     rows: Any = crop.tolist() if hasattr(crop, "tolist") else crop
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
         refuse(TypeError, "crop", "a box for each image, or what `random_resized_crop` returns", crop)
@@ -41,10 +41,10 @@ def resolve_crop(crop: Crop | None, count: int) -> tuple[list[Box], RandomCrop |
 
 
 def resolve_flip(flip: Flip, count: int) -> list[bool]:
-    """Return a bool for each of `count` images, or none where none is flipped.
+    """Return a bool for each of `count` images, or an empty list if none is flipped.
 
     Raises:
-        TypeError, ValueError: If there are others than bools, or not as many.
+        TypeError, ValueError: If they are no bools, or another number of them.
     """
     if isinstance(flip, bool):
         return [flip] * count if flip else []

@@ -1,4 +1,4 @@
-"""Decoding what was demuxed."""
+"""Decoding of demuxed images."""
 
 from __future__ import annotations
 
@@ -27,29 +27,30 @@ def decode_packets(
 ) -> ImageFrames:
     """Decode an image and run it through filters.
 
-    Descriptions as `get_video_filter_desc` writes them, of a scaling (padded, cropped or stretched), a crop, ``hflip``
-    and a conversion to rgb24, bgr24 or gray, are served without FFmpeg's filters: JPEG is decoded by libjpeg-turbo and
-    resized while it is decoded, with the results of Pillow's antialiased resize; whatever else is decoded by FFmpeg and
-    resized in the same way; alpha is then dropped, and of samples of 16 bits the upper half is kept. Any other
-    description runs in FFmpeg's filter graph, and so do all if ``decode_config(backend="ffmpeg")`` asks for it. A
-    truncated JPEG is an error; where its data is damaged but complete, libjpeg goes on, as it does in Pillow. The
-    orientation that a photo's EXIF data names is not applied.
+    Some descriptions are served without FFmpeg's filters: those that `get_video_filter_desc` writes for scaling
+    (padded, cropped or stretched), a crop, ``hflip`` and a conversion to rgb24, bgr24 or gray. libjpeg-turbo then
+    decodes JPEG and the image is resized while it is decoded, with the results of Pillow's antialiased resize. FFmpeg
+    decodes other formats, which are resized in the same way; alpha is dropped, and 16-bit samples keep their upper
+    half. All other descriptions run in FFmpeg's filter graph, and so do these with ``decode_config(backend="ffmpeg")``.
+
+    A truncated JPEG is an error. If the data of a JPEG is damaged but complete, libjpeg continues, as it does in
+    Pillow. The orientation in a photo's EXIF data is not applied.
 
     Args:
-        packets: What `demux_image` returned. They are consumed, also when decoding fails: to decode them twice, decode
-            ``packets.clone()``.
+        packets: The result of `demux_image`. The packets are consumed, even if decoding fails: to decode them twice,
+            decode ``packets.clone()``.
         filter_desc: The filters in FFmpeg's syntax; `get_video_filter_desc` writes them. The default gives 8-bit RGB in
             the image's own size. None keeps the stored pixel format.
-        decode_config: How it is to be decoded; see `decode_config`.
+        decode_config: How to decode; see `decode_config`.
         num_frames: Stop after this many frames. An image has one; -1 is all.
 
     Returns:
         The frames, which `convert_frames` consumes.
 
     Raises:
-        RuntimeError: If the image cannot be decoded, or the filters cannot be applied: the message names the image and
-            holds the decoder's own words.
-        TypeError: If the packets were consumed before, or an argument is of another type.
+        RuntimeError: If the image cannot be decoded, or the filters cannot be applied. The message names the image and
+            quotes the decoder.
+        TypeError: If the packets were consumed before, or an argument has the wrong type.
         ValueError: If `num_frames` is 0 or below -1, or `filter_desc` holds a null character.
 
     Example:

@@ -1,4 +1,4 @@
-"""Finding the encoded image in a file or in bytes."""
+"""Demuxing: finding the encoded image in a file or in bytes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ def demux_image(
 ) -> ImagePackets:
     """Find the encoded image in a file or in bytes, without decoding it.
 
-    A JPEG is kept as it is, for libjpeg-turbo; in everything else FFmpeg looks for the first picture.
+    A JPEG is kept as it is, for libjpeg-turbo. In other formats, FFmpeg looks for the first picture.
 
     Args:
         src: A path, the encoded bytes (kept and read in place: do not change them before the image is decoded), or an
-            open binary file, which is read from where it stands to its end.
-        demux_config: How FFmpeg is to read; see `demux_config`. With a format or an option in it JPEG goes through
-            FFmpeg, too.
-        bsf: Bitstream filters to apply, in FFmpeg's syntax. JPEG then goes through FFmpeg, too.
-        name: What to call the image in errors. The default is the path, or the number of bytes.
+            open binary file, which is read from its position to its end.
+        demux_config: How FFmpeg reads; see `demux_config`. If it sets a format or an option, FFmpeg reads JPEG too.
+        bsf: Bitstream filters to apply, in FFmpeg's syntax. FFmpeg then reads JPEG too.
+        name: The image's name in errors. The default is the path, or the number of bytes.
 
     Returns:
         The packets, which `decode_packets` consumes.
 
     Raises:
-        RuntimeError: If the input cannot be read, or holds no image: the message says which and why.
-        TypeError: If `src` is no input, or another argument is of another type.
+        RuntimeError: If the input cannot be read, or holds no image. The message names it and the reason.
+        TypeError: If `src` is no input, or another argument has the wrong type.
         ValueError: If `bsf` holds a null character.
 
     Example:

@@ -1,4 +1,4 @@
-"""Arrays to image files."""
+"""Encoding of arrays as image files."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ def encode_image(
 ) -> None:
     """Write an array as an image file, in the format that the path's suffix or `encode_config` names.
 
-    JPEG is encoded by libjpeg-turbo with Pillow's settings, everything else by FFmpeg, both without the GIL. Pixels are
-    never converted at a loss: lossless formats give back what was written, but for alpha channels that a format adds.
+    libjpeg-turbo encodes JPEG, with Pillow's settings; FFmpeg encodes everything else. Both run without the GIL. Pixels
+    are never converted at a loss: lossless formats return the written values, apart from alpha channels that a format
+    adds.
 
     Args:
-        path: A path, or a file opened for writing in binary mode, for which `encode_config` has to name a format. Under
-            its path a file appears when it is complete, and replaces what was there; where something fails, what was
-            there stays.
-        data: The image: an array of NumPy's, a tensor of PyTorch's in main memory, a `CPUBuffer`, or anything else with
-            ``__array_interface__`` or ``__array__``. Do not write to it meanwhile. Only one with gaps is copied.
+        path: A path, or a file opened for writing in binary mode, for which `encode_config` must name a format. The
+            file appears under its path when it is complete, and replaces an older one. If something fails, the older
+            one stays.
+        data: The image: a NumPy array, a PyTorch tensor in main memory, a `CPUBuffer`, or anything else with
+            ``__array_interface__`` or ``__array__``. Do not write to it meanwhile. It is copied only if it has gaps.
         pix_fmt: The pixel format by FFmpeg's name, which says how pixels lie in `data`: ``"rgb24"`` and ``"bgr24"``
             uint8 (H, W, 3), ``"rgba"`` and ``"bgra"`` uint8 (H, W, 4), ``"gray"`` uint8 (H, W), ``"ya8"`` (gray and
             alpha) uint8 (H, W, 2), ``"yuv444p"`` uint8 (3, H, W), which in JPEG has all levels. With 16 bits, uint16 or
             int16: ``"gray16"`` (H, W), ``"ya16"`` (H, W, 2), ``"rgb48"`` and ``"bgr48"`` (H, W, 3), ``"rgba64"`` and
-            ``"bgra64"`` (H, W, 4), in the machine's byte order, or with ``le`` or ``be`` behind the name in the one
-            that this says, whatever the values are then.
+            ``"bgra64"`` (H, W, 4). These are in the machine's byte order; with ``le`` or ``be`` after the name, they
+            are in that order.
         encode_config: The format, quality, size and FFmpeg's options; see `encode_config`. None is all defaults.
 
     Raises:
         OSError: If the file cannot be written.
-        RuntimeError: If the FFmpeg in use has no such encoder, or the encoder fails: the message holds its own words.
-        TypeError: If `data` is no array in main memory, or another argument is of another type.
-        ValueError: If the array is not what `pix_fmt` says, the format cannot hold such pixels (the message says which
-            it can), `quality` or `subsampling` is given where it does not apply, or no format is named: by neither the
-            path's suffix nor the configuration.
+        RuntimeError: If the FFmpeg in use has no such encoder, or the encoder fails. The message quotes the encoder.
+        TypeError: If `data` is no array in main memory, or another argument has the wrong type.
+        ValueError: If the array does not match `pix_fmt`, if the format cannot hold such pixels (the message lists
+            those that it can), if `quality` or `subsampling` does not apply, or if neither the path's suffix nor the
+            configuration names a format.
 
     Example:
         >>> gradient = np.linspace(0, 255, 64 * 48 * 3).reshape(48, 64, 3).astype(np.uint8)
@@ -94,26 +95,26 @@ def save_image(
     color_primaries: str | None = None,
     color_trc: str | None = None,
 ) -> None:
-    """Write an array as an image file: `encode_image`, its options given one by one.
+    """Write an array as an image file. This is `encode_image` with separate options.
 
     Args:
         path: A path, whose suffix names the format.
         data: The image, as `encode_image` takes it.
-        pix_fmt: How its pixels lie in the array; see there.
+        pix_fmt: How pixels lie in the array; see `encode_image`.
         quality: From 1 to 100, for JPEG and WebP. None is 75.
         subsampling: How JPEG stores chroma; see `encode_config`. None is ``"4:2:0"``.
-        bit_rate: An option of FFmpeg's encoder. -1 leaves this one and those below to the encoder; with any of them
-            given, JPEG is left to FFmpeg, which takes yuv444p alone.
-        compression_level: How hard to compress: of PNG 0 to 9.
+        bit_rate: An option of FFmpeg's encoder. -1 leaves this option and those below to the encoder. If any of them is
+            given, FFmpeg encodes JPEG, and then takes only yuv444p.
+        compression_level: How hard to compress: 0 to 9 for PNG.
         qscale: The quantiser of FFmpeg's JPEG encoder, from 2 (best) to 31.
         gop_size: An option of FFmpeg's encoder.
         max_b_frames: An option of FFmpeg's encoder.
-        colorspace: By FFmpeg's name, such as ``"bt709"``; stored where the format has a place for it.
-        color_primaries: Likewise.
-        color_trc: Likewise.
+        colorspace: The colour space by FFmpeg's name, such as ``"bt709"``; stored if the format has a field for it.
+        color_primaries: The primaries by FFmpeg's name, stored in the same way.
+        color_trc: The transfer characteristic by FFmpeg's name, stored in the same way.
 
     Raises:
-        OSError, RuntimeError, TypeError, ValueError: As `encode_image` does.
+        OSError, RuntimeError, TypeError, ValueError: For the reasons that `encode_image` lists.
 
     Example:
         >>> path = photo.with_suffix(".png")
@@ -169,7 +170,7 @@ def _encoded(path: str | None, data: Any, pix_fmt: str, config: EncodeConfig) ->
 
 
 def _check_taken(given: str, pix_fmt: str, name: str, encoder: str | None) -> None:
-    """Raise ValueError where the format cannot hold such pixels as they are; `encoder` is None for libjpeg-turbo."""
+    """Raise ValueError unless the format can hold such pixels unchanged; `encoder` is None for libjpeg-turbo."""
 
     def takes(other: str) -> bool:
         return native.jpeg_takes(other) if encoder is None else native.encoder_takes(encoder, other)
@@ -194,11 +195,11 @@ def _scaled(pixels: Pixels, config: EncodeConfig) -> Pixels:
         scale_algo=config.scale_algo,
         pix_fmt=pixels.pix_fmt,
     )
-    assert desc is not None  # There is something to do.
+    assert desc is not None  # A size differs.
     resize = parse_served(desc)
     if resize is not None:
         scaled = native.resize_picture(*pixels, make_load_options(resize))
     else:
         scaled = native.filter_picture(*pixels, desc)
-    # What becomes an array is in the machine's byte order.
+    # An array is in the machine's byte order.
     return resolve_pixels(scaled, base_name(pixels.pix_fmt))

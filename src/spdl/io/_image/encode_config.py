@@ -1,4 +1,4 @@
-"""How images are to be encoded."""
+"""Configuration of the encoding of images."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MAX_QUALITY = 100
 
 @dataclass(frozen=True)
 class EncodeConfig:
-    """How an image is to be encoded; made by `encode_config`, which says more of each field.
+    """How an image is encoded; made by `encode_config`, which describes the fields.
 
     Attributes:
-        format: The file format, or None for what the path's suffix says.
+        format: The file format, or None for the one of the path's suffix.
         width: The width in pixels to scale to, or None for the array's own.
-        height: The height in pixels to scale to, likewise.
+        height: The height in pixels to scale to, or None for the array's own.
         scale_algo: FFmpeg's name of the interpolation.
         quality: From 1 to 100, or None for 75.
         subsampling: How JPEG stores chroma.
@@ -81,30 +81,31 @@ def encode_config(
     encoder: str | None = None,
     encoder_options: Mapping[str, str] | None = None,
 ) -> EncodeConfig:
-    """Say how `encode_image` is to encode.
+    """Configure how `encode_image` encodes.
 
     Args:
         format: ``"jpeg"``, ``"png"``, ``"webp"``, ``"bmp"``, ``"tiff"``, ``"gif"``, ``"jpeg2000"``, ``"avif"``,
-            ``"qoi"``, ``"ppm"`` or ``"pgm"``. None is what the path's suffix says.
-        width: The width in pixels to scale to. None is the array's own; the two sides are scaled independently.
-        height: The height in pixels to scale to; None likewise.
-        scale_algo: FFmpeg's name of the interpolation, as in `get_video_filter_desc`. Images of rgb24, bgr24 and gray
-            are scaled as `load_image_batch` does; others by FFmpeg.
-        quality: From 1 to 100, for WebP, and for JPEG that FFmpeg does not encode; elsewhere it is an error. None is
-            75. 95 and more hardly make a JPEG better, only larger.
+            ``"qoi"``, ``"ppm"`` or ``"pgm"``. None takes the format of the path's suffix.
+        width: The width in pixels to scale to. None is the array's own. The two sides are scaled independently.
+        height: The height in pixels to scale to. None is the array's own.
+        scale_algo: FFmpeg's name of the interpolation, as in `get_video_filter_desc`. Images in rgb24, bgr24 and gray
+            are scaled as `load_image_batch` does it, others by FFmpeg.
+        quality: From 1 to 100, for WebP, and for JPEG that FFmpeg does not encode; otherwise it is an error. None is
+            75. From 95 on, a JPEG becomes larger but hardly better.
         subsampling: How JPEG stores chroma: ``"4:4:4"`` at full resolution, ``"4:2:2"`` at half the width,
             ``"4:4:0"`` at half the height, ``"4:2:0"`` at half of both, ``"4:1:1"`` at a quarter of the width. None is
             ``"4:2:0"``. It has no effect on gray images.
-        encoder: An encoder by FFmpeg's name, such as ``"libsvtav1"``, in place of the format's usual one. JPEG is then
-            left to FFmpeg, too.
-        encoder_options: Options of FFmpeg's encoder, their values as text, such as ``{"lossless": "1"}`` for WebP or
-            ``{"compression_level": "9"}`` for PNG. JPEG is then left to FFmpeg, too.
+        encoder: An encoder by FFmpeg's name, such as ``"libsvtav1"``, in place of the format's usual one. FFmpeg then
+            encodes JPEG too.
+        encoder_options: Options of FFmpeg's encoder, with values as text, such as ``{"lossless": "1"}`` for WebP or
+            ``{"compression_level": "9"}`` for PNG. FFmpeg then encodes JPEG too.
 
     Returns:
-        What functions take as ``encode_config``. It holds a copy of the options; any number of threads may share it.
+        A configuration for the argument ``encode_config``. It holds a copy of the options, and any number of threads
+        may share it.
 
     Raises:
-        TypeError: If an argument is of another type.
+        TypeError: If an argument has the wrong type.
         ValueError: If an argument is out of range, or a string holds a null character.
 
     Example:

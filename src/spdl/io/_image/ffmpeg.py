@@ -1,4 +1,4 @@
-"""Which FFmpeg this is."""
+"""Versions, licence and filters of the FFmpeg in use."""
 
 from spdl.io._common.native import native
 
@@ -10,7 +10,7 @@ def get_ffmpeg_versions() -> dict[str, tuple[int, int, int]]:
     version 59 (libavcodec), those of 7.1 at 61.
 
     Returns:
-        Major, minor and micro version by library.
+        The major, minor and micro version of each library.
 
     Example:
         >>> sorted(get_ffmpeg_versions())
@@ -20,11 +20,11 @@ def get_ffmpeg_versions() -> dict[str, tuple[int, int, int]]:
 
 
 def get_ffmpeg_license() -> str:
-    """Return the licence of the FFmpeg libraries in use: that of the one that asks most of whoever passes it on.
+    """Return the licence of the FFmpeg libraries in use: the strictest one, if they differ.
 
     Returns:
         FFmpeg's own words: ``"LGPL version 2.1 or later"`` for the FFmpeg in a wheel, ``"GPL version 2 or later"`` for
-        most systems'.
+        that of most systems.
 
     Example:
         >>> get_ffmpeg_license().split()[1]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from spdl.io._native import ImagePackets
 
 DEFAULT_FILTER_DESC = "format=pix_fmts=rgb24"
-"""What is done to every image unless something else is asked for: 8-bit RGB, in the image's own size."""
+"""The default filters: a conversion to 8-bit RGB, in the image's own size."""
 
 
 def get_video_filter_desc(
@@ -36,22 +36,24 @@ def get_video_filter_desc(
 
     Args:
         frame_rate: Frames per second as (numerator, denominator). Video only.
-        timestamp: Keep frames from the first to before the second number of seconds; infinite ones are left out.
-        scale_width: The width in pixels to scale to. None is, where a height is given, the image's own, or less as
-            ``"pad"`` keeps the aspect ratio; ``"crop"`` takes both.
-        scale_height: The height in pixels to scale to; None likewise.
+        timestamp: Keep the frames from the first number of seconds to just before the second; infinite bounds are left
+            out.
+        scale_width: The width in pixels to scale to. None with a height keeps the image's own width, or less, as
+            ``"pad"`` keeps the aspect ratio; ``"crop"`` needs both sides.
+        scale_height: The height in pixels to scale to. None works as for the width.
         scale_algo: FFmpeg's name of the interpolation: ``"neighbor"``, ``"area"``, ``"bilinear"``, ``"bicubic"``,
             ``"lanczos"``, ...
         scale_mode: ``"pad"`` keeps the aspect ratio, fits the image into the size and centres it on `pad_mode`'s
-            colour; ``"crop"`` keeps the aspect ratio, covers the size and cuts off what is beyond; None stretches.
-            Without a side to scale to it has no effect, like `scale_algo`.
-        crop_width: The width in pixels of the centre to cut out, after scaling. FFmpeg wants the height, too.
+            colour; ``"crop"`` keeps the aspect ratio, covers the size and cuts off the rest; None stretches. Without a
+            side to scale to it has no effect, like `scale_algo`.
+        crop_width: The width in pixels of the centre to cut out, after scaling. FFmpeg needs the height too.
         crop_height: The height in pixels of the centre to cut out, after scaling.
         pix_fmt: The pixel format to convert to, by FFmpeg's name. None keeps the stored one.
-        num_frames: Make a video exactly this long: cut it, or repeat the last frame (or `pad_mode`'s colour).
-        pad_mode: The colour to fill up with, by FFmpeg's name. None is black around a frame, and the last frame after
-            the end of a video.
-        filter_desc: More filters, put in as they are.
+        num_frames: The exact number of frames of a video: it is cut, or continued with its last frame (or with frames
+            in `pad_mode`'s colour).
+        pad_mode: The colour of padding, by FFmpeg's name. None is black around a frame, and the last frame after the
+            end of a video.
+        filter_desc: More filters, inserted unchanged.
 
     Returns:
         The description, or None if there is nothing to do.
@@ -83,19 +85,18 @@ def get_video_filter_desc(
 
 
 def get_filter_desc(packets: ImagePackets | None = None, **filter_args: Any) -> str | None:
-    """Describe a filter graph that suits what is to be decoded.
+    """Describe a filter graph that suits the packets to decode.
 
     Args:
-        packets: What is to be decoded: `ImagePackets`, which are not consumed. None describes a graph for images or
-            video.
-        filter_args: What `get_video_filter_desc` takes.
+        packets: The `ImagePackets` to decode, which are not consumed. None describes a graph for images or video.
+        filter_args: The arguments of `get_video_filter_desc`.
 
     Returns:
         The description, or None if there is nothing to do.
 
     Raises:
-        TypeError: If `packets` are of another kind, or a keyword is unknown.
-        ValueError: As `get_video_filter_desc`.
+        TypeError: If `packets` are no `ImagePackets`, or a keyword is unknown.
+        ValueError: For the reasons that `get_video_filter_desc` lists.
 
     Example:
         >>> get_filter_desc(scale_width=256, scale_height=256, pix_fmt="gray")

@@ -1,4 +1,4 @@
-"""Graphs of FFmpeg's filters that are kept for many frames, and may have several inputs and outputs."""
+"""Graphs of FFmpeg's filters for many frames, with any number of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class FilterGraph:
-    """A graph of FFmpeg's filters: frames go in and come out, as many and as often as one likes.
+    """A graph of FFmpeg's filters that takes and returns any number of frames.
 
-    The description is that of a whole graph: it says what its inputs take (`get_buffer_desc` writes that), and ends in
-    ``buffersink``. Frames are shared with the graph, not copied; a filter copies what it has to write to while somebody
-    else still holds it. Any number of threads may use a graph, of which one at a time runs it, without the GIL. For one
-    chain that takes one image, the ``filter_desc`` of `decode_packets` is enough.
+    The description is that of a whole graph. It describes the frames that its inputs take (`get_buffer_desc` writes
+    that), and ends in ``buffersink``. Frames are shared with the graph, not copied; a filter copies a frame that it
+    must write to while somebody else still holds it. Any number of threads may use a graph; one at a time runs it,
+    without the GIL. For a single chain of filters for one image, the ``filter_desc`` of `decode_packets` is enough.
 
-    Images have no time: each that is added to an input counts as the one after the last.
+    Images have no timestamps: each image that is added to an input counts as the one after the last.
 
     Args:
         filter_desc: The description in FFmpeg's syntax. Inputs are ``buffer`` filters, outputs ``buffersink`` filters;
-            where there are several, give them names, as in ``buffer@left``.
+            if there are several, name them, as in ``buffer@left``.
 
     Raises:
-        RuntimeError: If this is no description of a whole graph: the message says which part is wrong, with FFmpeg's
-            words.
-        TypeError: If the description is no text.
+        RuntimeError: If this is no description of a whole graph. The message says which part is wrong and quotes
+            FFmpeg.
+        TypeError: If the description is no str.
         ValueError: If it holds a null character.
 
     Example:
@@ -50,37 +50,36 @@ class FilterGraph:
         """Put an image into the graph.
 
         Args:
-            frames: What `decode_packets` or another graph returned. They are consumed, also when this fails: to keep
+            frames: The result of `decode_packets` or another graph. They are consumed, even if this fails: to keep
                 them, add ``frames.clone()``.
-            key: The name of the input, such as ``"buffer@left"``. None is the only one.
+            key: The name of the input, such as ``"buffer@left"``. None is the only input.
 
         Raises:
-            RuntimeError: If the size or the pixel format is not what the input takes, a filter fails, or the graph was
-                flushed.
-            TypeError: If frames were consumed before, or are no frames.
-            ValueError: If there is no input of that name, or there are several and none is named: the message lists
+            RuntimeError: If the input takes another size or pixel format, a filter fails, or the graph was flushed.
+            TypeError: If `frames` are no frames or were consumed before.
+            ValueError: If no input has that name, or there are several inputs and none is named. The message lists
                 them, and the frames are not consumed.
         """
         check_instance("frames", frames, native.ImageFrames, "ImageFrames, as `decode_packets` returns")
         self._graph.add_frames(frames, key)
 
     def get_frames(self, *, key: str | None = None) -> ImageFrames | None:
-        """Take an image out of the graph, the oldest that waits.
+        """Take the oldest finished image out of the graph.
 
         Args:
-            key: The name of the output, such as ``"buffersink@large"``. None is the only one.
+            key: The name of the output, such as ``"buffersink@large"``. None is the only output.
 
         Returns:
-            The image, or None where the graph has to be given more first, or was flushed and has given out all.
+            The image. None if the graph needs more frames first, or was flushed and has returned all images.
 
         Raises:
             RuntimeError: If a filter fails.
-            ValueError: If there is no output of that name, or there are several and none is named.
+            ValueError: If no output has that name, or there are several outputs and none is named.
         """
         return self._graph.get_frames(key)
 
     def flush(self) -> None:
-        """Tell the graph that nothing more comes: what filters have held back can then be taken out."""
+        """End the input, so that images that filters still hold can be taken out."""
         self._graph.flush()
 
     def dump(self) -> str:
@@ -95,16 +94,16 @@ def get_buffer_desc(codec: ImageCodec | ImageFrames, label: str | None = None, p
     """Describe the input of a `FilterGraph`.
 
     Args:
-        codec: What is put in, or frames like it: ``packets.codec`` says what is stored, which is what `decode_packets`
-            gives with ``filter_desc=None``; frames say what they are, and are not consumed.
-        label: A name to tell it from other inputs: the input is then called ``buffer@label``.
-        pix_fmt: The pixel format, if it is another one.
+        codec: Describes the images that the input takes. ``packets.codec`` describes stored images, as `decode_packets`
+            returns them with ``filter_desc=None``. Frames describe images like themselves, and are not consumed.
+        label: A name that distinguishes the input from others: it is then called ``buffer@label``.
+        pix_fmt: The pixel format, if it differs.
 
     Returns:
-        The description of the filter, to be put in front of others.
+        The description of the input, to put in front of filters.
 
     Raises:
-        TypeError: If `codec` is neither.
+        TypeError: If `codec` is neither an `ImageCodec` nor frames.
 
     Example:
         >>> get_buffer_desc(demux_image(photo).codec, "a", pix_fmt="rgb24")

@@ -1,4 +1,4 @@
-"""A batch of images that FFmpeg's filters make, image by image."""
+"""Batches of images that go through FFmpeg's filters, image by image."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load_filtered_batch(
     storage: Storage | None,
     num_threads: int,
 ) -> tuple[CPUBuffer | None, list[tuple[int, str]]]:
-    """Return the images that could be loaded, if any, and why the others could not, by their index."""
+    """Return the array of the loaded images, None if all failed, and the index and reason of each failure."""
     if filter_desc is not None:
         # Here rather than in a thread, where the caller's line is not known.
         check_ffmpeg_text("filter_desc", filter_desc)

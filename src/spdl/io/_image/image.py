@@ -1,4 +1,4 @@
-"""One image, from its input to an array."""
+"""Single images: from one input to an array."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ def load_image(
 
     Args:
         src: A path, the encoded bytes, or an open binary file.
-        demux_config: How FFmpeg is to read; see `demux_config`.
-        decode_config: How it is to be decoded; see `decode_config`.
+        demux_config: How FFmpeg reads; see `demux_config`.
+        decode_config: How to decode; see `decode_config`.
         filter_desc: The filters in FFmpeg's syntax; see `decode_packets`. The default gives 8-bit RGB in the image's
             own size.
-        device_config: To which GPU the image is copied when it is decoded, which the CPU does; see `cuda_config` and
+        device_config: The GPU to copy the image to after the CPU has decoded it; see `cuda_config` and
             `transfer_buffer`. None leaves it in main memory.
-        name: What to call the image in errors. The default is the path, or the number of bytes.
+        name: The image's name in errors. The default is the path, or the number of bytes.
 
     Returns:
-        The image, by default uint8 (H, W, 3), with memory of its own; on the GPU, in a `CUDABuffer`, where there is a
-        `device_config`. `convert_frames` says what other formats give.
+        The image, by default uint8 (H, W, 3), with memory of its own. With a `device_config` it is on the GPU, in a
+        `CUDABuffer`. `convert_frames` describes the shapes of other formats.
 
     Raises:
         RuntimeError: If the image cannot be read or decoded, or CUDA reports an error.
-        TypeError: If `src` is no input, or another argument is of another type.
+        TypeError: If `src` is no input, or another argument has the wrong type.
         ValueError: If `filter_desc` holds a null character.
 
     Example:

@@ -1,4 +1,4 @@
-"""The formats that images are written in, and the layouts of pixels that they are written from."""
+"""The file formats that images are written in, and the pixel formats of the arrays they are written from."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from spdl._check import refuse
 
 
 class ImageFormat(NamedTuple):
-    """A format by its name, and what FFmpeg calls what writes it."""
+    """A file format: its suffixes, and FFmpeg's names of its encoder and muxer."""
 
     suffixes: tuple[str, ...]
     encoder: str
     muxer: str = ""
-    """Empty where what the encoder gives is the file."""
+    """Empty if the output of the encoder is the file."""
     quality_option: str | None = None
     """The encoder's option for a quality from 1 to 100."""
 
@@ -38,10 +38,10 @@ _BY_SUFFIX = {suffix: name for name, image_format in FORMATS.items() for suffix 
 
 
 def format_of(path: str) -> str:
-    """Return the format that a file's name asks for.
+    """Return the format of a file's suffix.
 
     Raises:
-        ValueError: If its suffix is that of none.
+        ValueError: If no format has that suffix.
     """
     suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122 - half the time of a Path.
     if suffix not in _BY_SUFFIX:
@@ -59,12 +59,12 @@ class PixelFormat(NamedTuple):
 
     @property
     def alpha(self) -> bool:
-        """Whether its last channel is alpha."""
+        """True if its last channel is alpha."""
         return self.channels in (2, 4)
 
     @property
     def shape(self) -> str:
-        """What the sides of an array must be."""
+        """The shape that an array must have."""
         if self.planar:
             return f"({self.channels}, H, W)"
         return "(H, W) or (H, W, 1)" if self.channels == 1 else f"(H, W, {self.channels})"
@@ -82,12 +82,12 @@ PIXEL_FORMATS = {
     "yuv444p": PixelFormat(3, planar=True),
     **{name + order: PixelFormat(channels, 16) for name, channels in _DEEP.items() for order in ("le", "be")},
 }
-"""By FFmpeg's names."""
+"""The pixel formats by FFmpeg's names."""
 
 _NATIVE_ORDER = "le" if sys.byteorder == "little" else "be"
 
 ALIASES = {"gray8": "gray", "y400a": "ya8", "yuvj444p": "yuv444p", **{name: name + _NATIVE_ORDER for name in _DEEP}}
-"""Other names of theirs; those of 16 bits without a byte order are in that of the machine."""
+"""Other names of these. Names of 16-bit formats without a byte order mean the machine's order."""
 
 
 def base_name(pix_fmt: str) -> str:

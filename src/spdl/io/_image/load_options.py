@@ -20,7 +20,7 @@ def make_load_options(
     """Return the options as native code takes them.
 
     Raises:
-        ValueError: If `mean` or `std` have another number of values than the image has channels.
+        ValueError: If `mean` or `std` has not one value for each channel of the image.
     """
     scale, offset = make_factors(array_format, PIXEL_FORMATS[resize.pix_fmt])
     return native.Request(

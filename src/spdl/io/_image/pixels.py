@@ -1,4 +1,4 @@
-"""Arrays of pixels, as whoever encodes them gives them."""
+"""Arrays of pixels that are to be encoded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIMENSIONS = 3
 
 
 class Pixels(NamedTuple):
-    """An image in memory, in the form that native code takes."""
+    """An image in memory, as native code takes it."""
 
     bytes: Any
     size: tuple[int, int]
@@ -28,7 +28,7 @@ def resolve_pixels(data: Any, pix_fmt: str) -> Pixels:
 
     Raises:
         TypeError: If the image is no array in main memory.
-        ValueError: If there is no such pixel format, or the array has another shape or dtype.
+        ValueError: If the pixel format is unknown, or the array has another shape or dtype.
     """
     check_str("pix_fmt", pix_fmt)
     name = ALIASES.get(pix_fmt, pix_fmt)

@@ -1,4 +1,4 @@
-"""Random crops and flips that depend on nothing but a seed, an epoch and the index of an image."""
+"""Random crops and flips, which depend only on a seed, an epoch and the index of an image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spdl.io._native import RandomCrop
 
 Box: TypeAlias = tuple[int, int, int, int]
-"""Left, top, right and bottom in pixels, the latter two just outside."""
+"""Left, top, right and bottom in pixels, right and bottom exclusive."""
 
 _LARGEST = (1 << 64) - 1
 _PROBABILITY = "a number from 0 to 1"
@@ -23,12 +23,12 @@ _PROBABILITY = "a number from 0 to 1"
 
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """Random crops, one for each of some images; made by `random_resized_crop`.
+    """Random crops for a batch, one for each image; made by `random_resized_crop`.
 
     Attributes:
         indices: For each image, its index in the dataset.
-        seed: Of the run.
-        epoch: Which pass over the data it is.
+        seed: The seed of the run.
+        epoch: The number of the pass over the data.
         scale: The least and the greatest share of the image's area.
         ratio: The least and the greatest ratio of width to height.
 
@@ -52,10 +52,10 @@ class RandomResizedCrop:
             sizes: The (width, height) of each image, in pixels.
 
         Returns:
-            (left, top, right, bottom) of each, the latter two just outside.
+            (left, top, right, bottom) for each image, right and bottom exclusive.
 
         Raises:
-            ValueError: If there are more or fewer sizes than indices, or one is not positive.
+            ValueError: If there are more or fewer sizes than indices, or a size is not positive.
         """
         crop = self._to_native()
         given = list(sizes)
@@ -82,25 +82,25 @@ def random_resized_crop(
     scale: tuple[float, float] = (0.08, 1.0),
     ratio: tuple[float, float] = (3 / 4, 4 / 3),
 ) -> RandomResizedCrop:
-    """Crops of random area and aspect ratio, for ``load_image_batch(..., crop=...)``.
+    """Return crops of random area and aspect ratio for ``load_image_batch(..., crop=...)``.
 
-    They are distributed as those of torchvision's ``RandomResizedCrop``: an area and the logarithm of an aspect ratio
-    are drawn uniformly, up to ten times until they fit into the image, then a place; the last resort is the largest
-    centred crop of an allowed ratio. The crop of an image depends on `seed`, `epoch`, its index and its size alone: not
-    on the batch, the order, the number of workers or what else is drawn.
+    They have the distribution of torchvision's ``RandomResizedCrop``. An area and the logarithm of an aspect ratio are
+    drawn uniformly, up to ten times, until they fit into the image; then a position is drawn. If none fits, the crop is
+    the largest centred one with an allowed ratio. The crop of an image depends only on `seed`, `epoch`, its index and
+    its size: not on the batch, the order, the number of workers or other draws.
 
     Args:
         indices: For each image of the batch, its index in the dataset.
         seed: The seed of the run, from 0 to 2**64 - 1.
-        epoch: Which pass over the data it is, likewise. Other epochs have other crops.
+        epoch: The number of the pass over the data, from 0 to 2**64 - 1. Each epoch has other crops.
         scale: The least and the greatest share of the image's area.
         ratio: The least and the greatest ratio of width to height.
 
     Returns:
-        What `load_image_batch` takes as ``crop``: it draws one crop for each image.
+        An argument ``crop`` for `load_image_batch`, which draws one crop for each image.
 
     Raises:
-        TypeError: If `seed`, `epoch` or an index is no integer.
+        TypeError: If `seed`, `epoch` or an index is no integer, or a range is no pair of numbers.
         ValueError: If a number is out of range, or a range is empty.
 
     Example:
@@ -115,19 +115,19 @@ def random_resized_crop(
 
 
 def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: float = 0.5) -> list[bool]:
-    """Which images to flip, for ``load_image_batch(..., flip=...)``.
+    """Draw which images to flip, for ``load_image_batch(..., flip=...)``.
 
     Args:
         indices: For each image of the batch, its index in the dataset.
         seed: The seed of the run, from 0 to 2**64 - 1.
-        epoch: Which pass over the data it is, likewise.
-        probability: How likely an image is to be flipped, from 0 to 1.
+        epoch: The number of the pass over the data, from 0 to 2**64 - 1.
+        probability: The probability that an image is flipped, from 0 to 1.
 
     Returns:
-        A bool for each image; independent of what `random_resized_crop` draws for it.
+        A bool for each image, independent of the crop that `random_resized_crop` draws for it.
 
     Raises:
-        TypeError: If `seed`, `epoch` or an index is no integer.
+        TypeError: If `seed`, `epoch` or an index is no integer, or `probability` no number.
         ValueError: If a number is out of range.
 
     Example:

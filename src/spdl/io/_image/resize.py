@@ -1,4 +1,4 @@
-"""The resizes that native code does by itself: asked for by arguments, or by a filter description."""
+"""The resizes that native code does by itself, given by arguments or by a filter description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODES = get_args(Mode)
 _INTERPOLATIONS = get_args(Interpolation)
 
 MAX_SIDE = 65535
-"""The longest side in pixels, of input and output: that of the largest JPEG."""
+"""The longest side of inputs and outputs in pixels: that of the largest JPEG."""
 
 _SIDE = f"an int from 1 to {MAX_SIDE} pixels or None"
 
@@ -45,7 +45,7 @@ _SERVED = re.compile(
 
 
 class Resize(NamedTuple):
-    """How an image comes to its size and pixel format. Sides of 0 are left open."""
+    """The size and pixel format that an image gets, and how. A side of 0 follows from the image."""
 
     target: tuple[int, int] = (0, 0)
     mode: Mode = "stretch"
@@ -59,10 +59,10 @@ class Resize(NamedTuple):
 def resize_to(
     width: int | None, height: int | None, mode: Mode, interpolation: Interpolation, pix_fmt: str = "rgb24"
 ) -> Resize:
-    """Check a resize.
+    """Return the resize that the arguments describe.
 
     Raises:
-        TypeError, ValueError: If an argument is not what it must be.
+        TypeError, ValueError: If an argument is wrong.
     """
     check_choice("mode", mode, _MODES)
     check_choice("interpolation", interpolation, _INTERPOLATIONS)
@@ -74,7 +74,7 @@ def resize_to(
 
 @lru_cache(maxsize=64)
 def parse_served(filter_desc: str) -> Resize | None:
-    """Return the resize that a filter description asks for, or None where it is for FFmpeg to interpret."""
+    """Return the resize that a filter description stands for, or None if only FFmpeg can run it."""
     found = _SERVED.fullmatch(filter_desc)
     if found is None:
         return None
