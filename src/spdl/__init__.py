@@ -4,11 +4,11 @@ The packages are imported by name: `spdl.pipeline` runs a graph of stages on thr
 Importing this one, or ``spdl.pipeline``, loads neither numpy nor the native part.
 """
 
-from spdl import _guard  # noqa: F401 - raises where another distribution has overwritten parts of this one.
+from spdl import _guard  # noqa: F401 - raises if another distribution has overwritten parts of this one.
 
 __version__: str
 
-# ``python -m spdl`` runs a module named __main__, which lies apart: see _command/overwritten.py.
+# ``python -m spdl`` runs a module named __main__, which is in a folder of its own: see _command/overwritten.py.
 __path__.insert(0, f"{__file__.rpartition('/')[0]}/_command")
 
 

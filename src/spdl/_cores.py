@@ -1,4 +1,4 @@
-"""How many cores this process may use: in a container, fewer than the machine has."""
+"""The number of cores that this process may use: in a container, fewer than the machine has."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = ["available_cores"]
 
-# Where the file system is looked at.
+# The root of the file system. Tests put another one here.
 _ROOT = "/"
 
 
 def available_cores() -> float:
-    """The number of cores: the process's affinity, bounded by the CPU quotas of its control groups.
+    """Return the number of cores: the process's affinity, bounded by the CPU quotas of its control groups.
 
-    The quota of a group bounds all groups in it, so the least one counts, from the process's own group up to the
-    outermost that can be seen. Both versions of control groups are read, the quotas anew at each call.
+    The quota of a group bounds all groups in it, so the least quota counts, from the process's own group up to the
+    outermost one that is visible. Both versions of control groups are read. Quotas are read anew at each call.
     """
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     for read_quota, folder in _find_groups(_ROOT):
@@ -29,7 +29,7 @@ def available_cores() -> float:
             quota, period = read_quota(folder)
             cores = min(cores, int(quota) / int(period)) if int(quota) > 0 else cores
         except (OSError, ValueError, ZeroDivisionError):
-            # There is no such file in the outermost group; "max" and -1 stand for no quota.
+            # The outermost group has no such file; "max" and -1 stand for no quota.
             continue
     return cores
 
@@ -47,17 +47,17 @@ def _read_quota_of_version_1(folder: str) -> list[str]:
     return [_read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")]
 
 
-# A process stays in its group, and looking for it takes longer than all the rest.
+# Cached: a process stays in its group, and finding the group takes longer than everything else.
 @functools.cache
 def _find_groups(root: str) -> list[tuple[Callable[[str], list[str]], str]]:
-    """The folders of all groups that the process is in, directly or not, and how to read their quotas."""
+    """Return the folders of all groups that the process is in, directly or not, and how to read their quotas."""
     try:
-        # Such as "0::/system.slice/job" (version 2), or "4:cpu,cpuacct:/docker/0123" (version 1).
+        # For example "0::/system.slice/job" (version 2), or "4:cpu,cpuacct:/docker/0123" (version 1).
         lines = [line.split(":", 2) for line in _read(f"{root}proc/self/cgroup").splitlines()]
         groups = {controller: path for _, controllers, path in lines for controller in controllers.split(",")}
         found: list[tuple[Callable[[str], list[str]], str]] = []
         for line in _read(f"{root}proc/self/mountinfo").splitlines():
-            # Such as "31 23 0:28 /docker/0123 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu".
+            # For example "31 23 0:28 /docker/0123 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu".
             mount, _, kind = line.partition(" - ")
             _, _, _, mounted, mount_point, *_ = mount.split(" ")
             version, _, options = kind.split(" ", 2)
@@ -72,13 +72,13 @@ def _find_groups(root: str) -> list[tuple[Callable[[str], list[str]], str]]:
 
 
 def _climb(group: str, mounted: str, top: str) -> list[str]:
-    """The folders of a group and of those around it, given which group is mounted and where.
+    """Return the folders of a group and of the groups around it, given which group is mounted and where.
 
-    In a container the process's own group may be mounted as if there were none around it, while its path is still told
-    as the machine sees it; or the path begins at the container's own group, too.
+    In a container, the process's own group may be mounted as if there were no groups around it. Its path may still be
+    the one that the machine sees, or may begin at the container's own group too.
     """
     mounted = mounted.rstrip("/")
     path = group.removeprefix(mounted) if f"{group}/".startswith(f"{mounted}/") else ""
-    # A group outside of those that can be seen is told as "/../0123".
+    # The path of a group outside the visible ones looks like "/../0123".
     names = [] if "/.." in path else [name for name in path.split("/") if name]
     return ["/".join([top, *names[:depth]]) for depth in range(len(names), -1, -1)]

@@ -1,10 +1,10 @@
-"""Refuses to run among files of the reference, whose distributions install a package of the same name.
+"""A check that fails if the reference's distributions, which install a package of the same name, are installed too.
 
-``spdl_core`` and ``spdl_io`` write into the same folder as this distribution, and pip lets whichever comes last
-overwrite the other. Importing this module looks for them and raises ImportError when they are there. The package
-imports it first; so do the modules that stay when the package's own ``__init__`` has been overwritten.
+``spdl_core`` and ``spdl_io`` write into the same folder as this distribution, and pip lets the later one overwrite the
+other. Importing this module looks for them and raises ImportError if they are there. The package imports it first. So
+do the modules that remain when the package's own ``__init__`` has been overwritten.
 
-The search lists one folder and imports nothing that Python has not imported at its start: ``import spdl`` stays cheap.
+The search lists one folder and imports only modules that Python imports at its start, so ``import spdl`` stays cheap.
 """
 
 import os
@@ -19,14 +19,14 @@ def _list_distributions(folder: str) -> list[str]:
     try:
         return [name for name in os.listdir(folder or os.curdir) if name.startswith("spdl") and name.endswith(_SUFFIX)]
     except OSError:
-        # A folder that is not there, or an archive: pip installs into neither.
+        # A missing folder or an archive: pip installs into neither.
         return []
 
 
 def _find_installation() -> tuple[str, list[str]]:
     """Return the folder that this distribution was installed into, and the distributions named spdl-something in it.
 
-    In an editable installation the modules lie elsewhere: it is the first folder of ``sys.path`` with our metadata.
+    In an editable installation the modules are elsewhere: the folder is the first of ``sys.path`` with our metadata.
     """
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for folder in (home, *sys.path):
@@ -37,7 +37,7 @@ def _find_installation() -> tuple[str, list[str]]:
 
 
 def _find_origin(metadata: str) -> list[str]:
-    """Return what ``pip install`` takes to get this distribution again, from the record that pip keeps (PEP 610)."""
+    """Return the arguments of ``pip install`` that reinstall this distribution, from pip's record (PEP 610)."""
     import json  # noqa: PLC0415 - only on the way to an error.
     from urllib.request import url2pathname  # noqa: PLC0415
 
@@ -71,15 +71,15 @@ def _find_ours(names: list[str]) -> str | None:
 
 
 def compose_reinstall(*, after: str = "") -> str:
-    """Return the lines that show the command that installs this distribution again, from where it came.
+    """Return lines with the command that reinstalls this distribution from its origin.
 
     Args:
-        after: What that line holds before it.
+        after: Text to put before the command on its line.
     """
     folder, names = _find_installation()
     ours = _find_ours(names)
     origin = _find_origin(os.path.join(folder, ours)) if ours else ["spdl-turbo"]
-    # pip keeps no record of the folder that it found a wheel in.
+    # pip does not record the folder in which it found a wheel.
     by_name = origin[0].startswith("spdl-turbo") and "@" not in origin[0]
     note = "Add --find-links and the folder if it came from a folder of wheels.\n" if by_name else ""
     return f"\n\n    {after}{_pip('install', '--force-reinstall', '--no-deps', *origin)}\n{note}"

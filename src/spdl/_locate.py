@@ -1,4 +1,4 @@
-"""Where the user's own code called us, for messages about mistakes in it."""
+"""The line of the user's code that called us, for messages about mistakes in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["callers_line"]
 
 
 def callers_line() -> str:
-    """The file and line of the nearest caller outside this package, as ``file:line``."""
+    """Return the file and line of the nearest caller outside this package, as ``file:line``."""
     frame = sys._getframe(1)  # noqa: SLF001 - `inspect` would cost 20 ms of import time for the same frame.
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("spdl."):
         frame = frame.f_back

@@ -333,7 +333,7 @@ class TestSourcesOfOnePass:
 
 def test_a_source_that_is_only_looked_up() -> None:
     dataset: Any = type("Dataset", (), {"__getitem__": lambda _, index: index, "__len__": lambda _: 3})()
-    with pytest.raises(TypeError, match=r"`src` must be an iterable or an async iterable.*Wrap .* in a MapIterator\.$"):
+    with pytest.raises(TypeError, match=r"`src` must be an iterable or an async iterable.*wrap it in a MapIterator\.$"):
         DataLoader(dataset)
     assert list(DataLoader(MapIterator(dataset), output_order="input")) == [0, 1, 2]
 

@@ -1,4 +1,4 @@
-"""Runs the command when it is called as ``python -m spdl``."""
+"""Runs the ``spdl`` command for ``python -m spdl``."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """Ready-made loaders on top of `spdl.pipeline`.
 
-`Pipeline` and `PipelineBuilder` are those of `spdl.pipeline`.
+`Pipeline` and `PipelineBuilder` are the classes of `spdl.pipeline`.
 """
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

@@ -1,4 +1,4 @@
-"""A loader that soon repeats what it loaded: to measure a training loop without its loader."""
+"""A loader that soon repeats its first batches, to measure a training loop without its loader."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["CacheDataLoader"]
 
 
 class CacheDataLoader(Generic[T]):
-    """Wrap a loader such that it soon repeats its first batches, which takes no time.
+    """A wrapper of a loader that soon repeats the loader's first batches, which takes no time.
 
-    A training loop that runs no faster on it does not wait for its data; else the difference is what a faster loader
-    could gain.
+    If a training loop runs no faster with it, the loop does not wait for its data. Otherwise the difference is the most
+    that a faster loader could gain.
 
     Args:
         dl: The loader, or any iterable.
-        num_caches: How many batches to remember, at least 1. They stay in memory, on the device if they are there.
-        return_caches_after: After how many batches of the loader's the remembered ones are repeated, at least
+        num_caches: How many batches to cache, at least 1. They stay in memory, on the device if they are there.
+        return_caches_after: How many of the loader's batches to yield before the cached ones repeat, at least
             ``num_caches``.
-        stop_after: How many batches an iteration gives, at least ``return_caches_after``; None goes on for ever. Of a
-            loader that ends sooner what was remembered is repeated; an empty one ends at once.
+        stop_after: How many batches an iteration yields, at least ``return_caches_after``; None goes on for ever. If
+            the loader ends sooner, the cached batches repeat. If it is empty, the iteration ends at once.
         delete_src: Whether to drop the loader's iterator once it is no longer needed, so that its threads and buffers
-            are freed and do not disturb what is measured. False keeps it until the iteration is over.
+            are freed and do not disturb the measurement. False keeps it until the iteration is over.
 
     Yields:
         The batches themselves, not copies.
@@ -59,19 +59,19 @@ class CacheDataLoader(Generic[T]):
             "stop_after": stop_after,
             "delete_src": delete_src,
         }
-        # Tells of mistakes now instead of at the first iteration.
+        # Raise for mistakes now instead of at the first iteration.
         cache_iterator((), **self._arguments)
 
     def __iter__(self) -> Iterator[T]:
-        # Its iterator, not the loader: that is what `delete_src` is about, and this object holds the loader anyway.
+        # Pass the iterator, which `delete_src` is about, not the loader, which this object holds anyway.
         return cache_iterator(iter(self.dl), **self._arguments)
 
     def __len__(self) -> int:
-        """Return the loader's own length, so that a schedule of learning rates, say, is what it is without caches."""
-        return len(self.dl)  # type: ignore[arg-type] # What has none raises the TypeError that names its type.
+        """Return the loader's own length, so that a schedule of learning rates, say, is the same as without caches."""
+        return len(self.dl)  # type: ignore[arg-type] # Without a length, this raises a TypeError that names its type.
 
     def __getattr__(self, name: str) -> Any:
         if name == "dl":
-            # Not there yet, as in unpickling.
+            # Not there yet, as during unpickling.
             raise AttributeError(name)
         return getattr(self.dl, name)

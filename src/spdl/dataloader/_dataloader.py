@@ -1,4 +1,4 @@
-"""Source, preprocessing, batching and transfer, as one iterable."""
+"""One iterable for a source, preprocessing, batching and transfer."""
 
 from __future__ import annotations
 
@@ -26,41 +26,42 @@ Output = TypeVar("Output")
 
 
 class DataLoader(Generic[Output]):
-    """Load items concurrently, gather them into batches, and transfer those.
+    """A loader that loads items concurrently, gathers them into batches, and transfers these.
 
-    Each iteration runs a pipeline of its own, which begins with the first item that is asked for and is stopped when
-    the loop ends, is left or raises; what the functions are doing then is waited for, 10 seconds at most::
+    Each iteration runs a pipeline of its own. It starts when the first item is requested, and stops when the loop ends,
+    is left or raises; calls of the functions that are then running are awaited for 10 seconds at most::
 
         src -> preprocessor -> batches of batch_size -> aggregator -> transfer_fn -> buffer
                num_threads at once                      num_threads   one thread
 
-    What the functions raise drops the item or batch concerned, which is counted and logged: the first 10 of each
-    function with their tracebacks, then ever fewer. The rest goes on. An iteration of which everything failed raises.
-    For retries, limits on failures, or other graphs, use `spdl.pipeline.PipelineBuilder`.
+    If a function raises, the item or batch is dropped, counted and logged: the first 10 failures of each function with
+    their tracebacks, then ever fewer. The others continue. An iteration in which everything failed raises. For retries,
+    limits on failures, or other graphs, use `spdl.pipeline.PipelineBuilder`.
 
     Args:
-        src: Where the items come from: an iterable or async iterable, such as paths or keys. For a mapping or a
-            map-style dataset see `MapIterator`. What is its own iterator, as generators are, gives one iteration.
-        preprocessor: Turns an item into what is to be batched: a function or a generator function, or the async form of
-            either. Async ones run on an event loop and must not block. What returns None drops the item.
+        src: The source of the items: an iterable or async iterable, such as paths or keys. For a mapping or a map-style
+            dataset see `MapIterator`. A generator, or another object that is its own iterator, can be iterated only
+            once.
+        preprocessor: Turns an item into the result to batch: a function or a generator function, or the async form of
+            either. Async ones run on an event loop and must not block. Returning None drops the item.
         batch_size: How many results make a batch, at least 1. None makes no batches: the aggregator takes single
             results.
         drop_last: Whether to drop the last batch if it is not full. Without a batch size it has no effect.
-        aggregator: Turns a list of results into one item: a function or an async function. As everywhere, None drops
-            what it was called with.
-        transfer_fn: Called with each item at last, in a thread that is the same for all items of all iterations of
-            this loader and does nothing else, so that a CUDA stream may be made once for it. It is not counted in
-            ``num_threads``, and runs while batches are made. It ends with the loader. An async function runs on the
-            event loop instead. It must return the item, also where it works in place: None drops it.
-        buffer_size: How many finished items wait for the loop, at least 1. More evens out a source of uneven pace, and
-            takes their memory.
-        num_threads: How many items and batches are worked on at once by the preprocessor and the aggregator together.
-            They gain from more as far as they release the GIL. An async one takes no thread, and works on as many
-            items by itself.
-        timeout: Seconds to wait for each item, after which TimeoutError is raised and the iteration is over. What the
-            functions are doing then is waited for, 10 seconds at most. None waits as long as it takes.
-        output_order: ``"completion"`` passes on what is finished first. ``"input"`` keeps the order of the source: of
-            the results, and of the batches though they are made concurrently.
+        aggregator: Turns a list of results into one item: a function or an async function. Returning None drops the
+            list.
+        transfer_fn: Called with each finished item in a dedicated thread. The thread is the same for all items of all
+            iterations of this loader, so a CUDA stream may be made once for it. It is not counted in ``num_threads``,
+            runs while batches are made, and ends with the loader. An async function runs on the event loop instead. The
+            function must return the item even if it works in place: None drops it.
+        buffer_size: How many finished items wait for the loop, at least 1. More items even out a source of uneven pace,
+            and take more memory.
+        num_threads: How many items and batches the preprocessor and the aggregator together work on at once. More
+            threads help as far as the functions release the GIL. An async function takes no thread, and works on as
+            many items by itself.
+        timeout: Seconds to wait for each item. After that, TimeoutError is raised and the iteration is over; calls of
+            the functions that are then running are awaited for 10 seconds at most. None waits as long as it takes.
+        output_order: ``"completion"`` yields items as they are finished. ``"input"`` keeps the order of the source,
+            both of the results and of the batches, which are still made concurrently.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -102,25 +103,26 @@ class DataLoader(Generic[Output]):
         self._num_threads = positive("num_threads", num_threads)
         self._timeout = check_timeout("timeout", timeout)
         self._output_order: OutputOrder = output_order
-        # By process: a forked child inherits the executor without its thread, and would wait for it for ever.
+        # One for each process: a forked child inherits the executor without its thread, and would wait for it for ever.
         self._transfer_threads: dict[int, TransferThread] = {}
         self._used = False
         if not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
-            remedy = "Wrap what is looked up by keys in a MapIterator." if hasattr(type(src), "__getitem__") else ""
+            by_key = hasattr(type(src), "__getitem__")
+            remedy = "To look items up by keys, wrap it in a MapIterator." if by_key else ""
             refuse(TypeError, "src", "an iterable or an async iterable", src, remedy)
         for name in ("preprocessor", "aggregator", "transfer_fn"):
             function = getattr(self, f"_{name}")
             if not (function is None or callable(function) or hasattr(type(function), "__getitem__")):
                 refuse(TypeError, name, "a callable or None", function)
         check_choice("output_order", output_order, ("completion", "input"))
-        # It tells of every other mistake.
+        # Raises for every other mistake.
         self._declare()
 
     def __iter__(self) -> Iterator[Output]:
         """Start an iteration.
 
         Raises:
-            RuntimeError: With the first item that is asked for, if the source is its own iterator and was used before.
+            RuntimeError: When the first item is requested, if the source is its own iterator and was used before.
             TimeoutError: If an item takes longer than the loader's ``timeout``.
             PipelineFailure: If the source raises, or everything failed.
         """
@@ -132,7 +134,7 @@ class DataLoader(Generic[Output]):
             yield from pipeline.get_iterator(timeout=self._timeout)
 
     def __len__(self) -> int:
-        """Return how many batches an iteration gives if nothing is dropped; without batches, how many items.
+        """Return how many batches an iteration yields if nothing is dropped; without batches, how many items.
 
         Raises:
             TypeError: If the source has no length, or the preprocessor is a generator.
@@ -147,7 +149,7 @@ class DataLoader(Generic[Output]):
         return size // self._batch_size if self._drop_last else -(-size // self._batch_size)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Wherever the loader is sent, it has a thread of its own.
+        # A copy of the loader in another process has a thread of its own.
         return {**self.__dict__, "_transfer_threads": {}}
 
     def _declare(self) -> PipelineBuilder[Any, Output]:

@@ -1,4 +1,4 @@
-"""A mapping's values, in the order of its keys or of a sampler's."""
+"""Iteration over the values of a mapping, in the order of its keys or of a sampler."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ class _Dataset(Protocol[K_contra, V_co]):
 
 
 class MapIterator(Generic[K, V]):
-    """Iterate over a mapping's values, or a map-style dataset's items.
+    """An iterable over the values of a mapping, or the items of a map-style dataset.
 
-    Values are looked up one after the other, where the source is pulled. If that takes long, iterate over the keys
-    instead and look them up in a stage: ``DataLoader(sampler, preprocessor=dataset.__getitem__)``.
+    Values are looked up one after the other, in the thread that iterates the source. If that takes long, iterate over
+    the keys instead and look them up in a stage: ``DataLoader(sampler, preprocessor=dataset.__getitem__)``.
 
     Args:
         mapping: A `collections.abc.Mapping`, or any object with ``__getitem__``, such as a list or a torch ``Dataset``.
-        sampler: Yields the keys. None takes those of a mapping, and of anything else, which must then have a length,
-            ``range(len(mapping))``. What is its own iterator, as generators are, gives one pass: the second raises
-            RuntimeError.
+        sampler: An iterable of keys. None takes the keys of a mapping, and ``range(len(mapping))`` for any other
+            object, which must then have a length. A generator, or another object that is its own iterator, can be
+            iterated only
+            once: the second pass raises RuntimeError.
 
     Raises:
-        TypeError: If the one has no ``__getitem__`` or the other cannot be iterated.
+        TypeError: If `mapping` has no ``__getitem__``, or `sampler` cannot be iterated.
 
     Example:
         >>> from spdl.dataloader import MapIterator
@@ -71,9 +72,9 @@ class MapIterator(Generic[K, V]):
         yield from map(self._mapping.__getitem__, self._keys())
 
     def __len__(self) -> int:
-        """Return how many items there are: as many as the sampler has, or else the mapping.
+        """Return the length of the sampler, or without one that of the mapping.
 
         Raises:
-            TypeError: If that has no length.
+            TypeError: If it has no length.
         """
         return len(self._keys())  # type: ignore[arg-type]

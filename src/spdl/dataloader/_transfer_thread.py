@@ -1,4 +1,4 @@
-"""The one thread that a loader transfers in."""
+"""The thread in which a loader transfers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _Calls: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], object]] | None
 
 
 class TransferThread(ThreadPoolExecutor):
-    """A pool of one thread, which ends with the pool, and does not keep the process alive.
+    """A pool of one thread, which ends with the pool and does not keep the process alive.
 
-    The pool that it derives from is waited for when the interpreter exits: for ever, if a call does not return.
+    The interpreter waits at its exit for the threads of a plain pool: for ever, if a call does not return.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class TransferThread(ThreadPoolExecutor):
         weakref.finalize(self, self._calls.put, None)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have the thread call a function after those that were submitted before."""
+        """Call a function in the thread, after those that were submitted before."""
         future: Future[T] = Future()
         self._calls.put((future, lambda: fn(*args, **kwargs)))
         with self._starting:
@@ -52,10 +52,10 @@ def _serve(calls: _Calls) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 result = function()
-            except BaseException as error:  # noqa: BLE001 - it is told to whoever waits for the result.
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited.
                 future.set_exception(error)
             else:
                 future.set_result(result)
                 del result
-        # Not kept until the next call comes.
+        # Do not keep them alive until the next call.
         del call, future, function

@@ -1,8 +1,8 @@
 """Sources: what to load and in which order.
 
-Anything that can be iterated is a source. Here are those that many training jobs need: folders, samplers that share a
-dataset among processes, and functions that shuffle, repeat and merge sources. All give the same order for the same
-seed on every machine, `DistributedRandomSampler` where the version of NumPy is the same.
+Any iterable is a source. This package has those that many training jobs need: folders, samplers that share a dataset
+among processes, and functions that shuffle, repeat and merge sources. All give the same order for the same seed on
+every machine; for `DistributedRandomSampler`, the version of NumPy must be the same too.
 """
 
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "DistributedRandomSampler":
-        # It needs numpy, which takes longer to import than all the rest.
+        # It needs numpy, which takes longer to import than everything else here.
         from spdl.source._samplers.random import DistributedRandomSampler  # noqa: PLC0415
 
         return DistributedRandomSampler

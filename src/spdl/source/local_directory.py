@@ -1,4 +1,4 @@
-"""Files of a folder."""
+"""The files of a folder."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.source._folders.local_directory import LocalDirectory

@@ -1,4 +1,4 @@
-"""Shuffle, repeat and merge sources."""
+"""Functions and classes that shuffle, repeat and merge sources."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.source._iterables.merge_iterator import MergeIterator

@@ -93,7 +93,7 @@ def test_no_text() -> None:
         (["train/n01440764/a.txt"], ["train"], FileNotFoundError, "No photos"),
         (["train/cats/a.JPEG"], ["train"], ValueError, "cats' is no class of ImageNet-1k"),
         (["train/n99999999/a.JPEG"], ["train"], ValueError, "n99999999' is no class of ImageNet-1k"),
-        (["val/a.JPEG", "val/n01440764/a.JPEG"], ["val"], ValueError, "holds photos such as 'a.JPEG' themselves"),
+        (["val/a.JPEG", "val/n01440764/a.JPEG"], ["val"], ValueError, "itself holds photos such as 'a.JPEG'"),
     ],
 )
 def test_folders_of_another_layout(

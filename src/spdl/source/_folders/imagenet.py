@@ -25,9 +25,8 @@ _WNID = re.compile(r"n\d{8}")
 class ImageNet:
     """The paths of ImageNet-1k's photos with the indices of their classes.
 
-    The folder is laid out as torchvision has it: ``root/train/n01440764/n01440764_10026.JPEG`` and so on, and
-    ``root/val`` likewise. The folders are listed at the construction, no photo is opened. Not all 1,000 classes need be
-    there.
+    The folder has torchvision's layout: ``root/train/n01440764/n01440764_10026.JPEG`` and so on, and the same below
+    ``root/val``. The constructor lists the folders and opens no photo. Not all 1,000 classes need to be there.
 
     Args:
         root: The folder that holds ``train`` and ``val``.
@@ -38,10 +37,10 @@ class ImageNet:
         `shuffle` is called.
 
     Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If `split` is neither, a folder's name is no class of ImageNet-1k, or photos are not in folders of
-            their classes.
-        FileNotFoundError: If ``root/split`` is not there or holds no photo.
+        TypeError: If an argument has the wrong type.
+        ValueError: If `split` is neither of the two, a folder's name is no class of ImageNet-1k, or photos are not in
+            folders of their classes.
+        FileNotFoundError: If ``root/split`` does not exist or holds no photo.
         NotADirectoryError: If it is no folder.
 
     Example:
@@ -58,13 +57,13 @@ class ImageNet:
         self._sorted = self._items = _list_photos(self.root / split)
 
     def shuffle(self, seed: int) -> None:
-        """Put the photos into an order that depends on the seed alone, whatever order they were in.
+        """Put the photos into an order that depends only on the seed, not on their current order.
 
         Args:
             seed: Any int, for `random.Random`.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If `seed` is no int.
         """
         self._items = shuffled(self._sorted, seed)
 
@@ -86,7 +85,7 @@ def get_mappings() -> dict[str, int]:
     """Return the index of each of ImageNet-1k's classes, by its WordNet ID.
 
     Returns:
-        A new dict of 1,000 entries: the IDs, such as ``"n01440764"``, in sorted order, which is their numbering.
+        A new dict of 1,000 entries. The IDs, such as ``"n01440764"``, are in sorted order and numbered in that order.
 
     Example:
         >>> from spdl.source.imagenet import get_mappings
@@ -103,8 +102,8 @@ def parse_wnid(s: str) -> str:
         s: Any text, such as ``"train/n01440764/n01440764_10026.JPEG"``.
 
     Raises:
-        TypeError: If it is no str.
-        ValueError: If there is none in it: an ``n`` and eight digits.
+        TypeError: If `s` is no str.
+        ValueError: If it contains no WordNet ID: an ``n`` and eight digits.
 
     Example:
         >>> from spdl.source.imagenet import parse_wnid
@@ -124,7 +123,7 @@ def _index_of_wnid() -> Mapping[str, int]:
 
 
 def _list_photos(folder: Path) -> list[tuple[str, int]]:
-    # 1,281,167 paths: as strings they take a quarter of the memory, and list and sort ten times as quickly.
+    # As strings, the 1,281,167 paths take a quarter of the memory, and are listed and sorted ten times as quickly.
     indices = _index_of_wnid()
     photos: list[tuple[str, int]] = []
     astray = None
@@ -141,13 +140,13 @@ def _list_photos(folder: Path) -> list[tuple[str, int]]:
         index = indices.get(entry.name)
         if index is None:
             raise ValueError(
-                f"The folder {entry.path!r} is no class of ImageNet-1k: a WordNet ID such as 'n01440764' is expected."
+                f"The folder {entry.path!r} is no class of ImageNet-1k: names must be WordNet IDs such as 'n01440764'."
             )
         names = sorted(name for name in os.listdir(entry.path) if _is_photo(name))  # noqa: PTH208 - see above.
         photos += [(f"{entry.path}{os.sep}{name}", index) for name in names]
     if astray:
         raise ValueError(
-            f"{str(folder)!r} holds photos such as {astray!r} themselves, whose classes cannot be told: move them into "
+            f"{str(folder)!r} itself holds photos such as {astray!r}, so their classes are not known: move them into "
             "folders named by their classes' WordNet IDs, as torchvision's `ImageNet` or the script valprep.sh does."
         )
     if not photos:

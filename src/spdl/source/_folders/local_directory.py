@@ -1,4 +1,4 @@
-"""Files of a folder."""
+"""The files of a folder."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ __all__ = ["LocalDirectory"]
 
 
 class LocalDirectory:
-    """The paths in a folder that match a pattern, files and folders alike, listed once and in sorted order.
+    """The paths in a folder that match a pattern, both files and folders, listed once and in sorted order.
 
     If nothing matches, it is empty.
 
     Args:
         root: The folder.
-        pattern: As for `pathlib.Path.glob`: ``"*.jpg"`` is the folder's own files, ``"**/*.jpg"`` those of all below.
+        pattern: A pattern of `pathlib.Path.glob`: ``"*.jpg"`` matches the folder's own files, ``"**/*.jpg"`` also those
+            in all folders below.
 
     Raises:
-        TypeError: If an argument is of another type.
-        FileNotFoundError: If there is no such folder.
+        TypeError: If an argument has the wrong type.
+        FileNotFoundError: If the folder does not exist.
         NotADirectoryError: If `root` is no folder.
         ValueError: If `pattern` is empty or absolute.
 
@@ -51,13 +52,13 @@ class LocalDirectory:
         self._paths = self._sorted
 
     def shuffle(self, seed: int) -> None:
-        """Put the paths into an order that depends on the seed alone, whatever order they were in.
+        """Put the paths into an order that depends only on the seed, not on their current order.
 
         Args:
             seed: Any int, for `random.Random`.
 
         Raises:
-            TypeError: If it is no int.
+            TypeError: If `seed` is no int.
         """
         self._paths = shuffled(self._sorted, seed)
 

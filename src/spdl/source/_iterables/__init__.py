@@ -1,3 +1,3 @@
-"""Iterables that merge and repeat others."""
+"""Sources that merge or repeat other iterables."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

@@ -1,4 +1,4 @@
-"""Several iterables as one."""
+"""Several iterables merged into one."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _UNTIL_ONE_IS_EXHAUSTED = -1
 
 
 class MergeIterator(Generic[T]):
-    """Items of several iterables, in turns or at random.
+    """An iterable over the items of several iterables, in turns or at random.
 
-    It can be iterated again if the iterables can, and then gives the same order.
+    It can be iterated again if the iterables can, and then yields the same order.
 
     Args:
-        iterables: Where the items come from, at least one.
-        weights: How likely each is to give the next item, in any unit; one of weight 0 gives none and is not iterated.
-            What is exhausted is no longer drawn, which leaves the others' proportions as they are. None takes an item
-            of each in turn.
-        stop_after: 0 ends when all iterables are exhausted, -1 when the first is found to be, and n > 0 after n items
-            or when all are exhausted.
-        seed: Decides the draws, of `random.Random`: the same on every machine.
+        iterables: The iterables to take items from, at least one.
+        weights: How likely each iterable is to yield the next item, in any unit. An iterable of weight 0 is not
+            iterated. An exhausted one is no longer drawn; the proportions of the others stay the same. None takes an
+            item from each in turn.
+        stop_after: 0 ends when all iterables are exhausted, -1 when the first is found to be exhausted, and n > 0 after
+            n items or when all are exhausted.
+        seed: The seed of the draws, for `random.Random`: the draws are the same on every machine.
 
     Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If there are no iterables, or `weights` are not as many finite numbers of at least 0, not all of
-            them 0, or `stop_after` is less than -1.
+        TypeError: If an argument has the wrong type.
+        ValueError: If there are no iterables, if `weights` does not hold one finite number of at least 0 for each of
+            them, if all weights are 0, or if `stop_after` is less than -1.
 
     Example:
         >>> from spdl.source.utils import MergeIterator
@@ -78,7 +78,7 @@ def _take_turns(iterators: list[Iterator[T]], *, to_the_end: bool) -> Iterator[T
     while iterators:
         left = []
         for iterator in iterators:
-            # Not in a `for` loop, which would hide which of them has ended.
+            # A `for` loop would hide which of them has ended.
             try:
                 item = next(iterator)
             except StopIteration:
@@ -106,7 +106,7 @@ def _draw(weighted: list[tuple[Iterator[T], int]], generator: random.Random, *, 
 
 
 def _to_integers(weights: Sequence[float], size: int) -> list[int]:
-    """The same proportions as the smallest integers: sums of floats would favour some, and differ with their order."""
+    """Return the proportions as the smallest integers. Sums of floats would favour some, and depend on the order."""
     values = list(weights)
     if len(values) != size:
         refuse(ValueError, "weights", f"{size} numbers, as many as there are `iterables`", values)

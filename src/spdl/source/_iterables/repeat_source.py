@@ -1,4 +1,4 @@
-"""A source repeated without end."""
+"""Endless repetition of a source."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def repeat_source(src: Iterable[T] | IterableWithShuffle[T], /, epoch: int = 0) 
     """Return an iterator that passes over `src` again and again.
 
     Args:
-        src: What is iterated. If it has a method ``shuffle``, that is called before each pass.
-        epoch: The seed of the first shuffle; each pass adds one. After a restart, pass the number of the epoch to go
-            on with. These seeds take the place of the one that `src` was made with: runs that are to see different
-            orders begin at different numbers, such as ``1000 * run``.
+        src: The iterable to repeat. If it has a method ``shuffle``, that is called before each pass.
+        epoch: The seed of the first shuffle; each pass adds one. After a restart, pass the number of the epoch to
+            continue with. These seeds replace the one that `src` was made with. For runs with different orders, begin
+            at different numbers, such as ``1000 * run``.
 
     Returns:
-        An iterator that does not end. It can be pickled, for a worker process say, until its first item was taken.
+        An iterator that does not end. Until its first item is taken it can be pickled, for a worker process say.
 
     Raises:
         TypeError: If `src` is no iterable, or `epoch` no int.
-        ValueError: Later: if a pass gives nothing, since the next would give nothing either; if it is pickled after
-            its first item was taken.
+        ValueError: Later, if a pass yields nothing, since the next would yield nothing either, or if the iterator is
+            pickled after its first item was taken.
 
     Example:
         >>> from itertools import islice
@@ -67,7 +67,7 @@ class _RepeatIterator(Generic[T]):
             if empty:
                 raise ValueError(
                     f"The pass {self._epoch} over {type(self._src).__name__} gave nothing, so it cannot be repeated: "
-                    "give an iterable that starts anew each time, which an iterator or a generator does not."
+                    "pass an iterable that starts anew each time, which an iterator or a generator does not."
                 )
             self._epoch += 1
 

@@ -1,4 +1,4 @@
-"""Indices in their order, shared among processes."""
+"""Indices in ascending order, shared among processes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["DistributedDeterministicSampler"]
 
 
 class DistributedDeterministicSampler:
-    """Indices of a dataset in their order, of which each rank takes every ``world_size``-th.
+    """The indices of a dataset in ascending order, of which each rank takes every ``world_size``-th.
 
     Args:
         n: The size of the dataset, at least 1.
-        rank: Which of the processes this is, from 0.
+        rank: The number of this process, from 0.
         world_size: How many processes share the dataset.
-        ddp_drop_last_distributed_round: Whether all ranks yield equally many indices, which collective operations of
-            distributed training need: the last ``n % world_size`` are then left out, with a warning. Otherwise all are
-            yielded by some rank, and some ranks yield one more than others.
+        ddp_drop_last_distributed_round: Whether to yield the same number of indices in all ranks, which collective
+            operations of distributed training need. The last ``n % world_size`` indices are then left out, with a
+            warning. Otherwise every index is yielded by some rank, and some ranks yield one more than others.
 
     Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If one is out of range, or fewer than ``world_size`` indices would all be dropped.
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range, or `n` is less than `world_size`, so that all would be dropped.
 
     Example:
         >>> from spdl.source import DistributedDeterministicSampler

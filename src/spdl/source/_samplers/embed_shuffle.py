@@ -1,4 +1,4 @@
-"""A source that is shuffled anew for every pass over it."""
+"""A source that is shuffled for every pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["embed_shuffle", "shuffle_timed"]
 
 _LOG = logging.getLogger(__name__)
 
-# From here on a reader would take the pause between two epochs for a hang.
+# In seconds. A longer pause between two epochs looks like a hang.
 _LONG = 3.0
 
 
@@ -33,21 +33,21 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
     """Return an iterable that shuffles `src` for every pass, with the number of the pass as the seed.
 
     Args:
-        src: What is iterated. Its ``shuffle(seed=...)`` is called.
-        shuffle_last: Whether to shuffle at the end of a pass, also one that is given up early, for the next one. The
-            first pass is then in the order that `src` has. A loader that prepares the next epoch in the background
-            hides the time that a long shuffle takes. Otherwise each pass begins with it.
-        epoch: The first seed; each pass adds one. With `shuffle_last` it is that of the second pass. After a restart,
-            pass the number of the epoch to go on with, and with `shuffle_last` call ``src.shuffle(seed=epoch - 1)``
-            before, since the first pass is in the order that `src` has. These seeds take the place of the one that
-            `src` was made with: for other orders begin at another number, such as ``1000 * run``.
+        src: The iterable to shuffle, by its ``shuffle(seed=...)``.
+        shuffle_last: Whether to shuffle for the next pass at the end of a pass, even of one that is abandoned early.
+            The first pass is then in the order that `src` has. A loader that prepares the next epoch in the background
+            hides the time of a long shuffle. Otherwise each pass begins with its shuffle.
+        epoch: The first seed; each pass adds one. With `shuffle_last` it is the seed of the second pass. After a
+            restart, pass the number of the epoch to continue with. With `shuffle_last`, also call
+            ``src.shuffle(seed=epoch - 1)`` before, since the first pass is in the order that `src` has. These seeds
+            replace the one that `src` was made with. For other orders begin at another number, such as ``1000 * run``.
 
     Returns:
-        An iterable, whose ``len()`` is that of `src`, or a TypeError if `src` has none. A shuffle of more than 3
+        An iterable. Its ``len()`` is that of `src`, and raises TypeError if `src` has none. A shuffle of more than 3
         seconds is logged as a warning.
 
     Raises:
-        TypeError: If `src` has no ``shuffle``, or another argument is of another type.
+        TypeError: If `src` has no ``shuffle``, or another argument has the wrong type.
 
     Example:
         >>> from spdl.source import DistributedRandomSampler
@@ -82,11 +82,11 @@ class _ShuffledPasses(Generic[T]):
         self._epoch += 1
 
     def __len__(self) -> int:
-        return len(self._src)  # type: ignore[arg-type] # What has none raises the TypeError that names its type.
+        return len(self._src)  # type: ignore[arg-type] # Without a length, this raises a TypeError that names its type.
 
 
 def shuffle_timed(src: IterableWithShuffle[T], seed: int) -> None:
-    """Shuffle, and say so if it takes long."""
+    """Shuffle, and log a warning if that takes long."""
     begin = perf_counter()
     src.shuffle(seed=seed)
     if (seconds := perf_counter() - begin) > _LONG:

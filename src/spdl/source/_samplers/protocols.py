@@ -1,4 +1,4 @@
-"""What a source can do besides being iterated."""
+"""Protocols of sources that can be shuffled or have a length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @runtime_checkable
 class IterableWithShuffle(Protocol[T_co]):
-    """An iterable whose order a seed decides.
+    """An iterable whose order depends on a seed.
 
     Example:
         >>> from spdl.source import DistributedRandomSampler, IterableWithShuffle
@@ -28,16 +28,16 @@ class IterableWithShuffle(Protocol[T_co]):
         """Choose the order of the passes that begin from now on.
 
         Args:
-            seed: The same seed is to give the same order, on every machine.
+            seed: The same seed must give the same order on every machine.
 
         Raises:
-            TypeError, ValueError: For a seed that the implementation does not take.
+            TypeError, ValueError: If the implementation does not accept the seed.
         """
 
 
 @runtime_checkable
 class SizedIterable(Protocol[T_co]):
-    """An iterable that knows how many items a pass gives.
+    """An iterable that knows how many items a pass yields.
 
     Example:
         >>> from spdl.source import SizedIterable
@@ -52,7 +52,7 @@ class SizedIterable(Protocol[T_co]):
 
 @runtime_checkable
 class SizedIterableWithShuffle(IterableWithShuffle[T_co], SizedIterable[T_co], Protocol[T_co]):
-    """An iterable whose order a seed decides and that knows how many items a pass gives.
+    """An iterable whose order depends on a seed, and that knows how many items a pass yields.
 
     Example:
         >>> from spdl.source import DistributedRandomSampler, SizedIterableWithShuffle

@@ -1,4 +1,4 @@
-"""Indices in an order that a seed decides, shared among processes."""
+"""Indices in random order, shared among processes."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ __all__ = ["DistributedRandomSampler"]
 
 
 class DistributedRandomSampler:
-    """Indices of a dataset in random order, of which each rank takes every ``world_size``-th.
+    """The indices of a dataset in random order, of which each rank takes every ``world_size``-th.
 
-    All ranks must be given the same arguments but for `rank`: each draws the whole sequence and yields its part, so
-    that together they yield every drawn index once, without talking to each other. The order is that of
-    ``numpy.random.default_rng(seed).choice``: the same on every machine that has the same version of NumPy.
+    All ranks must get the same arguments except for `rank`. Each rank draws the whole sequence and yields its part, so
+    together they yield every drawn index once, without communication. The order is that of
+    ``numpy.random.default_rng(seed).choice``: the same on every machine with the same version of NumPy.
 
-    Every pass yields the same indices until `shuffle` is called; `spdl.source.embed_shuffle` calls it for every
-    pass, with the number of the pass in the place of `seed`.
+    Every pass yields the same indices until `shuffle` is called. `spdl.source.embed_shuffle` calls it for every pass,
+    with the number of the pass in place of `seed`.
 
     Args:
         n: The size of the dataset, at least 1.
-        rank: Which of the processes this is, from 0.
+        rank: The number of this process, from 0.
         world_size: How many processes share the dataset.
-        num_draws: How many indices all ranks draw together in a pass; None draws `n`. More than `n` need `weights`.
+        num_draws: How many indices all ranks together draw in a pass; None draws `n`. More than `n` need `weights`.
         weights: How likely each of the `n` items is to be drawn, in any unit. Items are then drawn with replacement:
             one may come several times in a pass, another not at all. None draws each item at most once.
-        seed: Decides the order; see `shuffle`.
-        ddp_drop_last_distributed_round: Whether all ranks yield equally many indices, which collective operations of
-            distributed training need: ``num_draws % world_size`` fewer are then drawn, so that which ones are left out
-            depends on the seed. Otherwise some ranks yield one more than others.
+        seed: The seed of the order; see `shuffle`.
+        ddp_drop_last_distributed_round: Whether to yield the same number of indices in all ranks, which collective
+            operations of distributed training need. Then ``num_draws % world_size`` fewer indices are drawn, and the
+            seed decides which are left out. Otherwise some ranks yield one more than others.
 
     Raises:
-        TypeError: If an argument is of another type.
-        ValueError: If one is out of range; if fewer than ``world_size`` draws would all be dropped; if `weights` are
-            not `n` numbers of at least 0, not all of them 0.
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range, if `num_draws` is less than `world_size`, so that all would be
+            dropped, if `weights` are not `n` numbers of at least 0, or if all of them are 0.
 
     Example:
         >>> from spdl.source import DistributedRandomSampler
@@ -77,10 +77,10 @@ class DistributedRandomSampler:
         """Choose the order of the passes that begin from now on.
 
         Args:
-            seed: An int of at least 0. All ranks must be given the same.
+            seed: An int of at least 0, the same in all ranks.
 
         Raises:
-            TypeError, ValueError: If it is no int of at least 0.
+            TypeError, ValueError: If `seed` is no int of at least 0.
         """
         self._seed = check_int("seed", seed, least=0)
 
@@ -89,7 +89,7 @@ class DistributedRandomSampler:
         drawn = np.random.default_rng(self._seed).choice(
             self._size, size=total, replace=self._probabilities is not None, p=self._probabilities
         )
-        # A list of Python's ints is read several times as quickly as an array, and its items can be looked up anywhere.
+        # A list of Python ints is iterated several times as quickly as an array, and its items are keys everywhere.
         return iter(drawn[rank::world_size].tolist())
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ def _to_probabilities(weights: Sequence[float], size: int) -> NDArray[np.float64
         refuse(ValueError, "weights", f"{size} numbers, one for each item", weights, f"The shape is {values.shape}.")
     if bad := np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist():
         refuse(ValueError, f"weights[{bad[0]}]", "finite and at least 0", float(values[bad[0]]))
-    # Divided by the largest first: the sum of finite numbers may be infinite.
+    # Divide by the largest first, since the sum of finite numbers may be infinite.
     largest = values.max()
     if largest == 0:
         refuse(ValueError, "weights", "numbers, at least one above 0", weights)

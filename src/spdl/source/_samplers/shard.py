@@ -1,4 +1,4 @@
-"""Which part of a sequence of items one of several processes takes: every ``world_size``-th, from its rank on."""
+"""The part of a sequence that one of several processes takes: every ``world_size``-th item, from its rank on."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Shard(NamedTuple):
 
 
 def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: str) -> Shard:
-    """Return one rank's part of so many items.
+    """Return one rank's part of `size` items.
 
     Args:
         size: The number of items that all ranks share.
-        rank: Which one this is.
-        world_size: How many there are.
-        drop_last: Whether all ranks take equally many, such that the last few items are left out.
-        unit: What the items are, for messages.
+        rank: The number of this rank.
+        world_size: The number of ranks.
+        drop_last: Whether to leave out the last few items, so that all ranks take the same number.
+        unit: The name of the items in messages.
     """
     world_size = positive("world_size", world_size)
     rank = check_int("rank", rank, least=None)
@@ -47,7 +47,7 @@ def make_shard(size: int, rank: int, world_size: int, *, drop_last: bool, unit: 
 
 
 def warn_of_dropped(size: int, world_size: int, unit: str) -> None:
-    """Say how many items are left out of every pass, if any."""
+    """Warn of the items that are left out of every pass, if any."""
     if dropped := size % world_size:
         warnings.warn(
             f"{size} {unit} cannot be shared equally by {world_size} ranks: the last {dropped} are left out of every "

@@ -1,4 +1,4 @@
-"""Lists in an order that a seed decides."""
+"""Shuffling of lists by a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["shuffled"]
 
 
 def shuffled(items: list[T], seed: int) -> list[T]:
-    """Return a new list, so that a pass over the old one that has begun goes on in its order."""
+    """Return a shuffled copy. A pass over the old list that has begun keeps its order."""
     result = items.copy()
     random.Random(check_int("seed", seed, least=None)).shuffle(result)  # noqa: S311 - no secret.
     return result
