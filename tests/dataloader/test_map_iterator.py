@@ -9,7 +9,7 @@ from spdl.source import DistributedDeterministicSampler
 
 
 class Dataset:
-    """What torch calls a map-style dataset: it has no __iter__, and its end is not an IndexError."""
+    """A map-style dataset as torch defines it: no __iter__, and no IndexError at its end."""
 
     def __len__(self) -> int:
         return 4

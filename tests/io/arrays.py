@@ -1,4 +1,4 @@
-"""What the tests of arrays and archives share: arrays of any kind, and how to compare and spoil them."""
+"""Helpers for the tests of arrays and archives: arrays of any kind, and how to compare and damage them."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def any_array(draw: st.DrawFn, dtypes: st.SearchStrategy[np.dtype[Any]] = DTYPES
 
 
 def same(left: Array, right: Array) -> bool:
-    """Whether two arrays are the same but for the place where they are."""
+    """Return whether two arrays are the same, apart from their place in memory."""
     return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
 
 
 def as_npy(array: Array, version: tuple[int, int] | None = None) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # Of versions that old numpy cannot read.
+        # Versions that old numpy cannot read.
         warnings.simplefilter("ignore", UserWarning)
         np.lib.format.write_array(file, array, version)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""What the tests of spdl.io share."""
+"""Fixtures for the tests of spdl.io."""
 
 from collections.abc import Iterator
 

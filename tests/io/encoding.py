@@ -1,4 +1,4 @@
-"""What the tests of encode_image and save_image share."""
+"""Helpers for the tests of encode_image and save_image."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Memory between pages that cannot be read: whoever touches a byte in front of it or behind it ends the process."""
+"""Memory between pages that cannot be read: touching a byte before or after it ends the process."""
 
 import ctypes
 import mmap

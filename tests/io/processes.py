@@ -1,4 +1,4 @@
-"""Functions that run in a process of their own, for what might end it."""
+"""Functions that run in a process of their own, for code that might end it."""
 
 import subprocess
 import sys

@@ -59,7 +59,7 @@ def make_tar(members: Members, format: str = "gnu", others: bytes = b"") -> byte
 
 
 def read_tar(data: bytes) -> Members:
-    """What tarfile finds."""
+    """The members that tarfile finds."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         return [(member.name, archive.extractfile(member).read()) for member in archive if member.isreg()]  # type: ignore[union-attr]
 

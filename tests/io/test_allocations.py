@@ -1,4 +1,4 @@
-"""In the steady state an image costs no allocation of ours; what libjpeg and FFmpeg allocate for one is theirs.
+"""In the steady state our code allocates nothing per image; libjpeg and FFmpeg allocate what they need.
 
 A library in front of the C library's malloc counts the calls that come from our own code, by the address that they
 return to. In the wheel libjpeg is part of that code, so there is nothing to be told apart.

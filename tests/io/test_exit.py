@@ -1,4 +1,4 @@
-"""Processes that end while daemon threads of theirs are in the middle of native code: they end, quietly and at once.
+"""Processes that end while their daemon threads are in native code: they end quietly and at once.
 
 `SPDL_EXITS` says how often each program is run; the default is short.
 """
@@ -17,7 +17,7 @@ from tests.io.tars import make_tar
 
 EXITS = int(os.environ.get("SPDL_EXITS", "4"))
 
-# What a thread does again and again. Long calls spend their time without the interpreter, short ones attached to it,
+# The calls that a thread repeats. Long calls spend their time without the interpreter, short ones attached to it,
 # where an interpreter without the GIL makes them wait for each other, and ends threads that wait.
 WORKS = {
     "long calls": """

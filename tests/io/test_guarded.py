@@ -1,7 +1,7 @@
-"""Nothing is read outside of the bytes that were given, nor written outside of the array that was.
+"""Nothing is read outside the given bytes, and nothing is written outside the given array.
 
-Each test works in a process of its own: a byte too far would end it. Bytes are read in place, so what is tested is
-libjpeg-turbo's and FFmpeg's reading as well, and every vector that runs over the end of a row.
+Each test works in a process of its own, which a byte too far would end. Bytes are read in place, so the tests cover
+the reads of libjpeg-turbo and FFmpeg too, and every vector that runs over the end of a row.
 """
 
 import random
@@ -101,7 +101,7 @@ def write_all_forms() -> None:
 
 
 def read_too_far() -> None:
-    """What the other tests would look like if they failed."""
+    """This is what a failure of the other tests would look like."""
     memory = Guarded(10).at_the_end(b"0123456789")
     np.lib.stride_tricks.as_strided(np.frombuffer(memory, np.uint8), (11,), (1,)).sum()
 

@@ -1,4 +1,4 @@
-"""The memory of batches: what is freed is used again, whichever thread made it and whichever drops it."""
+"""The memory of batches: freed memory is used again, whichever thread made it and whichever drops it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROGRAM = """
 
     def make():
         for number in range(60):
-            # Of several sizes, so that what is kept for the next does not always fit.
+            # Several sizes, so that a block kept for the next array does not always fit.
             side = (1200, 1300, 1400)[number % 3]
             made.put(load_image_batch([image], width=side, height=side, mode="stretch"))
 

@@ -131,7 +131,7 @@ def test_a_filter_graph() -> None:
     graph = FilterGraph(f"{get_buffer_desc(frames)},hflip,buffersink")
 
     def send() -> bytes | None:
-        # Whoever takes one has put one in before: there always is one.
+        # A thread puts one in before it takes one, so there always is one.
         graph.add_frames(frames.clone())
         taken = graph.get_frames()
         return None if taken is None else pixels(convert_frames(taken))
@@ -331,7 +331,7 @@ def test_the_import_leaves_the_gil_off() -> None:
 
 
 def test_every_native_class_is_hammered_here() -> None:
-    # Who adds a class adds a test above, or in test_shared_archives.py.
+    # A new class needs a test above, or in test_shared_archives.py.
     classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
     assert classes == {
         "CPUBuffer",

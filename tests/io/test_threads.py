@@ -1,4 +1,4 @@
-"""Many threads at once, and none of them in another's way."""
+"""Many threads at once, which do not get in each other's way."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Zip archives of every make, by zipfile, and by hand where they are to lie."""
+"""Zip archives of every make, by zipfile, and by hand where their headers must lie."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_no_byte_behind_the_end_is_read() -> None:
 
 @pytest.mark.parametrize("make", [lambda data: data, io.BytesIO], ids=["memory", "stream"])
 class TestDamage:
-    """What tarfile, and the reference, take for the end: both would lose data in silence."""
+    """Blocks that tarfile and the reference take for the end, so that both would lose data in silence."""
 
     def test_nothing(self, make: Callable[[bytes], Any]) -> None:
         with pytest.raises(FormatError, match="truncated: it ends at byte 0, in front of its first header"):

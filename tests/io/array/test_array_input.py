@@ -1,4 +1,4 @@
-"""Where arrays and archives come from."""
+"""The inputs that arrays and archives are loaded from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where arrays and archives are written to."""
+"""The targets that arrays and archives are written to."""
 
 from __future__ import annotations
 

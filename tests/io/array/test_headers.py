@@ -1,4 +1,4 @@
-"""Headers that lie: what they claim is looked at before memory is given for it, and what they leave out is missed."""
+"""Headers that lie: their claims are checked before memory is allocated, and missing parts are noticed."""
 
 import resource
 import struct
@@ -42,7 +42,7 @@ def pixels(data: bytes, **keywords: Any) -> Array:
 
 def load_huge_images() -> None:
     images = sized(65_500, 65_500)
-    # What is made once is made now. FFmpeg reads no animated WebP, but knows its header.
+    # Everything that is allocated once is allocated now. FFmpeg reads no animated WebP, but knows its header.
     load_image_batch(list(sized(50, 40).values()), width=8, height=8, strict=False)
     used = int(Path("/proc/self/statm").read_text("utf-8").split()[0]) * resource.getpagesize()
     # A hundredth of what one of them would take.
@@ -278,5 +278,5 @@ def test_a_gif_whose_picture_lies_outside_of_its_screen() -> None:
     beside = gif[: picture + 1] + struct.pack("<HHHH", 60_000, 60_000, 50, 40) + gif[picture + 9 :]
     with pytest.raises(RuntimeError, match=r"cannot decode the image as gif: .*Invalid left position"):
         load_image(beside)
-    # What goes beyond the screen is not shown.
+    # The part beyond the screen is not shown.
     assert pixels(gif[:6] + struct.pack("<HH", 5, 4) + gif[10:]).shape == (4, 5, 3)

@@ -55,7 +55,7 @@ def test_each_row_is_what_is_loaded_alone(array: Array, compressions: list[Any],
 
 
 def test_headers_of_any_length() -> None:
-    """What is inflated with a row overwrites the rows before, which come later: whatever it is, and wherever."""
+    """The header that is inflated with a row overwrites rows before it, which are filled later: at any length."""
 
     def padded(number: int, padding: int) -> Entry:
         text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }" + b" " * padding

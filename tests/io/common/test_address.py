@@ -1,4 +1,4 @@
-"""An address of another protocol is no file that is missing: each call names the protocol and the remedy."""
+"""An address of another protocol is more than a missing file: each call names the protocol and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing spdl.io costs no native code, and needs none."""
+"""Importing spdl.io loads no native code, and needs none."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Buffers in pickles: what arrives is what was sent, and by protocol 5 it need not be copied."""
+"""Pickled buffers: they arrive unchanged, and by protocol 5 they need not be copied."""
 
 import copy
 import multiprocessing

@@ -1,4 +1,4 @@
-"""cpu_storage: memory that arrays are made in again and again, and that no two of them share."""
+"""cpu_storage: memory in which arrays are made again and again, and which no two of them share."""
 
 import gc
 import mmap

@@ -1,4 +1,4 @@
-"""cuda_config: which GPU, which stream, whose memory; and what is said where there is none."""
+"""cuda_config: the GPU, the stream, the allocator, and the errors where there is no GPU."""
 
 import os
 import pickle

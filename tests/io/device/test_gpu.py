@@ -1,4 +1,4 @@
-"""What only a GPU can tell; the logic is tested without one in test_transfer.py."""
+"""Tests that need a GPU. The logic is tested without one in test_transfer.py."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -34,7 +34,7 @@ from spdl.io import (
 from spdl.io._common.native import native
 
 CHUNK = 2 << 20
-"""What is copied at once of memory that is not pinned; the sizes here lie around its multiples."""
+"""The size of a copy from memory that is not pinned. The sizes here lie around its multiples."""
 
 
 def make_buffer(*shape: int, dtype: str = "uint8", seed: int = 0) -> CPUBuffer:

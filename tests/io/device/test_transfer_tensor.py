@@ -149,7 +149,7 @@ def test_structures_are_kept(gpu: Gpu) -> None:
         list, tuple, Pair, OrderedDict, defaultdict, Record, dict, bytes,
     ]  # fmt: skip
     assert result["default"].default_factory is list
-    # What was given stays as it was.
+    # The argument is unchanged.
     assert batch["record"] == Record(one, "name")
     assert lists == {"a": [one]}
 

@@ -16,7 +16,7 @@ once_per_variant = settings(suppress_health_check=[HealthCheck.function_scoped_f
 
 
 def reference(batch: np.ndarray[Any, Any], mean: Any, std: Any) -> np.ndarray[Any, Any]:
-    """What the values should be, in float64."""
+    """The expected values, in float64."""
     fractions = batch.astype(np.float64) / 255
     values: np.ndarray[Any, Any] = (fractions - np.array(mean or (0.0,) * 3)) / np.array(std or (1.0,) * 3)
     return values

@@ -1,4 +1,4 @@
-"""decode_config(backend=): who does the work can be asked and chosen, and both give the same picture."""
+"""decode_config(backend=): the decoder can be chosen and asked for, and both give the same picture."""
 
 import io
 from typing import Any, get_args
@@ -107,7 +107,7 @@ def test_both_give_the_same_channels(pix_fmt: str) -> None:
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
 def test_ffmpeg_scales_the_colours_of_each_pixel_of_a_cut(interpolation: Any) -> None:
-    """Of RGB it would average those of two pixels each, and read one behind the last where their number is odd."""
+    """FFmpeg would average the colours of two pixels each of RGB, and read one beyond the last of an odd number."""
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (18, 25, 3), dtype=np.uint8))
     box = (0, 1, 25, 18)
     keywords: dict[str, Any] = {"width": 12, "height": 9, "mode": "stretch", "crop": [box]}

@@ -1,4 +1,4 @@
-"""Small files that would make much work or need much memory: refused, or no more than the picture is worth.
+"""Small files that would take much work or memory: they are refused, or take no more than the picture needs.
 
 What is refused for its size alone is tested in test_headers.py.
 """
@@ -28,7 +28,7 @@ def zeros(megabytes: int) -> bytes:
     deflate = zlib.compressobj(9, wbits=-15)
     # After a full flush the same comes once more.
     piece = deflate.compress(bytes(MEGABYTE)) + deflate.flush(zlib.Z_FULL_FLUSH)
-    # Of zeros the first sum stays 1, and the second counts them.
+    # For zeros, the first sum stays 1, and the second counts them.
     checksum = (megabytes * MEGABYTE % 65_521) << 16 | 1
     data = b"\x78\xda" + piece * megabytes + deflate.flush() + struct.pack(">I", checksum)
     assert megabytes > 1 or zlib.decompress(data) == bytes(MEGABYTE)

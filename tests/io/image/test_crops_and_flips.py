@@ -1,4 +1,4 @@
-"""Crops and flips of a batch: what Pillow gives for the same box of the same upright image, byte for byte."""
+"""Crops and flips of a batch: byte for byte as Pillow, for the same box of the same upright image."""
 
 import io
 import re

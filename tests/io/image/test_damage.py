@@ -1,4 +1,4 @@
-"""Untrusted bytes: whatever comes in, what comes out is an array or a clear Python error.
+"""Untrusted bytes: the result is always an array or a clear Python error.
 
 These are the tests to run with the native part built under a sanitizer.
 """

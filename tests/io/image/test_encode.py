@@ -1,4 +1,4 @@
-"""encode_image: arrays to images, and what it is asked for."""
+"""encode_image: arrays to images, and the checks of its arguments."""
 
 import ctypes
 import io
@@ -18,7 +18,7 @@ from tests.io.images import make_image
 
 from spdl.io import encode_config, encode_image, load_image, save_image, to_numpy
 
-# What Pillow reads as it was written, and the encoder that FFmpeg may lack.
+# Formats that Pillow reads without a loss, and the encoders, which FFmpeg may lack.
 LOSSLESS = {"png": "png", "bmp": "bmp", "tiff": "tiff", "ppm": "ppm", "qoi": "qoi"}
 CHANNELS = {"rgb24": 3, "bgr24": 3, "rgba": 4, "bgra": 4, "gray": 1, "ya8": 2}
 
@@ -156,7 +156,7 @@ def test_jpegs_own_pixels_are_not_converted() -> None:
 @pytest.mark.parametrize("pix_fmt", ["rgb24", "bgr24", "rgba", "bgra", "gray"])
 def test_webp(pix_fmt: str) -> None:
     array = noise(24, 40, CHANNELS[pix_fmt])
-    array[..., 3:] |= 1  # Of what cannot be seen WebP keeps no colour.
+    array[..., 3:] |= 1  # WebP keeps no colour of pixels that cannot be seen.
     image = open_with_pillow(encode(array, pix_fmt, format="webp", encoder_options={"lossless": "1"}))
     mode = "RGBA" if CHANNELS[pix_fmt] == 4 else "RGB"
     expected = in_rgb(array, pix_fmt)

@@ -118,8 +118,8 @@ def test_what_it_was_not_made_for_is_left_to_libjpeg(data: bytes, expected: str)
 
 Outcome = tuple[str, Array] | tuple[str, str]
 
-# What is asked for besides whole pictures: then rows are skipped and columns left out, blocks are decoded at a fraction
-# of their size, and what is missing of a truncated file is filled up.
+# Options other than loading whole pictures: with these, rows are skipped and columns left out, blocks are decoded at a
+# fraction of their size, and the missing part of a truncated file is filled up.
 REQUESTS: tuple[dict[str, Any], ...] = (
     {"width": None, "height": None},
     {"width": None, "height": None, "crop": [(9, 7, 31, 29)]},
@@ -138,7 +138,7 @@ def load_one(data: bytes, request: dict[str, Any] | None) -> Array:
 
 
 def outcome(data: bytes, decoder: str, request: dict[str, Any] | None = None) -> Outcome:
-    """What comes of the data: pixels, or the words of the error."""
+    """The result of loading the data: pixels, or the error's message."""
     assert native.select_entropy_decoder(decoder)
     try:
         image = load_one(data, request)
@@ -273,7 +273,7 @@ def test_damaged_files_come_out_as_from_libjpeg_whatever_is_asked_for(request_in
 @needs_own
 @pytest.mark.parametrize("request_index", range(len(REQUESTS)))
 def test_files_that_end_anywhere_come_out_as_from_libjpeg(request_index: int) -> None:
-    # Of a scan that no marker ends libjpeg decodes what there is; ours leaves it to that.
+    # libjpeg decodes as much as there is of a scan that no marker ends; our decoder leaves such scans to it.
     request = REQUESTS[request_index]
     for data in (make_jpeg(44, 36, quality=90), make_jpeg(44, 36, quality=60, subsampling="4:4:4")):
         for end in range(scan_start(data), len(data), 37):

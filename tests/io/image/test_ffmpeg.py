@@ -1,4 +1,4 @@
-"""Which FFmpeg is in use, and what is said where it lacks a part."""
+"""The FFmpeg in use, and the errors where it lacks a part."""
 
 import ctypes
 import re

@@ -167,7 +167,7 @@ def test_frames_are_shared_not_copied() -> None:
     graph.add_frames(frames)
     kept = [graph.get_frames(key=output) for output in outputs]
     assert [(each.width, each.height) for each in kept if each is not None] == [(6000, 6000)] * 4
-    assert psutil.Process().memory_info().rss - before < 50e6  # Of 108 MB each.
+    assert psutil.Process().memory_info().rss - before < 50e6  # Each frame has 108 MB.
 
 
 def test_time_goes_on_from_image_to_image() -> None:

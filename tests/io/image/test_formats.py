@@ -1,4 +1,4 @@
-"""Every format that images come in, against Pillow's reading of the same file."""
+"""Every format that images come in, against Pillow's pixels of the same file."""
 
 import base64
 import io
@@ -81,7 +81,7 @@ def test_every_kind_of_png(
     if (color_type, depth) == (GRAY, 16):
         np.testing.assert_array_equal(load(data), np.repeat(samples >> 8, 3, 2))
     else:
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # Of palettes with transparency.
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # Transparent palettes.
             assert_pillows(data)
 
 

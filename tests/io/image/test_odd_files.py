@@ -40,7 +40,7 @@ ODD = {
     "a link to a folder": (lambda path: path.symlink_to("."), "cannot read the file: it is a directory"),
     "a null device": (lambda path: path.symlink_to("/dev/null"), "cannot read the image: there are no bytes in it"),
 }
-"""How each is made, and what is said of it."""
+"""How each file is made, and the error for it."""
 
 
 @pytest.mark.parametrize("kind", ODD)

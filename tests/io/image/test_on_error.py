@@ -1,4 +1,4 @@
-"""on_error: what becomes of images that fail."""
+"""on_error: the treatment of images that fail."""
 
 import io
 from typing import Any

@@ -40,7 +40,7 @@ def test_area_ratio_and_place_are_uniform() -> None:
 
 
 def resized_crop_params(rng: Any, width: int, height: int, scale: Any, ratio: Any) -> Box:
-    """What torchvision documents of its get_params, with numpy's numbers."""
+    """torchvision's get_params as documented, with numpy's random numbers."""
     for _ in range(10):
         area = width * height * rng.uniform(*scale)
         aspect = math.exp(rng.uniform(math.log(ratio[0]), math.log(ratio[1])))
@@ -101,7 +101,7 @@ def test_a_crop_depends_on_nothing_else() -> None:
 
 
 def test_the_numbers_stay_what_they_are() -> None:
-    # Whoever resumes a run with another version of this library goes on with the same crops.
+    # A run that is resumed with another version of this library continues with the same crops.
     crop = random_resized_crop([0, 1, 2], seed=1, epoch=2)
     assert crop.boxes([(500, 375)] * 3) == PINNED_BOXES
     assert random_flip(range(16), seed=1, epoch=2) == [bool(int(digit)) for digit in PINNED_FLIPS]

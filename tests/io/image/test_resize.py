@@ -1,4 +1,4 @@
-"""The resize gives what Pillow gives, byte for byte, whatever the instruction set."""
+"""The resize gives the same bytes as Pillow, with every instruction set."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""save_image, encode_image: the file that an image goes to, its name and what was there before."""
+"""save_image, encode_image: the file of an image, its name, and the file that it replaces."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""exact=False: a JPEG that is shrunk is decoded at a half, a quarter or an eighth, never below what is wanted."""
+"""exact=False: a JPEG that is shrunk is decoded at a half, a quarter or an eighth, never below the target."""
 
 import io
 import math

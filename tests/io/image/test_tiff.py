@@ -1,4 +1,4 @@
-"""TIFF files of every kind against Pillow's reading, and those that FFmpeg would show something else of."""
+"""TIFF files of every kind against Pillow's pixels, and files that FFmpeg would decode to something else."""
 
 import lzma
 import struct

@@ -62,7 +62,7 @@ def test_the_classes() -> None:
     mappings = get_mappings()
     assert list(mappings.values()) == list(range(1000))
     assert list(mappings) == sorted(mappings)
-    # Those of torchvision's and Keras' tables: tench, goldfish, great grey owl, tabby cat, toilet tissue.
+    # From torchvision's and Keras' tables: tench, goldfish, great grey owl, tabby cat, toilet tissue.
     known = {"n01440764": 0, "n01443537": 1, "n01622779": 24, "n02123045": 281, "n15075141": 999}
     assert {wnid: mappings[wnid] for wnid in known} == known
     mappings.clear()

@@ -1,4 +1,4 @@
-"""What holds of both samplers: ranks share the indices, each takes its part, and mistakes are told."""
+"""Both samplers: ranks share the indices, each takes its part, and mistakes raise."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_in_order_ranks_take_turns(n: int, world_size: int) -> None:
 def test_random_order_is_numpys(n: int, world_size: int, seed: int, data: st.DataObject) -> None:
     draws = data.draw(st.integers(1, n))
     drop_last = draws >= world_size and data.draw(st.booleans())
-    # What is dropped is not drawn.
+    # Dropped indices are not drawn.
     size = draws - draws % world_size if drop_last else draws
     drawn = np.random.default_rng(seed).choice(n, size=size, replace=False)
     passes = ranks_of(
