@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.architecture.import_graph import Import, find_circles, imports, modules
 
-# What the modules of a folder may import besides each other and `_guard`, `_check`, `_cores` and `_locate`, which stand
+# What the modules of a folder may import besides each other and what stands
 # below everything. In the pipeline: declare <- plan -> nodes -> engine -> {failures, metrics}.
 _PIPELINE = {
     "_declare": set[str](),
@@ -39,7 +39,7 @@ _PACKAGES = {
     "_command": {"cli"},
     "_check": {"_locate"},
 }
-_BELOW_ALL = {"_guard", "_check", "_cores", "_locate"}
+_BELOW_ALL = {"_guard", "_check", "_cores", "_locate", "_type_vars"}
 
 # Imported where it is asked for, by what stands below it.
 _UPWARDS = {

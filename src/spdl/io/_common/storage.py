@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._check import check_flag, check_int, refuse
+from spdl.io._common.gpu_count import count_gpus
 from spdl.io._common.native import native
-from spdl.io._device.gpu_count import count_gpus
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUStorage

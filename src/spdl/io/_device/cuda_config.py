@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spdl._check import check_int, refuse
-from spdl.io._device.gpu_count import count_gpus
+from spdl.io._common.gpu_count import count_gpus
 
 Allocator = tuple[Callable[[int, int, int], int], Callable[[int], object]]
 
