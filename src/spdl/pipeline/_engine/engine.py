@@ -50,7 +50,6 @@ class Engine:
     __slots__ = (
         "__weakref__",
         "_make_event_loop",
-        "_needs_event_loop",
         "_permit_free",
         "done",
         "drops",
@@ -63,8 +62,8 @@ class Engine:
         "inside",
         "lineage",
         "lock",
+        "needs_event_loop",
         "nodes",
-        "num_threads",
         "pipeline_id",
         "ranked",
         "reporter",
@@ -90,7 +89,6 @@ class Engine:
         make_event_loop: Callable[[Engine], EventLoop],
     ) -> None:
         self.pipeline_id = pipeline_id
-        self.num_threads = num_threads
         # Reentrant only because it knows its owner: nobody takes it twice.
         self.lock = RLock()
         self.sink = Sink(sink_capacity)
@@ -114,7 +112,8 @@ class Engine:
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
         self._make_event_loop = make_event_loop
-        self._needs_event_loop = False
+        # Whether it has to run from the start.
+        self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
         # A source has ended, so stages may end as well.
         self.ending = False
@@ -137,7 +136,7 @@ class Engine:
             needs_event_loop: Whether there is something for the event loop besides sources and stages.
         """
         self.sources = sources
-        self._needs_event_loop = (
+        self.needs_event_loop = (
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
         self.nodes = nodes
@@ -402,44 +401,32 @@ class Engine:
 
     # ---- threads ----
 
-    def start(self) -> None:
-        """Start the threads, and before them what must not be started beside threads."""
-        for node in self.nodes:
-            node.warm()
-        self.started_at = perf_counter()
+    def begin(self, now: float) -> None:
+        """Start the clocks."""
+        self.started_at = now
         for source in self.sources:
-            source.begin(self.started_at)
+            source.begin(now)
         for node in self.nodes:
-            node.begin(self.started_at)
+            node.begin(now)
         with self.lock:
-            self.reporter.begin(self.started_at)
-        if not (self._needs_event_loop and self.start_event_loop().starts_workers()):
-            self.start_workers()
+            self.reporter.begin(now)
 
-    def start_workers(self) -> None:
-        """Start the threads that work, except the event loop's."""
-        with self.lock:
-            threads = self._add_workers()
-            dedicated = [source.dedicated.thread for source in self.sources if source.dedicated is not None]
-            threads += self.workers.adopt(dedicated)
-        for thread in threads:
-            thread.start()
-
-    def _add_workers(self) -> list[Thread]:
-        """Make those workers that the stages have use for and that are not there. Called with the lock held."""
+    def useful_workers(self) -> int:
+        """Return how many workers the stages and sources have use for."""
+        num_threads = self.workers.num_threads
         useful = sum(node.concurrency for node in self.ranked)
         # Each source may block, so each has a worker that counts as none of the ops'.
         pullers = sum(not (source.on_loop or source.dedicated) for source in self.sources)
         ops = sum(node.concurrency for node in self.ranked if node.on_workers)
         # Where ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
-        spare = ops >= self.num_threads and bool(self._permit_free)
-        return self.workers.add_up_to(min(self.num_threads, useful) + max(1, pullers) + spare)
+        spare = ops >= num_threads and bool(self._permit_free)
+        return min(num_threads, useful) + max(1, pullers) + spare
 
     def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:
         """Leave a worker to an op that takes too long, and start another. Called with the lock held."""
         self.workers.replace()
         abandoned = self.workers.abandoned
-        if abandoned > 2 * self.num_threads:
+        if abandoned > 2 * self.workers.num_threads:
             error = RuntimeError(
                 f"{abandoned} ops that were abandoned still run, which is more than twice the number of threads. The "
                 f"last one is in stage {node.name!r}.{stack}"
@@ -477,44 +464,3 @@ class Engine:
     def is_mine(self) -> bool:
         """Return whether the current thread belongs to the engine, or runs its code now."""
         return self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads()
-
-    # ---- limits that change while it runs; all of it is called with the lock held ----
-
-    def set_concurrency(self, node: Node, concurrency: int) -> None:
-        """Change how many items a stage may work on at once."""
-        if node.cancelled or node.finished or self.is_over():
-            return
-        node.set_concurrency(concurrency)
-        served = node.for_workers()
-        if served is not None and served.on_workers and concurrency > self.num_threads:
-            self.set_num_threads(concurrency)
-        else:
-            self._limits_changed()
-
-    def set_num_threads(self, num_threads: int) -> None:
-        """Change how many synchronous ops may run at once. Where more run now, none starts until enough have ended."""
-        self.workers.change_permits(num_threads - self.num_threads)
-        self.num_threads = num_threads
-        self._limits_changed()
-
-    def set_queue_capacity(self, node: Node | None, capacity: int) -> None:
-        """Change how many items may wait in front of a stage, or, if it is None, to be read."""
-        for channel in [self.sink] if node is None else node.inputs():
-            channel.set_capacity(capacity)
-        for stage in self.nodes:
-            stage.limits_changed()
-        for source in self.sources:
-            self.made_room(source)
-        for stage in self.nodes:
-            self.made_room(stage)
-        self._limits_changed()
-
-    def _limits_changed(self) -> None:
-        if self.is_over():
-            return
-        if self.workers.started():
-            for thread in self._add_workers():
-                thread.start()
-        if self.event_loop is not None:
-            self.event_loop.wake()
-        self.progressed()

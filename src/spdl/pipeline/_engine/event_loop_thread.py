@@ -11,6 +11,7 @@ from spdl.pipeline._failures.cancellation import end_others
 
 from .async_source import AsyncSource
 from .deferred_drops import drop_all
+from .start import start_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -190,7 +191,7 @@ class EventLoopThread:
     async def _main(self) -> None:
         engine = self._engine
         if self._lifespans and await self._enter_lifespans():
-            engine.start_workers()
+            start_workers(engine)
         for source in engine.sources:
             if isinstance(source, AsyncSource):
                 self._pulls[self._spawn(source.serve(self))] = source

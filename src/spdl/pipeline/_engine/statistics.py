@@ -31,7 +31,7 @@ def collect(engine: Engine) -> PipelineStatistics:
         _sink(engine, elapsed),
         elapsed=elapsed,
         in_flight=engine.lineage.num_out(),
-        num_threads=engine.num_threads,
+        num_threads=engine.workers.num_threads,
     )
 
 

@@ -20,23 +20,36 @@ class Workers:
     one idle worker, unless one is on its way already.
 
     Attributes:
-        permits: How many more synchronous ops may run now; negative after the number of threads was lowered.
+        num_threads: How many synchronous ops may run at once.
+        permits: How many more may run now; negative after the number of threads was lowered.
         idle: The gates of idle workers; the last one became idle last.
         waking: A gate was opened whose worker has not arrived yet.
         threads: All threads that were made here, and those of sources that have their own.
         abandoned: How many threads are still in ops whose items were given up.
     """
 
-    __slots__ = ("_count", "_gates", "_name", "_numbers", "_serve", "abandoned", "idle", "permits", "threads", "waking")
+    __slots__ = (
+        "_count",
+        "_gates",
+        "_name",
+        "_numbers",
+        "_serve",
+        "abandoned",
+        "idle",
+        "num_threads",
+        "permits",
+        "threads",
+        "waking",
+    )
 
-    def __init__(self, name: str, permits: int, serve: Callable[[], None]) -> None:
+    def __init__(self, name: str, num_threads: int, serve: Callable[[], None]) -> None:
         self._name = name
         self._serve = serve
         self._numbers = itertools.count()
         # The number of workers started, except those that replace others; 0 before the start.
         self._count = 0
         self._gates: list[Lock] = []
-        self.permits = permits
+        self.num_threads = self.permits = num_threads
         self.idle: list[Lock] = []
         self.waking = False
         self.threads: list[Thread] = []
@@ -73,9 +86,10 @@ class Workers:
         """Note that an abandoned op has returned, and its thread ends."""
         self.abandoned -= 1
 
-    def change_permits(self, change: int) -> None:
+    def set_num_threads(self, num_threads: int) -> None:
         """Let more ops run at once, or fewer as soon as some have ended."""
-        self.permits += change
+        self.permits += num_threads - self.num_threads
+        self.num_threads = num_threads
 
     # ---- gates ----
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from spdl._check import check_str, check_timeout, positive, refuse
 from spdl._locate import callers_line
 from spdl.pipeline._declare.stage_info import SINK
-from spdl.pipeline._engine import lifetime
+from spdl.pipeline._engine import lifetime, limits
 from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.lineage import Group
 from spdl.pipeline._engine.sentinel import EPOCH_END
+from spdl.pipeline._engine.start import start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ class Pipeline(Generic[T]):
         # The threads hold the engine and never the pipeline, so an abandoned pipeline is collected and stops them.
         weakref.finalize(self, self._engine.request_stop).atexit = False
         try:
-            self._engine.start()
+            start(self._engine)
         except BaseException:
             self._engine.request_stop()
             raise
@@ -264,7 +265,7 @@ class Pipeline(Generic[T]):
             refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
         self._check_usable("changed")
         with engine.lock:
-            engine.set_concurrency(node, concurrency)
+            limits.set_concurrency(engine, node, concurrency)
 
     def set_num_threads(self, num_threads: int) -> None:
         """Change how many synchronous ops may run at once, while the pipeline runs or before.
@@ -284,7 +285,7 @@ class Pipeline(Generic[T]):
         self._check_usable("changed")
         engine = self._engine
         with engine.lock:
-            engine.set_num_threads(num_threads)
+            limits.set_num_threads(engine, num_threads)
 
     def set_queue_capacity(self, stage: str, capacity: int) -> None:
         """Change how many items may wait in front of a stage, while the pipeline runs or before.
@@ -312,7 +313,7 @@ class Pipeline(Generic[T]):
             refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
         self._check_usable("changed")
         with engine.lock:
-            engine.set_queue_capacity(found[0] if found else None, capacity)
+            limits.set_queue_capacity(engine, found[0] if found else None, capacity)
 
     def failures(self) -> list[FailedItem]:
         """The items that were given up, oldest first; of more than 100 the most recent ones.

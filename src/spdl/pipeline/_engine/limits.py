@@ -1,0 +1,52 @@
+"""Limits that change while a pipeline runs. All of it is called with the engine's lock held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .node import Node
+
+__all__ = ["set_concurrency", "set_num_threads", "set_queue_capacity"]
+
+
+def set_concurrency(engine: Engine, node: Node, concurrency: int) -> None:
+    """Change how many items a stage may work on at once, and add threads if there are fewer."""
+    if node.cancelled or node.finished or engine.is_over():
+        return
+    node.set_concurrency(concurrency)
+    served = node.for_workers()
+    if served is not None and served.on_workers and concurrency > engine.workers.num_threads:
+        engine.workers.set_num_threads(concurrency)
+    _apply(engine)
+
+
+def set_num_threads(engine: Engine, num_threads: int) -> None:
+    """Change how many synchronous ops may run at once. If more run now, none starts until enough have ended."""
+    if not engine.is_over():
+        engine.workers.set_num_threads(num_threads)
+        _apply(engine)
+
+
+def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None:
+    """Change how many items may wait in front of a stage, or, if it is None, to be read."""
+    for channel in [engine.sink] if node is None else node.inputs():
+        channel.set_capacity(capacity)
+    for stage in engine.nodes:
+        stage.limits_changed()
+        engine.made_room(stage)
+    for source in engine.sources:
+        engine.made_room(source)
+    if not engine.is_over():
+        _apply(engine)
+
+
+def _apply(engine: Engine) -> None:
+    """Have everybody look who may have something to do now."""
+    if engine.workers.started():
+        for thread in engine.workers.add_up_to(engine.useful_workers()):
+            thread.start()
+    if engine.event_loop is not None:
+        engine.event_loop.wake()
+    engine.progressed()
