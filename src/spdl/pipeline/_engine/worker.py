@@ -51,7 +51,7 @@ def serve(engine: Engine) -> None:
 
 
 # Everything is written out here, also what belongs to the node, its counters and its channel: one more call per op
-# would cost a tenth of the engine's throughput. tests/pipeline/engine/test_worker.py holds it against their methods.
+# would cost a tenth of the engine's throughput. tests/pipeline/engine/test_carry.py holds it against their methods.
 def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> None:  # noqa: C901, PLR0912, PLR0915
     """Run one item through as many stages as limits allow. Called and returns with the lock held.
 
@@ -125,10 +125,16 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             counters.busy_seconds += seconds
             if weight:
                 counters.add_cpu(seconds, cpu, weight)
+            if type(value) in LAZY_TYPES:
+                # The call was no task: the results to come are.
+                counters.other_seconds += seconds
+                node.finish(Attempt(root, value, ticket, 1), value)
+                break
+            if weight:
                 counters.note_task(seconds, weight, end)
             elif seconds >= SHORT:
                 counters.note_long(seconds)
-            if value is None or type(value) in LAZY_TYPES or node.cancelled:
+            if value is None or node.cancelled:
                 node.finish(Attempt(root, value, ticket, 1), value)
                 break
             node.running -= 1
