@@ -1,4 +1,4 @@
-"""Tasks that run beside the stages."""
+"""Test tasks that run beside the stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def no_defaults() -> Iterator[None]:
 
 
 class Recorded(BackgroundTask):
-    """Notes what happens to it."""
+    """A background task that records what happens to it."""
 
     def __init__(self, events: list[str]) -> None:
         self.events = events
@@ -48,7 +48,7 @@ def build(*tasks: Any, items: Any = range(3), op: Any = str) -> Pipeline[Any]:
     return build_pipeline(declaration, num_threads=1, background_tasks=list(tasks))
 
 
-WHOLE_LIFE = ["made", "spdl_event_loop_thread", "cancelled"]
+ALL_EVENTS = ["made", "spdl_event_loop_thread", "cancelled"]
 
 
 def test_it_runs_on_the_event_loop_until_the_stages_have_finished() -> None:
@@ -57,8 +57,8 @@ def test_it_runs_on_the_event_loop_until_the_stages_have_finished() -> None:
     assert events == []
     with pipeline.auto_stop():
         assert list(pipeline) == ["0", "1", "2"]
-        # Nobody has to stop the pipeline for that.
-        assert wait_until(lambda: events == WHOLE_LIFE)
+        # The task is cancelled without a call of `stop`.
+        assert wait_until(lambda: events == ALL_EVENTS)
 
 
 def test_it_is_cancelled_when_the_pipeline_stops() -> None:
@@ -72,9 +72,9 @@ def test_it_is_cancelled_when_the_pipeline_stops() -> None:
     pipeline = build(lambda: Recorded(events), items=endless())
     with pipeline.auto_stop():
         assert pipeline.get_item(timeout=20) == "0"
-        assert events == WHOLE_LIFE[:2]
+        assert events == ALL_EVENTS[:2]
         go.set()
-    assert events == WHOLE_LIFE
+    assert events == ALL_EVENTS
 
 
 def test_it_is_cancelled_when_the_pipeline_fails_or_is_forgotten() -> None:
@@ -87,13 +87,13 @@ def test_it_is_cancelled_when_the_pipeline_fails_or_is_forgotten() -> None:
     with pytest.raises(PipelineFailure):
         pipeline.get_item(timeout=20)
     pipeline.stop()
-    assert events == WHOLE_LIFE
+    assert events == ALL_EVENTS
     events.clear()
     pipeline = build(lambda: Recorded(events), items=iter(int, 1))
     pipeline.get_item(timeout=20)
     del pipeline
     gc.collect()
-    assert wait_until(lambda: events == WHOLE_LIFE)
+    assert wait_until(lambda: events == ALL_EVENTS)
 
 
 def test_it_has_begun_however_short_the_pipeline_is() -> None:
@@ -101,7 +101,7 @@ def test_it_has_begun_however_short_the_pipeline_is() -> None:
         events: list[str] = []
         with build(lambda events=events: Recorded(events), items=[]).auto_stop() as pipeline:
             assert list(pipeline) == []
-        assert events == WHOLE_LIFE
+        assert events == ALL_EVENTS
 
 
 def test_the_process_has_tasks_of_its_own_that_come_first() -> None:
@@ -118,12 +118,12 @@ def test_the_process_has_tasks_of_its_own_that_come_first() -> None:
     with build(make("third")).auto_stop() as pipeline:
         list(pipeline)
     assert order == ["first", "second", "third"]
-    # A builder's pipelines have them, too.
+    # Pipelines of a builder have the default tasks, too.
     order.clear()
     with PipelineBuilder[int, int]().add_source([1]).add_sink().build(num_threads=1).auto_stop() as built:
         list(built)
     assert order == ["first", "second"]
-    # What exists keeps what it has.
+    # A pipeline that exists keeps its tasks.
     pipeline = build()
     config.set_default_background_tasks(None)
     with pipeline.auto_stop():
@@ -176,10 +176,10 @@ def test_what_goes_wrong_is_logged_only(factory: Any, parts: tuple[str, ...], ca
         await asyncio.sleep(0)
         return x
 
-    # The others, and what else is on the loop, go on.
+    # The other task and the stage on the event loop go on.
     with build(factory, lambda: Recorded(events), op=op).auto_stop() as pipeline:
         assert list(pipeline) == [0, 1, 2]
-    assert events == WHOLE_LIFE
+    assert events == ALL_EVENTS
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     for part in parts:

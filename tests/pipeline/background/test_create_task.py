@@ -34,7 +34,7 @@ async def answer() -> int:
 
 
 def run(coroutine: Coroutine[Any, Any, Any], **options: Any) -> Any:
-    """What becomes of a task: its result, or what it raised."""
+    """Return the result of a task, or the exception that it raised."""
 
     async def main() -> Any:
         outcomes: Any = await asyncio.gather(create_task(coroutine, **options), return_exceptions=True)
@@ -87,7 +87,8 @@ def test_cancelling_is_logged_if_asked_for(log_cancelled: Any, caplog: pytest.Lo
 
 
 def test_repeated_errors_are_counted_instead_of_logged(caplog: pytest.LogCaptureFixture) -> None:
-    # One line, so one place; compiled here, so that no other test has counted it.
+    # The op has a single line, so all errors come from one place. It is compiled here, so that no other test has
+    # counted errors of that place.
     namespace: dict[str, Any] = {}
     exec(compile("async def op(x):\n    raise ValueError(x)", f"<{id(namespace)}>", "exec"), namespace)  # noqa: S102
     for number in range(25):
@@ -108,7 +109,7 @@ def test_repeated_errors_are_counted_instead_of_logged(caplog: pytest.LogCapture
         (logging.WARNING, f"10 errors so far at {place}."),
         (logging.WARNING, f"20 errors so far at {place}."),
     ]
-    # What is not to be suppressed is not, nor what is raised elsewhere.
+    # Errors of calls without suppression are logged, and so are errors from other places.
     caplog.clear()
     run(namespace["op"](25))
     run(fail(), suppress_repeated_logs=True, suppression_threshold=2)
@@ -116,7 +117,7 @@ def test_repeated_errors_are_counted_instead_of_logged(caplog: pytest.LogCapture
 
 
 def test_a_task_that_nobody_holds_is_finished() -> None:
-    """The loop holds its tasks weakly, and this one waits for what only it holds itself."""
+    """The loop holds its tasks weakly, and this one waits for a future that only the task itself holds."""
     done: list[int] = []
 
     async def main() -> None:
@@ -162,7 +163,7 @@ def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> Non
         coroutine = answer()
         with pytest.raises(error, match=next(iter(options))):
             create_task(coroutine, **options)
-        # It would complain that it was never awaited.
+        # Otherwise Python would complain that the coroutine was never awaited.
         assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
         assert len(asyncio.all_tasks()) == 1
 
@@ -170,7 +171,7 @@ def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> Non
 
 
 class Unnamed:
-    """Has no text."""
+    """An object whose text cannot be read."""
 
     def __str__(self) -> str:
         raise OSError("no name")

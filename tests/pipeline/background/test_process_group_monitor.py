@@ -1,4 +1,4 @@
-"""What the processes of a group use, compared with what psutil finds."""
+"""Test the resource usage of a process group against psutil's figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEBIBYTE = 1 << 20
 
 
 def run_in_a_group(code: str, *arguments: str) -> list[dict[str, Any]]:
-    """Run a program in a process group of its own; it prints one JSON object for each line of output."""
+    """Run a program in its own process group, and return its output: one JSON object per line."""
     preamble = """if True:
         import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
         from spdl.pipeline import ProcessGroupStatsMonitor, build_pipeline
@@ -84,7 +84,7 @@ def test_samples_of_an_idle_group() -> None:
 
 
 def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
-    """Two children that are busy all the time, each from between two samples."""
+    """Two children are busy all the time. Each starts between two samples."""
     lines = run_in_a_group("""
         import psutil
         burn = [sys.executable, "-c", "while True: pass"]
@@ -112,7 +112,7 @@ def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
     assert samples[0]["cpu_percent"] is None
     pairs = itertools.pairwise(samples)
     counted = sum(after["cpu_percent"] / 100 * (after["at"] - before["at"]) for before, after in pairs)
-    # Before the first sample the program has imported things.
+    # The CPU time before the first sample went into imports.
     assert counted == pytest.approx(used - samples[0]["own"], abs=0.15)
     assert counted > 0.3
     assert max(usage["num_procs"] for usage in samples) == 3
@@ -161,7 +161,7 @@ def test_memory_disk_and_processes_agree_with_psutil(tmp_path: Path) -> None:
     assert usage["private_bytes"] > 64 * MEBIBYTE
     assert usage["disk_read_bytes"] == pytest.approx(oracle["read"], abs=MEBIBYTE)
     assert usage["disk_write_bytes"] == pytest.approx(oracle["written"], abs=MEBIBYTE)
-    # The children are gone, but not what they have read and written.
+    # The children are gone, but the bytes that they read and wrote still count.
     assert last["num_procs"] == 1
     assert last["private_bytes"] < usage["private_bytes"] - 60 * MEBIBYTE
     assert last["disk_write_bytes"] >= usage["disk_write_bytes"]
@@ -220,7 +220,7 @@ def test_the_callback_runs_in_this_process_and_holds_up_nothing(caplog: pytest.L
 
     async def blocking(_: ProcessGroupResourceUsage) -> None:
         threads.append(threading.current_thread().name)
-        # A callback should not, and many will.
+        # A callback should not block, but many will.
         release.wait(20)
 
     async def source() -> Any:

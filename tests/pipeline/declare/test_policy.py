@@ -1,4 +1,4 @@
-"""What a stage does about failures: limits and retries."""
+"""Test how stages handle failures: limits and retries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(builder: PipelineBuilder[Any, Any], **kwargs: Any) -> list[Any]:
 
 
 def failure_of(builder: PipelineBuilder[Any, Any], **kwargs: Any) -> tuple[list[Any], BaseException]:
-    """What came out before the failure, and the failure itself."""
+    """Return the results that came before the failure, and the failure itself."""
     pipeline = builder.add_sink(1000).build(num_threads=2, **kwargs)
     got: list[Any] = []
     with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
@@ -133,7 +133,7 @@ async def _fails_async(x: int) -> int:
 
 
 class Flaky:
-    """Fails the first `times` attempts on each item."""
+    """An op that fails the first `times` attempts on each item."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -241,7 +241,7 @@ class TestRetries:
 
 
 class TestToldAtOnce:
-    """The consumer learns of a failure whatever still runs or rests in what was cut off."""
+    """The consumer is told of a failure at once, whatever still runs or waits in the stages that were given up."""
 
     @pytest.mark.parametrize("where", ["beside", "upstream"])
     def test_an_op_that_does_not_return(self, where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a declaration promises about memory: how many items can be alive at once."""
+"""Test the memory bound that a declaration implies: how many items can be alive at once."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
 
     from spdl.pipeline import Pipeline
 
-# What the documentation says of every queue between two stages, and of a router ahead of full paths.
-_EDGE = 2
+# From the documentation: how many items fit into a queue between two stages, and how many a router may take while a
+# path is full.
+_QUEUE = 2
 _ROUTER = 32
 
 
 class Census:
-    """How many items are alive, and how many were at once."""
+    """A counter of the items that are alive, and of the most that were alive at once."""
 
     def __init__(self) -> None:
-        # A finaliser may run inside the constructor of another item.
+        # Reentrant, since a finaliser may run inside the constructor of another item.
         self._lock = threading.RLock()
         self.made = self.alive = self.peak = 0
 
@@ -58,12 +59,12 @@ class Census:
                 self.peak = max(self.peak, self.alive)
 
     def look(self) -> None:
-        """Count once more, while nothing moves."""
+        """Update the peak while nothing moves."""
         let_go()
         self.peak = max(self.peak, self.alive)
 
     def settle(self) -> None:
-        """Wait until no further item was made for a while: everything is full, or at an end."""
+        """Wait until no item has been made for a while, because everything is full or has ended."""
         seen, since = -1, time.monotonic()
         while time.monotonic() - since < 0.05:
             if self.made != seen:
@@ -73,7 +74,7 @@ class Census:
 
 
 class Item:
-    """What goes through a pipeline."""
+    """An item of a pipeline, which its census counts."""
 
     def __init__(self, census: Census, number: int) -> None:
         self.census = census
@@ -84,7 +85,7 @@ class Item:
         self.census.add(-1)
 
 
-# ---- ops: some pass on what they were given, some make a new item, as decoders do ----
+# ---- ops: some pass their item on, some make a new one, as decoders do ----
 
 
 def same(item: Item) -> Item:
@@ -107,7 +108,7 @@ async def new_async(item: Item) -> Item:
 
 def two(item: Item) -> Iterator[Item]:
     census, number = item.census, item.number
-    # What a generator's frame holds on to is not the pipeline's.
+    # An item held by the generator's own frame would not be the pipeline's fault.
     del item
     yield census.item(number)
     yield census.item(number)
@@ -136,7 +137,7 @@ async def fails_async(item: Item) -> Item:
     return fails(item)
 
 
-# ---- stages and graphs, and what they may hold ----
+# ---- stages and graphs, and how many items they may hold ----
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,11 @@ class Part:
 
 
 def _stage(op: Any, concurrency: int, **arguments: Any) -> Part:
-    items = _EDGE + concurrency
+    items = _QUEUE + concurrency
     if arguments.get("output_order") == "input":
         items += concurrency + 2
     if op in {new, new_async}:
-        # An op that makes an item from an item holds both as it returns.
+        # An op that makes a new item holds the old one, too, when it returns.
         items += concurrency
     return Part((Pipe(op, concurrency=concurrency, **arguments),), items)
 
@@ -167,9 +168,10 @@ def _on_executor(op: Any, **arguments: Any) -> Any:
 
 def _batched_and_split(batcher: Callable[[int], Any], size: Callable[[int], int]) -> Any:
     def part(n: int, _: ThreadPoolExecutor) -> Part:
-        # A batch in hand, counted apart; one more in the batcher's slot; then batches in a queue and in the splitter.
+        # The batch being gathered (counted apart), one more in the batcher's slot, the batches in the queue, and one in
+        # the splitter.
         held = size(n)
-        return Part((Aggregate(batcher(n)), Disaggregate()), _EDGE + held + held * (1 + _EDGE + 1))
+        return Part((Aggregate(batcher(n)), Disaggregate()), _QUEUE + held + held * (1 + _QUEUE + 1))
 
     return part
 
@@ -178,11 +180,11 @@ def _split_batches(concurrency: int, _: ThreadPoolExecutor) -> Part:
     n = 3
     paths = [[Pipe(list, concurrency=concurrency)], [Pipe(list, concurrency=concurrency, output_order="input")]]
     stage = PathVariants(lambda items: [item.number % 2 for item in items], paths, batched=True)
-    # In each path a queue, the stage, the merge's queue; and the order of the second one.
-    inside = 2 * (_EDGE + concurrency + _EDGE) + concurrency + 2
-    # The batcher's slot; queue and slot of the router, of the merge and of what takes the batches apart.
-    batches = 1 + _EDGE + 1 + inside + 1 + _EDGE + 1
-    return Part((Aggregate(n), stage, Disaggregate()), _EDGE + n + n * batches)
+    # For each path its queue, its stage and the merge's queue; and for the second path the results kept in order.
+    inside = 2 * (_QUEUE + concurrency + _QUEUE) + concurrency + 2
+    # The batcher's slot, and a queue and a slot each of the router, the merge and the stage that splits the batches.
+    batches = 1 + _QUEUE + 1 + inside + 1 + _QUEUE + 1
+    return Part((Aggregate(n), stage, Disaggregate()), _QUEUE + n + n * batches)
 
 
 KINDS: dict[str, Any] = {
@@ -218,13 +220,13 @@ def fork(paths: Sequence[Sequence[Part]]) -> Part:
     stages = [[stage for part in path for stage in part.stages] for path in paths]
     inside = sum(part.items for path in paths for part in path)
     stage = PathVariants(lambda item: item.number % len(paths), stages)
-    # The router, what it may run ahead, and the merge with a queue for each path.
-    return Part((stage,), _EDGE + 1 + _ROUTER + inside + _EDGE * len(paths) + 1)
+    # The router with its queue, the items that it may take ahead, and the merge with a queue for each path.
+    return Part((stage,), _QUEUE + 1 + _ROUTER + inside + _QUEUE * len(paths) + 1)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Branches, what follows their merge, and who pulls the sources."""
+    """The branches, the stages after their merge, the sink's size, and the kind of source."""
 
     branches: tuple[tuple[Part, ...], ...]
     trunk: tuple[Part, ...]
@@ -234,7 +236,7 @@ class Graph:
     @property
     def bound(self) -> int:
         parts = [part for chain in (*self.branches, self.trunk) for part in chain]
-        merge = _EDGE * len(self.branches) + 1 if len(self.branches) > 1 else 0
+        merge = _QUEUE * len(self.branches) + 1 if len(self.branches) > 1 else 0
         return sum(part.items for part in parts) + merge + self.sink + len(self.branches)
 
     def config(self, sources: Sequence[Any]) -> PipelineConfig:
@@ -250,7 +252,7 @@ class Graph:
 
 
 class Endless:
-    """A source that never ends, and holds nothing that it gave."""
+    """A source that never ends and does not hold the items that it yielded."""
 
     def __init__(self, census: Census) -> None:
         self._census = census
@@ -278,7 +280,7 @@ def read(pipeline: Pipeline[Any], count: int, seconds: float = 0) -> None:
 
 
 def measure(graph: Graph, num_threads: int) -> dict[str, int]:
-    """How many items were alive at once, by how the pipeline was read."""
+    """Return how many items were alive at once, for each way to read the pipeline."""
     census = Census()
     make_source = EndlessAsync if graph.source == "async" else Endless
     config = graph.config([make_source(census) for _ in graph.branches])
@@ -294,8 +296,8 @@ def measure(graph: Graph, num_threads: int) -> dict[str, int]:
 
 
 def check_bound(graph: Graph, num_threads: int) -> None:
-    # What a thread is done with it lets go after it has given the lock away. If it is held up right there, which is
-    # rare, the others go on with one item more than the stages hold.
+    # A thread drops a finished item after it has released the lock. If it is delayed right there, which is rare, one
+    # item more is alive than the stages hold.
     letting_go = num_threads + len(graph.branches) + 1
     for attempt in range(3):
         peaks = measure(graph, num_threads)
@@ -325,7 +327,7 @@ def make_part(drawn: Any, pool: ThreadPoolExecutor) -> Part:
 
 @pytest.fixture(autouse=True)
 def no_log_records() -> Iterator[None]:
-    """A log record that pytest keeps keeps the frames of the op that failed, and these its item."""
+    """Keep pytest from storing log records: they hold the frames of ops that failed, and so the items."""
     logger = logging.getLogger("spdl.pipeline")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -374,7 +376,7 @@ class TestLiveItems:
 
 
 class TestStragglers:
-    """One op takes long and the others of its stage go on: what they leave behind is bounded all the same."""
+    """One op takes long while the others of its stage go on. The items that wait behind it are still bounded."""
 
     @pytest.mark.parametrize("arguments", [{}, {"timeout": 20}, {"retries": 2}])
     @pytest.mark.parametrize("ordered", [False, True])
@@ -393,7 +395,8 @@ class TestStragglers:
             if not ordered:
                 read(pipeline, 100)
             census.settle()
-            # The queue, two slots with an item and its result each, the sink, one at the source, the order.
+            # The queue, two slots with an item and its result each, the sink, one at the source, and the results kept
+            # in order.
             assert census.peak <= 2 + 2 * 2 + 1 + 1 + (2 + 2 if ordered else 0)
             gate.set()
 
@@ -403,7 +406,7 @@ class TestStragglers:
 
         def items() -> Iterator[Item]:
             yield census.item()
-            # It keeps the other worker, which would tidy up.
+            # Occupy the other worker, which would drop the item.
             asked_again.set()
             gate.wait(20)
 
@@ -444,7 +447,8 @@ class TestStragglers:
         config = PipelineConfig(SourceConfig(batches()), [fork], SinkConfig(1))
         with build_pipeline(config, num_threads=3).auto_stop() as pipeline:
             census.settle()
-            # A queue and the router; what the wider path can be at work on: two slots and the queues around them.
+            # The router and its queue, and the batches that fit into the wider path: two slots and the queues around
+            # them.
             assert len(asked) <= 2 + 1 + (2 + 2 + 2) + 1
             assert census.peak <= 2 * len(asked)
             gate.set()

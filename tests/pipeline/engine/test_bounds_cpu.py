@@ -1,4 +1,4 @@
-"""What a pipeline costs that has nothing to do: no CPU, whatever it waits for."""
+"""Test that a pipeline that has nothing to do uses no CPU, whatever it waits for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parities(xs: list[int]) -> list[int]:
 
 
 class Blocked:
-    """Pipelines that wait, each for something else, until `gate` is opened."""
+    """Pipelines that each wait for something different until `gate` is opened."""
 
     def __init__(self, threads: ThreadPoolExecutor, processes: ProcessPoolExecutor) -> None:
         self.gate = threading.Event()
@@ -71,7 +71,7 @@ class Blocked:
         await self.wait_async(0)
 
     def unread(self) -> dict[str, PipelineBuilder[Any]]:
-        """Nobody reads what comes out."""
+        """Return pipelines whose results nobody reads."""
         items = itertools.count
         plain = [[Pipe(same)], [Pipe(same, concurrency=2)]]
         pairs = source(items()).aggregate(2)
@@ -89,16 +89,16 @@ class Blocked:
             "paths": source(items()).path_variants(parity, plain),
             "paths of batches": pairs.path_variants(parities, plain, batched=True),
             "a continuous source": source(range(3), continuous=True).pipe(same),
-            "a thread of the source's own": source(items(), dedicated_thread=True).pipe(same_async),
+            "a dedicated thread": source(items(), dedicated_thread=True).pipe(same_async),
             "timeouts": source(items()).pipe(same, concurrency=2, timeout=30),
         }
 
     def busy(self) -> dict[str, PipelineBuilder[Any]]:
-        """Something of the user's does not return."""
+        """Return pipelines in which the user's code does not return."""
         return {
             "source": source(self.stuck()),
             "async source": source(self.stuck_async()).pipe(same),
-            "source in its own thread": source(self.stuck(), dedicated_thread=True).pipe(same),
+            "source in a dedicated thread": source(self.stuck(), dedicated_thread=True).pipe(same),
             "op": source(range(100)).pipe(self.wait, concurrency=2),
             "op in order": source(range(100)).pipe(self.wait, concurrency=2, output_order="input").pipe(same),
             "op with a timeout": source(range(100)).pipe(self.wait, timeout=30, on_timeout="drop"),
@@ -132,7 +132,7 @@ def test_a_blocked_pipeline_uses_no_cpu() -> None:
         builders = blocked.unread() | blocked.busy()
         pipelines = [builder.add_sink(2).build(num_threads=2) for builder in builders.values()]
         pipelines.append(merged())
-        # Two more, whose reader waits; one of them is fed by another pipeline that waits.
+        # Two more whose reader waits. The second one's source is the first one.
         pipelines.append(source(blocked.stuck()).add_sink(1).build(num_threads=1))
         pipelines.append(source(pipelines[-1]).add_sink(1).build(num_threads=1))
         reader = threading.Thread(target=lambda: list(pipelines[-1].get_iterator(timeout=30)))
@@ -146,7 +146,7 @@ def test_a_blocked_pipeline_uses_no_cpu() -> None:
             finally:
                 blocked.gate.set()
                 for pipeline in pipelines:
-                    # An op that awaits is cancelled.
+                    # Ops that sleep on the event loop end only by their cancellation.
                     pipeline.stop()
                 reader.join()
     assert used < _CPU_SECONDS, f"{len(pipelines)} blocked pipelines used {used * 1000:.1f} ms in {_SECONDS:g} s"

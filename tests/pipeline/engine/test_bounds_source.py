@@ -1,4 +1,4 @@
-"""How far a source is asked ahead of the consumer: nowhere further than in the released reference."""
+"""Test how far sources are pulled ahead of the consumer: never further than in the released reference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Endless:
-    """Counts how often it was asked."""
+    """A source that never ends and counts the items that it was asked for."""
 
     def __init__(self, make: Any = lambda number: number) -> None:
         self.make = make
@@ -89,7 +89,7 @@ def ordered(op: Any, concurrency: int) -> Any:
 
 PLAIN = [[Pipe(same)], [Pipe(same)]]
 
-# What is run: for each branch whether its source is async and what it gives, then the stages, and the sink's size.
+# The graphs to run: the source of each branch, the stages, and the sink's size.
 Graphs = dict[str, tuple[list[Endless], list[Any], int]]
 
 
@@ -131,8 +131,9 @@ def graphs(pool: ThreadPoolExecutor) -> Graphs:
     return found
 
 
-# How often spdl 0.8.0 asked the source once all was quiet: before the first read, after one, and after four. The
-# fewest of three runs of this file as a script, which runs these very graphs with whatever `spdl` is installed.
+# How often spdl 0.8.0 had asked the source once nothing moved any more: before the first read, after one, and after
+# four. The figures are the lowest of three runs of this file as a script, which runs the same graphs with the installed
+# `spdl`.
 REFERENCE: dict[str, list[int]] = {
     "no stage": [5, 6, 9],
     "no stage, a sink of 3": [7, 8, 11],
@@ -181,7 +182,7 @@ REFERENCE: dict[str, list[int]] = {
 
 
 def quiet(sources: list[Endless], seconds: float) -> int:
-    """How often the sources were asked, once that has not changed for so long."""
+    """Return how often the sources were asked, once that has not changed for so many seconds."""
     seen, since = -1, time.monotonic()
     while time.monotonic() - since < seconds:
         asked = sum(source.asked for source in sources)
@@ -197,7 +198,7 @@ def look_ahead(sources: list[Endless], stages: list[Any], sink: int, *, seconds:
     if len(configs) > 1:
         first = Merge([PipelineConfig(config, [], SinkConfig(1)) for config in configs])
     found = []
-    # The reference's `auto_stop` yields nothing.
+    # The `auto_stop` of the reference yields None, so the pipeline has a name of its own.
     pipeline = build_pipeline(PipelineConfig(first, stages, SinkConfig(sink)), num_threads=8)
     with pipeline.auto_stop():
         for reads in (0, 1, 3):
@@ -212,7 +213,7 @@ def test_no_further_than_the_reference(name: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         asked = look_ahead(*graphs(pool)[name], seconds=0.05)
     assert all(ours <= theirs for ours, theirs in zip(asked, REFERENCE[name], strict=True)), (asked, REFERENCE[name])
-    # It does run ahead.
+    # The source is pulled ahead of the first read.
     assert asked[0] >= 1
 
 

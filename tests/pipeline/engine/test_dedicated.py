@@ -1,4 +1,4 @@
-"""Sources with a thread of their own."""
+"""Test sources with a dedicated thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random pipelines against a model that computes what must come out."""
+"""Test random pipelines against a model that computes their results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ stages = st.builds(
 
 
 def expand(x: int) -> list[int]:
-    """What a generator stage makes of an item: 0 to 2 results."""
+    """Return the results of a generator stage for an item: 0 to 2 of them."""
     return [x * 2 + i for i in range(x % 3)]
 
 
@@ -150,12 +150,12 @@ def test_nothing_is_lost_or_duplicated(size: int, graph: list[Stage], num_thread
             with pipeline.auto_stop():
                 got.extend(pipeline.get_iterator(timeout=20))
         except PipelineFailure:
-            # A run in which every item failed is no success.
+            # A run fails if all of its items do.
             assert not expected
             assert pipeline.failures()
     assert Counter(got) == Counter(expected)
     if all(stage.ordered or stage.concurrency == 1 or stage.kind == "batch" for stage in graph):
-        # Stages of one slot keep the order, except that async ones hand over to the loop.
+        # Stages with one slot keep the order, except async ones, which hand their items to the event loop.
         ordered = all(stage.ordered or stage.kind in {"function", "drops", "fails", "batch"} for stage in graph)
         if ordered:
             assert got == expected

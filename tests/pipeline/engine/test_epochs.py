@@ -1,4 +1,4 @@
-"""Whether an epoch gave anything is told of the right epoch, however far ahead the stages are."""
+"""Test that an epoch without results is reported for the right epoch, however far ahead the stages are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Epochs:
-    """Gives ``(epoch, 0)`` to ``(epoch, 2)``, the epochs counted from 1."""
+    """A source that yields ``(epoch, 0)`` to ``(epoch, 2)``, with epochs counted from 1."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -36,7 +36,7 @@ def test_an_epoch_that_failed_whole_is_told_though_the_next_one_is_under_way() -
         return item
 
     def late(item: tuple[int, int]) -> tuple[int, int]:
-        # The first epoch stays in here until the third has begun.
+        # The first epoch stays in this stage until the third has begun.
         ahead.wait(20)
         return item
 
@@ -50,7 +50,7 @@ def test_an_epoch_that_failed_whole_is_told_though_the_next_one_is_under_way() -
 
 
 def test_a_failure_in_the_next_epoch_is_none_of_this_one() -> None:
-    """The second epoch is dropped on purpose while the third has a failure."""
+    """The second epoch is dropped on purpose, and a failure occurs in the third meanwhile."""
     reached = threading.Event()
     go_on = threading.Event()
 

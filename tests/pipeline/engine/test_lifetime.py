@@ -1,4 +1,4 @@
-"""What ends a pipeline that nobody stops: garbage collection, signals, interpreter exit, fork."""
+"""Test how a pipeline ends that nobody stops: garbage collection, signals, interpreter exit, fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of what is under way, against a model that counts descendants one by one."""
+"""Test the record of the items in flight, also against a model that counts descendants one by one."""
 
 from __future__ import annotations
 

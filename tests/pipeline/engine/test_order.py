@@ -1,4 +1,4 @@
-"""Stages that keep the order of their input."""
+"""Test stages that keep the order of their input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TestOrder:
 
         def results() -> Iterator[str]:
             yield "first"
-            # This one is kept while the value before it takes its time.
+            # The first result is kept back while the op on the item before takes its time.
             waits.set()
             assert goes_on.wait(20)
             yield "last"
@@ -87,7 +87,7 @@ class TestOrder:
 
         builder = source(range(2)).pipe(op, concurrency=2, output_order="input").add_sink(3)
         with builder.build(num_threads=2).auto_stop() as pipeline:
-            # As many results as slots, and two more.
+            # Two results more than there are slots.
             assert wait_until(lambda: len(produced) >= 3)
             assert not wait_until(lambda: len(produced) > 4, seconds=0.2)
             gate.set()

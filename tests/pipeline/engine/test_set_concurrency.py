@@ -1,4 +1,4 @@
-"""Limits that change while a pipeline runs."""
+"""Test limits that change while a pipeline runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Bystander(TaskHook):
-    """Has the event loop look after the stage's tasks."""
+    """A hook that does nothing, so that the event loop handles the stage's tasks."""
 
     @asynccontextmanager
     async def task_hook(self, _input_item: Any = None) -> AsyncIterator[None]:
@@ -83,14 +83,14 @@ class TestSetConcurrency:
             gate.acquire()
             return x
 
-        # Its results have two places, the sink's and that of its slot, before anything is changed.
+        # At first there are two places for its results: one in the sink, and the slot.
         pipeline = source(range(50)).pipe(op, name="op").add_sink(1).build(num_threads=6)
         with pipeline.auto_stop():
             pipeline.set_concurrency("op", 6)
             assert wait_until(lambda: len(begun) == 6)
             pipeline.set_concurrency("op", 1)
             gate.release(6)
-            # Now there are six in two places: four of them must leave before anything begins.
+            # Now six results are in two places: four of them must leave before an op may begin.
             assert [len(str(pipeline.get_item())) for _ in range(4)] == [1] * 4
             time.sleep(0.02)
             assert len(begun) == 6
@@ -149,7 +149,7 @@ class TestSetConcurrency:
         def returned(x: int) -> AsyncIterator[int]:
             return steps(x)
 
-        # One on each way to the event loop: by the stage, or by a worker that finds what the op returned.
+        # There are two ways to the event loop: the stage is served there, or a worker hands over what the op returned.
         op = steps if declared else returned
         builder = source(range(20)).pipe(op, name="op", concurrency=8, output_order=order)
         with builder.add_sink(2).build(num_threads=2).auto_stop() as pipeline:

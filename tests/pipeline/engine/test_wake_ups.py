@@ -1,4 +1,4 @@
-"""Who waits is told: also where one party has looked and does not wait yet while the other acts."""
+"""Test that waiting threads are woken, also if one has looked and does not wait yet while the other one acts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def has_ended(pipeline: Pipeline[Any]) -> bool:
-    """Whether no thread of the pipeline is left. Nothing is asked to end."""
+    """Return whether all threads of the pipeline have ended. It does not ask them to."""
     return not any(thread.is_alive() for thread in pipeline._engine.all_threads())
 
 
 def comes_to_rest(pipeline: Pipeline[Any], *, ops: int) -> bool:
-    """Whether the source is at its end, ops keep so many workers, and the loop has found no room for a last item."""
+    """Return whether nothing moves: one last item has no room, so many workers are in ops, and all others are idle."""
     engine = pipeline._engine
     node = engine.nodes[0]
     assert isinstance(node, AsyncNode)
@@ -59,12 +59,12 @@ class TestWorkers:
 
         with source(items()).pipe(op, concurrency=3).add_sink(3).build(num_threads=3).auto_stop() as pipeline:
             assert pipeline.get_item(timeout=10) == 0
-            # One waits in the source, the others have nothing to do.
+            # One worker waits in the source, the others are idle.
             assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
             pause.set()
             assert sorted(pipeline.get_iterator(timeout=20)) == [1, 2, 3]
 
-    # Some pulls are quick only in the mean, as threads take turns at the cores.
+    # Some pulls are quick only on average, since threads take turns at the cores.
     @pytest.mark.parametrize(("seconds", "before", "ahead"), [(0.0, 20_000, 0), (0.001, 50, 1)], ids=["quick", "slow"])
     def test_those_that_may_run_no_op_pull_what_takes_long(self, seconds: float, before: int, ahead: int) -> None:
         go_on = threading.Event()
@@ -88,7 +88,7 @@ class TestWorkers:
             results = pipeline.get_iterator(timeout=20)
             for number in range(before):
                 assert next(results) == number
-            # All places are taken. Then the reader makes one, and an op that does not end has the only thread.
+            # All places are taken. Then the reader makes one, and an op that does not end holds the only permit.
             assert wait_until(lambda: len(pipeline._engine.workers.idle) == 2 and len(begun) > before + 2)
             go_on.clear()
             pulls, ops = len(pulled), len(begun)
@@ -109,7 +109,7 @@ class TestWorkers:
                 pulled.append(number)
                 yield number
 
-        # What gives results wakes workers, who then look for a source; what drops its items does not.
+        # Results wake workers, which then look for a source. Dropped items do not.
         def only_first(x: Any) -> Any:
             return x if x in {0, (0,)} else None
 
@@ -155,7 +155,7 @@ class TestWorkers:
                 go_on.set()
                 assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
                 go_on.clear()
-                # More than lies anywhere.
+                # More items than the pipeline holds.
                 results = [pipeline.get_item(timeout=5) for _ in range(30)]
                 assert results.count("goes on") >= 15
             go_on.set()
@@ -164,13 +164,13 @@ class TestWorkers:
         pause = threading.Event()
 
         def items() -> Iterator[int]:
-            # One worker waits here from the beginning, the other one has nothing to do.
+            # One worker waits here from the beginning, and the other is idle.
             assert pause.wait(20)
             yield 0
 
         class Idle(list[Any]):
             def append(self, gate: Any) -> None:
-                # It takes no lock: it finds nobody that waits.
+                # The request takes no lock, so it finds no idle worker yet.
                 engine.request_stop()
                 super().append(gate)
 
@@ -220,14 +220,14 @@ class TestWorkers:
         )
         go.set()
         pipeline.stop()
-        # It did not run, and does not complain of it.
+        # The coroutine did not run, and was closed so that Python does not complain.
         assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
 class ReadBetween(Sink):
-    """A sink that is read empty after somebody has found no place there, and before the reader could know."""
+    """A sink that is read empty just after a thread found it full, and before that thread has said so."""
 
-    # The reader looks at it after it has taken an item, to see whether somebody waits for room.
+    # After taking an item, the reader looks at this flag to see whether a thread waits for room.
     full = property(lambda self: self.flag, lambda self, full: self.set_full(full))
 
     def __init__(self, size: int) -> None:
@@ -250,13 +250,13 @@ async def op_async(x: int) -> int:
 class TestRoom:
     @pytest.mark.parametrize("kind", ["source", "stage"])
     def test_made_between_the_loops_look_and_its_wait(self, kind: str) -> None:
-        # Nothing else happens meanwhile that would have the loop look again.
+        # Nothing else may happen meanwhile that would make the event loop look again.
         def items() -> Iterator[int]:
             yield 0
             yield 1
             node = engine.nodes[0]
             assert isinstance(node, AsyncNode)
-            # One in the sink's place, and one that keeps its slot.
+            # One is in the sink, and one keeps its slot.
             assert wait_until(lambda: len(sink.entries) == 2 and not node.servers)
             yield 2
 
@@ -273,13 +273,13 @@ class TestRoom:
         node = engine.nodes[-1] if engine.nodes else engine.sources[0]
         node.write_to(sink, None)
         with pipeline.auto_stop():
-            # It goes on while the consumer is busy with what it took.
+            # The pipeline goes on while the consumer is busy with the items that it took.
             assert wait_until(lambda: sink.taken and sink.entries)
             assert [*sink.taken, pipeline.get_item(timeout=10)] == list(range(len(sink.taken) + 1))
 
     def test_in_the_sink_behind_a_stage_that_the_event_loop_serves(self) -> None:
         with source(range(3)).pipe(op_async).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
-            # One in the sink's place, one that keeps its slot, and one that waits. Nothing else will happen.
+            # One is in the sink, one keeps its slot, and one waits. Nothing else will happen.
             assert wait_until(lambda: comes_to_rest(pipeline, ops=0))
             assert list(pipeline.get_iterator(timeout=10)) == list(range(3))
 
@@ -293,8 +293,8 @@ class TestRoom:
         branch: PipelineConfig[Any] = PipelineConfig(SourceConfig(range(8)), [Pipe(op_async)], SinkConfig(1))
         config: PipelineConfig[Any] = PipelineConfig(Merge([branch]), [Pipe(hold)], SinkConfig(100))
         with build_pipeline(config, num_threads=2).auto_stop() as pipeline:
-            # One is held. Two wait in front of it, two in front of the merge, and one in the slot of each stage that
-            # passed them on; the last one waits for the event loop. Nothing else will happen there.
+            # One item is held by the op. Two wait in front of it, two in front of the merge, and one each is in the
+            # slots of the merge and the async stage. The last one waits for the event loop. Nothing else will happen.
             assert wait_until(lambda: comes_to_rest(pipeline, ops=1))
             held.set()
             assert list(pipeline.get_iterator(timeout=10)) == list(range(8))
@@ -331,7 +331,7 @@ class TestReaders:
 
         class Readers(list[Any]):
             def remove(self, gate: Any) -> None:
-                # The reader leaves, and in this moment an item comes that wakes it and no other.
+                # The reader leaves. At this moment an item comes and wakes this reader and no other.
                 pause.set()
                 assert wait_until(lambda: gate not in self)
                 super().remove(gate)

@@ -1,4 +1,4 @@
-"""How items move through the stages."""
+"""Test how items move through the stages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def test_stages_of_one_slot_keep_the_order() -> None:
     before = sys.getswitchinterval()
-    # Threads change at every turn of the evaluation loop that may: whoever can overtake, will.
+    # Threads switch as often as possible: an item that can overtake another one will.
     sys.setswitchinterval(1e-6)
     try:
         builder = source(range(5000)).pipe(lambda x: x).pipe(lambda x: x).pipe(lambda x: x)
@@ -45,13 +45,13 @@ def test_a_carried_item_goes_behind_those_that_wait() -> None:
 
     builder = source(range(3)).pipe(op(0)).pipe(op(1)).pipe(op(2))
     with builder.add_sink(3).build(num_threads=2).auto_stop() as pipeline:
-        # Item 1 waits in front of the second stage, in which item 0 is; item 2 is on its way there.
+        # Item 1 waits in front of the second stage, which works on item 0. Item 2 is on its way there.
         assert begun[1, 0].wait(10)
         assert begun[0, 2].wait(10)
-        # The slot becomes free and no thread is left to run item 1.
+        # The slot becomes free, and no thread is left to run item 1.
         go[1, 0].set()
         assert begun[2, 0].wait(10)
-        # It is free when item 2 arrives.
+        # The slot is free when item 2 arrives.
         go[0, 2].set()
         assert begun[1, 2].wait(10) or begun[1, 1].wait(10)
         go[2, 0].set()
@@ -83,12 +83,12 @@ def test_a_pulled_item_goes_behind_those_that_wait() -> None:
         engine = pipeline._engine
         assert pulling.wait(10)
         assert wait_until(lambda: order and len(engine.workers.idle) == 1 and not engine.workers.waking)
-        # The third worker is on its way, and the scheduler takes its time.
+        # Pretend that the third worker was woken and has not arrived yet.
         with engine.lock:
             engine.workers.waking = True
         go.set()
         assert passed.wait(10)
-        # The first stage is free, and item 1 waits in front of it.
+        # The first stage has a free slot, and item 1 waits in front of it.
         more.set()
         assert wait_until(lambda: len(order) > 1)
         leave.set()
@@ -136,7 +136,7 @@ def test_no_op_starts_whose_result_has_no_place(before: int) -> None:
     for _ in range(before):
         builder.pipe(lambda x: x)
     with builder.pipe(op).pipe(hold).add_sink(1).build(num_threads=4).auto_stop() as pipeline:
-        # One is held, two wait between the stages, and one has its slot yet.
+        # One item is held, two wait between the stages, and one still has its slot.
         assert wait_until(lambda: len(begun) >= 4)
         assert not wait_until(lambda: len(begun) > 4, seconds=0.2)
         held.set()
@@ -155,7 +155,7 @@ def test_a_failure_ends_what_is_upstream() -> None:
         builder.pipe(lambda x: x)
     pipeline = builder.pipe(op).add_sink(1).build(num_threads=2)
     pipeline.start()
-    # More waits in the stages than one queue holds.
+    # More items wait in the stages than one queue holds.
     assert wait_until(lambda: pipeline.statistics().stages[1].queue_size == 2)
     full.set()
     with pytest.raises(PipelineFailure):
@@ -164,7 +164,7 @@ def test_a_failure_ends_what_is_upstream() -> None:
 
 
 class Wrapped(Executor):
-    """Somebody's own executor."""
+    """An executor of a type that the engine does not know."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self._threads = threads
@@ -179,7 +179,7 @@ def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
 
     def items() -> Iterator[int]:
         for x in range(2):
-            # Long enough that a worker is woken for the next pull, which does not end.
+            # Pulls must take long enough that a worker is woken for the next one, which does not end.
             time.sleep(0.001)
             yield x
         assert release.wait(40)
@@ -208,7 +208,7 @@ def test_what_came_out_elsewhere_waits_for_no_op(where: str) -> None:
             builder.pipe(there, executor=executor).pipe(there, executor=executor)
         with builder.add_sink(9).build(num_threads=1).auto_stop() as pipeline:
             try:
-                # The only thread is in the first stage's op, and the one for the source in the source.
+                # One worker is in the op of the first stage, which holds the only permit, and another in the source.
                 assert pipeline.get_item(timeout=20) in (0, [[0]])
             finally:
                 release.set()

@@ -1,4 +1,4 @@
-"""The record of the items that were given up."""
+"""Test the record of failed items."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TestQuarantine:
         assert "The on_failure callback of stage 'op' raised" in caplog.text
 
     def test_it_keeps_no_item_alive(self, caplog: pytest.LogCaptureFixture) -> None:
-        # A captured log record would keep the traceback, and so the item.
+        # A captured log record would hold the traceback, and so the item.
         caplog.set_level(logging.CRITICAL, "spdl.pipeline")
         alive = []
 
@@ -121,7 +121,7 @@ def test_the_source_is_named_if_there_are_several() -> None:
 
 
 def test_it_can_be_read_while_items_fail() -> None:
-    # Without a GIL a record may be added in the middle of a look.
+    # Without a GIL, a record may be added while the records are read.
     def op(x: int) -> int:
         if x:
             raise ValueError(x)

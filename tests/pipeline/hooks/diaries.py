@@ -1,4 +1,4 @@
-"""Hooks that write down what they see, and ops that fail."""
+"""Hooks that write down the tasks they run around, and ops that fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Diary(TaskHook):
-    """Writes down what it sees, and the thread that it sees it in."""
+    """A hook that writes down the tasks it runs around, and in which threads."""
 
     def __init__(self, info: StageInfo, lines: list[str]) -> None:
         self.name, self.lines = info.stage_name, lines
@@ -45,7 +45,7 @@ class Diary(TaskHook):
 def hooked(
     builder: PipelineBuilder[Any, Any], *, num_threads: int = 2, timeout: float = 20
 ) -> tuple[list[Any], list[str], Any]:
-    """What comes out, what the hooks saw, and the pipeline."""
+    """Run a pipeline with a diary for each stage. Return its results, the lines of the diaries, and the pipeline."""
     lines: list[str] = []
     pipeline = builder.add_sink(3).build(num_threads=num_threads, task_hook_factory=lambda info: [Diary(info, lines)])
     with pipeline.auto_stop():
@@ -65,7 +65,7 @@ async def fail_on_one_async(x: int) -> int:
 
 
 class Swallowing(TaskHook):
-    """Lets nothing through."""
+    """A hook that swallows all exceptions."""
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Hooks that cancel the task that they are around, or raise one exception for every item."""
+"""Test hooks that cancel their own task, and hooks that raise the same exception for every item."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def same_at_once(x: int) -> int:
 
 
 class Singles(Aggregator[int, list[int]]):
-    """Gives out each item when the next one comes."""
+    """An aggregator that returns each item when the next one comes."""
 
     def __init__(self, seconds: float = 0) -> None:
         self.seconds = seconds
@@ -56,7 +56,7 @@ class Singles(Aggregator[int, list[int]]):
 
 
 class Cancelling(TaskHook):
-    """Cancels its own task at one moment of the one whose item is 1."""
+    """A hook that cancels its own task at the given moment, for item 1."""
 
     def __init__(self, moment: str) -> None:
         self.moment = moment
@@ -79,7 +79,7 @@ class Cancelling(TaskHook):
 
 
 class Watching(TaskHook):
-    """Notes what it sees, before or behind another hook."""
+    """A hook that records the exceptions it sees, outside or inside another hook."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -108,12 +108,12 @@ class TestCancelling:
     @pytest.mark.parametrize("order", ["completion", "input"])
     def test_functions(self, moment: str, op: Callable[[int], Any], order: Any) -> None:
         builder = source(range(5)).pipe(op, output_order=order).add_sink(9)
-        before, behind = Watching(), Watching()
-        hooks = [before, Cancelling(moment), behind]
+        outer, inner = Watching(), Watching()
+        hooks = [outer, Cancelling(moment), inner]
         with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop() as pipeline:
             assert list(pipeline.get_iterator(timeout=20)) == [0, 2, 3, 4]
         assert_named(pipeline)
-        assert (before.seen, behind.seen) == (["CancelledError"], [])
+        assert (outer.seen, inner.seen) == (["CancelledError"], [])
 
     @pytest.mark.parametrize("op", [twice, twice_async])
     def test_generators(self, moment: str, op: Callable[[int], Any]) -> None:
@@ -129,7 +129,7 @@ class TestCancelling:
         assert_named(pipeline)
 
     def test_aggregators(self, moment: str) -> None:
-        """What was given up before the aggregator saw it is missing, and nothing else is."""
+        """Only an item that was given up before the aggregator saw it is missing."""
         builder = source(range(5)).aggregate(Singles()).add_sink(9)
         with builder.build(num_threads=1, task_hook_factory=lambda _: [Cancelling(moment)]).auto_stop() as pipeline:
             got = list(pipeline.get_iterator(timeout=20))
@@ -152,10 +152,10 @@ class TestCancelling:
         assert_named(pipeline)
 
     @pytest.mark.parametrize("owner", ["hook", "queue"])
-    def test_the_life_of_a_stage(self, moment: str, owner: str) -> None:
-        """A stage that was not entered properly must not go on as if it were."""
+    def test_the_lifespan_of_a_stage(self, moment: str, owner: str) -> None:
+        """A stage whose hook was not entered properly must not go on."""
 
-        class Life(Cancelling):
+        class AroundStage(Cancelling):
             @asynccontextmanager
             async def stage_hook(self) -> AsyncIterator[None]:
                 if moment.startswith("enter"):
@@ -166,11 +166,11 @@ class TestCancelling:
 
         class Queue(AsyncQueue[Any]):
             def stage_hook(self) -> Any:
-                return Life(moment).stage_hook()
+                return AroundStage(moment).stage_hook()
 
         builder = source(range(9)).pipe(same).add_sink(9)
         if owner == "hook":
-            pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Life(moment)])
+            pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [AroundStage(moment)])
         else:
             pipeline = builder.build(num_threads=1, queue_class=Queue)
         with pytest.raises(PipelineFailure) as caught:
@@ -182,7 +182,7 @@ class TestCancelling:
 
 
 class Limited(TaskHook):
-    """Has a time limit for the item 1."""
+    """A hook that sets a time limit for item 1."""
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
@@ -191,7 +191,7 @@ class Limited(TaskHook):
 
 
 class Delayed(TaskHook):
-    """Has its task cancelled from outside, around the item 1."""
+    """A hook that has its task cancelled from outside, for item 1."""
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
@@ -203,7 +203,7 @@ class Delayed(TaskHook):
 
 
 class TestTimeouts:
-    """Scopes that cancel a task and catch that themselves."""
+    """Timeout scopes in hooks, which cancel the task and catch the cancellation themselves."""
 
     def test_one_in_a_hook_is_that_hooks_failure(self) -> None:
         async def op(x: int) -> int:
@@ -233,7 +233,7 @@ class TestTimeouts:
 
     @pytest.mark.parametrize("hook", [Limited, Delayed])
     def test_an_aggregator_is_called_by_one_thread_at_a_time(self, hook: type[TaskHook]) -> None:
-        """A call that a hook does not wait for has been begun: it is waited for, and counts."""
+        """A call of the aggregator has begun when a hook gives it up, so it is awaited, and its result counts."""
         singles = Singles(0.4)
         builder = source(range(4)).aggregate(singles).add_sink(9)
         with builder.build(num_threads=3, task_hook_factory=lambda _: [hook()]).auto_stop() as pipeline:

@@ -1,4 +1,4 @@
-"""Hooks around stages and tasks: what they see, and who gives them."""
+"""Test hooks around stages and tasks: what they see, and where they come from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_step_of_a_generator_is_a_task(op: Callable[[int], Any]) -> None:
     items, lines, _ = hooked(source([7]).pipe(op, name="op"))
     assert items == [7, 107]
     steps = ["op 7", "op 7", "op 7 StopAsyncIteration"]
-    # The call that makes a generator unexpectedly is a task as well.
+    # The call of a plain function that returns a generator is a task, too.
     steps = ["op 7", *steps] if op not in (twice, twice_async) else steps
     assert lines == ["enter op", *steps, "leave op"]
 

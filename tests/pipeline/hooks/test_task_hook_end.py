@@ -1,4 +1,4 @@
-"""Task hooks when a pipeline ends, is stopped, or fails."""
+"""Test task hooks when a pipeline ends, is stopped, or fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TestTheEnd:
         class Plain(Swallowing):
             @asynccontextmanager
             async def stage_hook(self) -> AsyncIterator[None]:
-                # Where a generator is only closed, what is below does not run.
+                # If the generator were only closed, the line after the yield would not run.
                 yield
                 left.append(self)
 
@@ -60,7 +60,7 @@ class TestTheEnd:
         with pytest.raises(TimeoutError):
             pipeline.get_item(timeout=0.2)
         go.set()
-        # So what is raised there is told.
+        # So the consumer is told of the exception.
         with pytest.raises(PipelineFailure, match="failed"):
             pipeline.get_item(timeout=20)
         pipeline.stop()
@@ -107,7 +107,7 @@ class TestTheEnd:
         assert time.monotonic() - begin < 5
 
     def test_waiting_hooks_take_no_threads(self) -> None:
-        """Many tasks may wait in their hooks at once, as with a limit of requests."""
+        """Many tasks may wait in their hooks at once, as with a limit on requests."""
         waiting = 0
         most = 0
 
@@ -144,14 +144,14 @@ class TestTheEnd:
         assert [item.positions for item in pipeline.failures()] == [(1,)]
 
     def test_a_task_that_is_cancelled_once_its_op_has_returned(self) -> None:
-        """The worker is free by then, so there is nobody to replace."""
+        """The worker is free by then, so no worker is replaced."""
 
         class Late(TaskHook):
             @asynccontextmanager
             async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
                 if input_item % 2:
                     await asyncio.sleep(0.01)
-                    # The event loop sees the other op's end and its time limit in the same turn.
+                    # The event loop sees the end of the other op and its time limit in the same turn.
                     time.sleep(0.1)  # noqa: ASYNC251 - see above.
                     yield
                 else:

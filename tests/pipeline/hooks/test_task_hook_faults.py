@@ -1,4 +1,4 @@
-"""What comes of what task hooks raise or swallow."""
+"""Test task hooks that raise or swallow exceptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Faulty(TaskHook):
-    """Raises at one moment of the task whose item is 1."""
+    """A hook that raises at the given moment, for item 1."""
 
     def __init__(self, moment: str, error: BaseException | type[BaseException]) -> None:
         self.moment, self.error = moment, error
@@ -65,7 +65,7 @@ class TestFaults:
 
     @pytest.mark.parametrize(("moment", "expected"), [("enter", [[0, 2], [3]]), ("leave", [[0, 1], [2, 3]])])
     def test_an_aggregate_loses_no_batch_to_a_hook(self, moment: str, expected: list[list[int]]) -> None:
-        """An item that did not reach the aggregator is given up; one that did has been gathered."""
+        """An item that did not reach the aggregator is given up. One that did stays in the batch."""
         builder = source(range(4)).aggregate(Pairs()).add_sink(3)
         hook = Faulty(moment, OSError("no disk"))
         with builder.build(num_threads=1, task_hook_factory=lambda _: [hook]).auto_stop() as pipeline:

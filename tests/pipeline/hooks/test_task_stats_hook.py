@@ -1,4 +1,4 @@
-"""TaskStatsHook: what the engine counted, and what a derived class measures itself."""
+"""Test TaskStatsHook: the engine's counts, and the measurements of derived classes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Derived(TaskStatsHook):
-    """Reads what the engine counts, since it leaves the tasks alone."""
+    """A hook that overrides nothing, so it reads the engine's counts."""
 
 
 class Running(TaskStatsHook):
-    """Runs around each task and measures it itself."""
+    """A hook that runs around each task and measures it itself."""
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
@@ -44,7 +44,7 @@ BOTH = pytest.mark.parametrize("kind", [TaskStatsHook, Derived, Running])
 
 
 class Timed:
-    """An op that keeps how long each of its calls took."""
+    """An op that records how long each of its calls took."""
 
     def __init__(self, duration: Callable[[int], float], *, fails_at: int | None = None) -> None:
         self.duration = duration
@@ -62,7 +62,7 @@ class Timed:
 
 
 class Spinning(Timed):
-    """The same without sleeping, for what is too short to sleep."""
+    """An op that does not sleep, for durations that are too short for it."""
 
     def __call__(self, x: int) -> int:
         begin = time.perf_counter()
@@ -79,7 +79,7 @@ def measured(
     num_threads: int = 4,
     **kwargs: Any,
 ) -> dict[str, TaskStatsHook]:
-    """Run a pipeline with a hook for each stage. Returns the hooks by the stages' names."""
+    """Run a pipeline with a hook for each stage. Return the hooks by the stages' names."""
     hooks: dict[str, TaskStatsHook] = {}
 
     def factory(info: StageInfo) -> Sequence[TaskHook]:
@@ -93,7 +93,7 @@ def measured(
 
 
 class Laps(TaskStatsHook):
-    """Keeps what it is told."""
+    """A hook that keeps the statistics that its callback gets."""
 
     def __init__(self, info: StageInfo, interval: float = -1) -> None:
         super().__init__(info, interval)
@@ -107,7 +107,7 @@ class Laps(TaskStatsHook):
 
 
 class TestAttributes:
-    """They tell the same, whoever measured."""
+    """The attributes are the same whether the engine or the hook measured."""
 
     @BOTH
     @tolerates_delays
@@ -140,7 +140,7 @@ class TestAttributes:
         hooks = measured(source(range(10)).pipe(thrice, name="sync").pipe(twice, name="async", concurrency=4), kind)
         assert [(hook.num_tasks, hook.num_success) for hook in hooks.values()] == [(30, 30), (60, 60)]
         for name, hook in hooks.items():
-            # The whole of a generator is at least twice as much.
+            # A whole generator takes at least twice as long as one of its steps.
             assert 1 <= hook.ave_time / float(np.mean(taken[name])) < 1.9
 
     @BOTH
@@ -215,11 +215,11 @@ def _nap(seconds: float) -> float:
 
 
 class TestPercentiles:
-    """Beside numpy's, of durations that the op measures itself."""
+    """Percentiles agree with numpy's, of durations that the op measures itself."""
 
     @staticmethod
     def of(op: Timed, count: int) -> TaskPerfStats:
-        """What is counted of a stage with this op."""
+        """Return the statistics of a stage with this op."""
         hook = measured(source(range(count)).pipe(op, name="op"), num_threads=2)["op"]
         return hook._read().total()
 
@@ -232,12 +232,12 @@ class TestPercentiles:
 
     @tolerates_delays
     def test_of_short_ops_of_which_some_are_measured(self) -> None:
-        # Every 64th takes long, which no constant stride may see always or never. All long ones are counted.
+        # Every 64th op takes long. A constant stride would see all of these or none. All long ops are counted.
         op = Spinning(lambda x: 400e-6 if x % 64 == 5 else 5e-6)
         stats = self.of(op, 20_000)
         assert stats.num_tasks == 20_000
         assert stats.p90_time < 50e-6
-        # A hundredth is fewer than these.
+        # More than 1 % of the ops take long.
         assert 300e-6 < stats.p99_time < 2 * float(np.percentile(op.taken, 99))
         assert float(np.mean(op.taken)) <= stats.ave_time < 2 * float(np.mean(op.taken))
 
@@ -250,7 +250,7 @@ class TestPercentiles:
 
 
 class TestIntervals:
-    """What a derived class is told meanwhile."""
+    """Derived classes get statistics at intervals."""
 
     @tolerates_delays
     def test_each_covers_the_time_since_the_last(self) -> None:
@@ -259,7 +259,7 @@ class TestIntervals:
         assert isinstance(hook, Laps)
         assert len(hook.laps) >= 4
         assert sum(lap.num_tasks for lap in hook.laps) <= hook.num_tasks == 110
-        # The slow ones do not show in the first lap, nor the quick ones in the last.
+        # The first lap has none of the slow ops, and the last none of the quick ones.
         assert 0.001 <= hook.laps[0].ave_time < 0.03
         assert hook.laps[-1].num_tasks <= 3
         assert hook.laps[-1].ave_time >= 0.03
@@ -297,7 +297,7 @@ class TestIntervals:
                 calls.append(stats)
                 raise OSError("no place left")
 
-        # As many items as it takes: how much is done in an interval is the machine's business.
+        # How many items are done in an interval depends on the machine, so the source ends after the third call.
         items = itertools.takewhile(lambda _: len(calls) < 3, range(2000))
         hook = measured(source(items).pipe(Timed(lambda _: 0.005), name="op"), Failing, interval=0.02)["op"]
         assert 3 <= len(calls) <= hook.num_success
@@ -318,7 +318,7 @@ class TestIntervals:
 
 
 class TestCallbacksOfObjects:
-    """Set on a hook and not written in its class."""
+    """Callbacks may be set on a hook instead of written in its class."""
 
     @pytest.mark.parametrize("kind", [TaskStatsHook, Derived, Running])
     @tolerates_delays
@@ -364,7 +364,7 @@ class TestCallbacksOfObjects:
 
 @pytest.mark.parametrize(("kind", "runs"), [(TaskStatsHook, False), (Derived, False), (Laps, False), (Running, True)])
 def test_ops_stay_with_their_worker_unless_something_runs_around_them(kind: type[TaskStatsHook], runs: bool) -> None:  # noqa: FBT001 - a case.
-    """So a class that only sends statistics elsewhere costs nothing per task."""
+    """A class that only sends statistics elsewhere costs nothing per task."""
     threads: set[int] = set()
 
     class Watched(kind):  # type: ignore[misc, valid-type]
@@ -375,12 +375,12 @@ def test_ops_stay_with_their_worker_unless_something_runs_around_them(kind: type
 
     hook = measured(source(range(50)).pipe(abs, name="op"), Watched)["op"]
     assert hook.num_tasks == 50
-    # Whoever builds looks at it; nobody else does if it is left alone.
+    # The building thread looks at `task_hook`. Other threads do so only if the class overrides it.
     assert (threads - {threading.get_ident()} != set()) == runs
 
 
 class TestBesideOthers:
-    """A stage with hooks of the user's runs all of them."""
+    """A stage runs all of its hooks."""
 
     @tolerates_delays
     def test_it_measures_what_is_inside(self) -> None:

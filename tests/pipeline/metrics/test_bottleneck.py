@@ -1,4 +1,4 @@
-"""The verdict on records whose numbers are given."""
+"""Test the verdict on made-up records."""
 
 from __future__ import annotations
 

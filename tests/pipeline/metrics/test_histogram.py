@@ -1,4 +1,4 @@
-"""Percentiles from a histogram are within 10 % of exact."""
+"""Test that percentiles from a histogram are within 10 % of the exact ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spdl.pipeline._metrics.histogram import Histogram, bin_of, percentile
 
 DURATIONS = st.floats(min_value=2e-9, max_value=1e5)
-# Many alike, as ops take, beside any.
+# Many durations of the same size, as ops have, and arbitrary ones.
 MIXTURES = st.lists(
     st.one_of(DURATIONS, st.floats(min_value=0.9e-3, max_value=1.1e-3), st.sampled_from([1e-6, 4e-3, 2.0])),
     min_size=1,

@@ -1,4 +1,4 @@
-"""The lines that pipelines log about their stages and queues."""
+"""Test the lines that pipelines log about their stages and queues."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _UNITS = {" us": 1e-6, " ms": 1e-3, "sec": 1.0}
 
 
 class Lines:
-    """What was logged, as the records that the lines are made of."""
+    """The statistics in the logged lines."""
 
     def __init__(self, records: list[logging.LogRecord]) -> None:
         self.tasks: list[tuple[str, TaskPerfStats]] = []
@@ -77,17 +77,17 @@ class Lines:
         return name, QueuePerfStats(elapsed, int(items), put, get, p90_put, p99_put, p90_get, p99_get, share)
 
     def task(self, name: str) -> TaskPerfStats:
-        """The only line on a stage."""
+        """Return the statistics of the only line about a stage."""
         (stats,) = (stats for each, stats in self.tasks if each.endswith(name))
         return stats
 
     def queue(self, name: str) -> QueuePerfStats:
-        """The only line on a queue."""
+        """Return the statistics of the only line about a queue."""
         (stats,) = (stats for each, stats in self.queues if each.endswith(name))
         return stats
 
     def names(self) -> tuple[list[str], list[str]]:
-        """The stages and the queues that there are lines on."""
+        """Return the names of the stages and of the queues that have lines."""
         return sorted(name for name, _ in self.tasks), sorted(name for name, _ in self.queues)
 
 
@@ -122,7 +122,7 @@ def run(builder: PipelineBuilder[Any, Any], *, consume: float = 0, sink: int = 3
 
 
 class TestWords:
-    """The lines are the reference's to the letter; these come from a run of it."""
+    """The lines equal the reference's to the letter. The expected ones are from a run of it."""
 
     @pytest.mark.parametrize(
         ("seconds", "shown"),
@@ -156,7 +156,7 @@ class TestWords:
 
 
 class TestWhatIsReported:
-    """One line for each stage and for each queue, once they have ended."""
+    """Each stage and each queue gets one line when it has ended."""
 
     def test_stages_one_behind_the_other(self, caplog: pytest.LogCaptureFixture) -> None:
         def fails(x: int) -> int:
@@ -256,7 +256,7 @@ class TestWhatIsReported:
 
 
 class TestWhoAsksForThem:
-    """Hooks bring the lines on tasks, queues those on queues."""
+    """Hooks produce the lines about tasks, and queues those about queues."""
 
     def test_no_hooks_no_lines_on_tasks(self, caplog: pytest.LogCaptureFixture) -> None:
         run(source(range(3)).pipe(str), task_hook_factory=lambda _info: [])
@@ -288,7 +288,7 @@ class TestWhoAsksForThem:
         lines = Lines(caplog.records)
         assert lines.names() == (["1:op"], ["0:src", "2:sink"])
         assert lines.task("op").num_tasks == 30
-        # They run on no event loop.
+        # There is no event loop thread.
         assert not [thread for thread in threading.enumerate() if "event_loop" in thread.name]
 
     def test_each_has_its_own_interval(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -299,7 +299,7 @@ class TestWhoAsksForThem:
             report_stats_interval=0.001,
         )
         lines = Lines(caplog.records)
-        # The loads of other processes may leave some out, never add any.
+        # On a busy machine some lines may be missing, but there are never more.
         assert 4 <= len(lines.tasks) <= 40
         assert 3 * 3 <= len(lines.queues) < len(lines.tasks) * 3
 
@@ -313,33 +313,33 @@ class TestWhoAsksForThem:
 
 
 class TestValues:
-    """Of ops, sources and consumers that take known times."""
+    """The values for ops, sources and consumers that take known times."""
 
     @tolerates_delays
     def test_a_slow_stage(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The reference, for 60 items and 10 ms: put 4.5, get 0.0 ms, 99 %; behind it put 0.0, get 5.2 ms, 0 %."""
+        """The reference logs, for 60 items of 10 ms: put 4.5, get 0.0 ms, 99 %; downstream put 0.0, get 5.2 ms, 0 %."""
         run(source(range(60)).pipe(nap(0.01), concurrency=2, name="slow").pipe(abs, name="quick"))
         lines = Lines(caplog.records)
-        slow, before, behind = lines.task("slow[2]"), lines.queue("src"), lines.queue("slow[2]")
+        slow, upstream, downstream = lines.task("slow[2]"), lines.queue("src"), lines.queue("slow[2]")
         assert (slow.num_tasks, slow.num_failures) == (60, 0)
         assert 0.01 <= slow.ave_time <= slow.p99_time
-        assert before.num_items == behind.num_items == 60
-        assert before.ave_put_time == pytest.approx(slow.ave_time / 2, rel=0.3)
-        assert before.ave_get_time < 0.002
-        assert before.occupancy_rate > 0.8
-        assert behind.ave_put_time < 0.002
-        assert behind.ave_get_time == pytest.approx(slow.ave_time / 2, rel=0.3)
-        assert behind.p90_get_time >= 0.009
-        assert behind.occupancy_rate < 0.2
-        assert before.elapsed == pytest.approx(30 * slow.ave_time, rel=0.2)
+        assert upstream.num_items == downstream.num_items == 60
+        assert upstream.ave_put_time == pytest.approx(slow.ave_time / 2, rel=0.3)
+        assert upstream.ave_get_time < 0.002
+        assert upstream.occupancy_rate > 0.8
+        assert downstream.ave_put_time < 0.002
+        assert downstream.ave_get_time == pytest.approx(slow.ave_time / 2, rel=0.3)
+        assert downstream.p90_get_time >= 0.009
+        assert downstream.occupancy_rate < 0.2
+        assert upstream.elapsed == pytest.approx(30 * slow.ave_time, rel=0.2)
 
     @tolerates_delays
     def test_a_slow_stage_behind_a_quick_one(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The reference, for 1 and 5 ms: put 4.0, get 0.0 ms, 98 %."""
+        """The reference logs, for 1 and 5 ms: put 4.0, get 0.0 ms, 98 %."""
         run(source(range(60)).pipe(nap(0.001), name="quick").pipe(nap(0.005), name="slow"))
         lines = Lines(caplog.records)
         between, slow = lines.queue("quick"), lines.task("slow")
-        # A busy machine has the quick one be late at times.
+        # On a busy machine the quick stage may be late at times.
         assert 0.25 * slow.ave_time <= between.ave_put_time < slow.ave_time
         assert between.p90_put_time >= 0.5 * slow.ave_time
         assert between.ave_get_time < 0.002
@@ -347,7 +347,7 @@ class TestValues:
 
     @tolerates_delays
     def test_a_slow_source(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The reference, for 5 and 1 ms: put 0.0, get 4.1 ms, 2 %."""
+        """The reference logs, for 5 and 1 ms: put 0.0, get 4.1 ms, 2 %."""
 
         def slowly() -> Iterator[int]:
             for x in range(60):
@@ -365,7 +365,7 @@ class TestValues:
     @pytest.mark.parametrize("concurrency", [1, 4])
     @tolerates_delays
     def test_a_slow_consumer(self, caplog: pytest.LogCaptureFixture, concurrency: int) -> None:
-        """The reference, for 10 ms: put 10 ms for each slot that waits, get 0.0 ms, 98 %."""
+        """The reference logs, for 10 ms: put 10 ms for each slot that waits, get 0.0 ms, 98 %."""
         run(source(range(60)).pipe(nap(0.001), name="op", concurrency=concurrency), consume=0.01)
         sink = Lines(caplog.records).queue("sink")
         assert sink.num_items == 60
@@ -378,7 +378,7 @@ class TestValues:
     def test_a_quick_consumer(self, caplog: pytest.LogCaptureFixture) -> None:
         run(source(range(60)).pipe(nap(0.005), name="op"))
         sink = Lines(caplog.records).queue("sink")
-        # Unless the machine keeps the consumer from being so.
+        # This may fail if a busy machine delays the consumer.
         assert sink.ave_put_time < 0.001
         assert sink.p90_put_time == 0
         assert 0.004 <= sink.ave_get_time < 0.01
@@ -408,7 +408,7 @@ class TestValues:
 
 
 class TestIntervals:
-    """Lines that cover the time since the last ones."""
+    """Lines at intervals cover the time since the last ones."""
 
     @tolerates_delays
     def test_they_add_up_to_the_line_at_the_end(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -457,7 +457,7 @@ class TestIntervals:
         assert wait_until(lambda: not any(thread.is_alive() for thread in threads))
 
     def test_handlers_run_without_the_lock_and_may_fail(self) -> None:
-        """A handler that waits for the pipeline to move on would wait in vain if it were called under the lock."""
+        """A handler called under the lock could not wait for the pipeline to move on."""
         seen: list[int] = []
 
         class Handler(logging.Handler):

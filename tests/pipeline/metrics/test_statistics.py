@@ -1,4 +1,4 @@
-"""The counters against pipelines whose times are known."""
+"""Test the counters with pipelines whose times are known."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_in_flight_is_what_is_neither_delivered_nor_dropped() -> None:
         assert pipeline.statistics().in_flight == 2
         gate.set()
         assert [pipeline.get_item(timeout=10) for _ in range(3)] == [1, 2, 3]
-        # The second list still has an element unread.
+        # One element of the second list is still unread.
         assert pipeline.statistics().in_flight == 1
         assert pipeline.get_item(timeout=10) == 4
         assert pipeline.statistics().in_flight == 0
@@ -109,7 +109,7 @@ def test_busy_time_is_that_of_the_op_alone() -> None:
     assert second.busy_seconds <= statistics.elapsed
     assert first.cpu_seconds < first.busy_seconds
     assert 0 < first.busy_share <= 1
-    # The second stage has one slot: it works, or it waits.
+    # The second stage has one slot, so it either works or waits.
     assert second.starved_seconds + second.busy_seconds <= statistics.elapsed * 1.01
     assert second.starved_seconds > 0
 
@@ -167,7 +167,7 @@ def test_cpu_time_of_ops_long_and_short() -> None:
     long = finished(source(range(20)).pipe(burn(0.002))).stages[1]
     assert 20 * 0.002 <= long.cpu_seconds <= long.busy_seconds * 1.01
     short = finished(source(range(3000)).pipe(burn(0.00002))).stages[1]
-    # One op in 16 is measured and stands for the others.
+    # One op in 16 is measured, and stands for all 16.
     assert 0.5 * 3000 * 0.00002 <= short.cpu_seconds <= 4 * 3000 * 0.00002
 
 
@@ -205,7 +205,7 @@ def test_before_the_start_all_is_nought() -> None:
 
 
 class TestWaits:
-    """A slot that is free waits for input, for room, or for its turn."""
+    """A free slot waits for input, for room, or for an earlier item."""
 
     @tolerates_delays
     def test_for_input(self) -> None:
@@ -225,7 +225,7 @@ class TestWaits:
         pipeline = source(range(100)).pipe(lambda x: x, name="op").add_sink(1).build(num_threads=1)
         with pipeline.auto_stop():
             assert pipeline.get_item(timeout=10) == 0
-            # One in the sink, and one that keeps the stage's slot until there is room for it.
+            # One is in the sink, and one keeps the stage's slot until there is room for it.
             assert wait_until(lambda: pipeline.statistics().stages[2].queue_size == 2)
             time.sleep(0.1)
             src, stage, sink = pipeline.statistics().stages
@@ -257,7 +257,7 @@ class TestWaits:
 
 
 def test_the_queues_are_as_full_as_they_are_found() -> None:
-    """Behind a quick stage and before a slow one the queue is full; the other way round it is empty."""
+    """The queue from a quick stage to a slow one is full, and the queue from a slow stage to a quick one is empty."""
     statistics = finished(
         source(range(60)).pipe(lambda x: x).pipe(sleep(0.002), name="slow").pipe(lambda x: x, name="quick"),
         num_threads=3,
@@ -268,7 +268,7 @@ def test_the_queues_are_as_full_as_they_are_found() -> None:
     assert 0 <= sink.queue_fill < 0.4
 
 
-def test_retries_and_overtime_are_counted() -> None:
+def test_retries_and_timeouts_are_counted() -> None:
     tries: dict[int, int] = {}
 
     def op(x: int) -> int:
@@ -296,7 +296,7 @@ def test_the_limit_is_the_current_one() -> None:
         pipeline.set_concurrency("op", 5)
         assert wait_until(lambda: working() == (5, 5))
         pipeline.set_concurrency("op", 1)
-        # What runs is not interrupted.
+        # Ops under way are not interrupted.
         assert working() == (5, 1)
         gate.set()
         assert len(list(pipeline.get_iterator(timeout=10))) == 100
@@ -337,7 +337,7 @@ def test_merges_forks_and_their_paths() -> None:
 
 
 class TestAnywhere:
-    """Statistics take no lock, so they can be asked for wherever one happens to be."""
+    """Statistics take no lock, so they can be read anywhere."""
 
     def test_in_ops_sources_callbacks_and_finalisers(self) -> None:
         seen: dict[str, PipelineStatistics] = {}
@@ -371,7 +371,7 @@ class TestAnywhere:
         assert seen["callback"].stages[1].num_failed == 1
 
     def test_in_a_signal_handler(self) -> None:
-        """The handler runs in the main thread wherever that is, in the engine's critical sections too."""
+        """The handler runs wherever the main thread is, also in the engine's critical sections."""
         seen: list[PipelineStatistics] = []
         pipeline = source(itertools.count()).pipe(lambda x: x, concurrency=2).add_sink(2).build(num_threads=2)
         before = signal.signal(signal.SIGALRM, lambda *_: seen.append(pipeline.statistics()))
@@ -406,7 +406,7 @@ class TestAnywhere:
                     assert 0 <= batches.queue_fill <= 1
                     assert all(record.elapsed == statistics.elapsed for record in statistics.stages)
                     last = src.num_completed
-                    # Threads that never wait would keep the GIL from the others.
+                    # A thread that never waits would keep the GIL from the others.
                     time.sleep(0.0001)
             except BaseException as error:  # noqa: BLE001 - it is raised below.
                 failures.append(error)

@@ -1,4 +1,4 @@
-"""Stages that gather items, and the stage that takes batches apart."""
+"""Test stages that gather items, and the stage that splits batches."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestAggregates:
 
     def test_a_users_aggregator_decides(self) -> None:
         class UpTo(Aggregator[int, list[int]]):
-            """Gathers until the sum reaches 10."""
+            """An aggregator that gathers items until their sum reaches 10."""
 
             def __init__(self) -> None:
                 self.held: list[int] = []
@@ -87,13 +87,13 @@ class TestAggregates:
 
     @pytest.mark.parametrize(
         ("items", "op", "hooks"),
-        # What calls an op takes an item only when there is a place for what may come of it.
+        # A stage that calls an op takes an item only when there is a place for its result.
         [("abcde", 2, []), ("abcd", Pairs(), []), ("abcd", 2, [Nothing()]), ("abcd", Pairs(), [Nothing()])],
     )
     def test_what_is_dropped_at_the_end_needs_no_place(self, items: str, op: Any, hooks: list[TaskHook]) -> None:
         builder = source(items).aggregate(op, drop_last=True).add_sink(1)
         with builder.build(num_threads=1, task_hook_factory=lambda _: hooks).auto_stop() as pipeline:
-            # Nobody reads: what is made of the first four takes all places.
+            # Nobody reads, so the results of the first four items take all places.
             assert wait_until(lambda: "(finished)" in repr(pipeline))
             assert pipeline.statistics().in_flight == 4
             assert len(list(pipeline)) == 2

@@ -1,4 +1,4 @@
-"""What is left on the event loop when a pipeline ends: nothing."""
+"""Test that nothing is left on the event loop when a pipeline ends."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from spdl.pipeline import Pipeline
 
 
-class Life:
-    """Notes when an op's async generator begins and ends, which takes it a while."""
+class Generators:
+    """An op that makes async generators, and counts how many have begun and ended. Ending takes a while."""
 
     def __init__(self, seconds: float = 0.01) -> None:
         self.seconds = seconds
@@ -48,8 +48,8 @@ class Quiet(TaskHook):
 
 
 def pipelines(op: Callable[[int], Any]) -> Iterator[Pipeline[int]]:
-    """Pipelines that run an op in each of the ways that an async generator is run."""
-    # On the event loop, and begun by a worker.
+    """Yield pipelines that run async generators in every way that there is."""
+    # The event loop calls the first op, and a worker calls the second one.
     for made in (op, lambda item: op(item)):  # noqa: PLW0108 - the engine sees the difference.
         for options in ({}, {"output_order": "input"}, {"timeout": 30.0}):
             yield source(range(3)).pipe(made, concurrency=2, **options).add_sink(1).build(num_threads=1)
@@ -58,23 +58,23 @@ def pipelines(op: Callable[[int], Any]) -> Iterator[Pipeline[int]]:
 
 
 def test_generators_under_way_are_closed_before_stop_returns(caplog: pytest.LogCaptureFixture) -> None:
-    life = Life()
-    for pipeline in pipelines(life.endless):
-        before = life.begun
+    generators = Generators()
+    for pipeline in pipelines(generators.endless):
+        before = generators.begun
         with pipeline.auto_stop():
             assert pipeline.get_item(timeout=10) in (0, 1)
-        assert before < life.begun == life.ended
+        assert before < generators.begun == generators.ended
     gc.collect()
     assert not caplog.records
 
 
 @pytest.mark.parametrize("sink", [1, 100_000])
 def test_closing_is_waited_for_wherever_the_generator_is(sink: int) -> None:
-    # More than the tasks of others are given.
-    life = Life(1.5)
-    with source([0]).pipe(life.endless).add_sink(sink).build(num_threads=1).auto_stop() as pipeline:
+    # Longer than tasks that are not the stages' own may take.
+    generators = Generators(1.5)
+    with source([0]).pipe(generators.endless).add_sink(sink).build(num_threads=1).auto_stop() as pipeline:
         assert pipeline.get_item(timeout=10) == 0
-    assert life.begun == life.ended == 1
+    assert generators.begun == generators.ended == 1
 
 
 def test_what_closing_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -87,7 +87,7 @@ def test_what_closing_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None
             while True:
                 yield item
         finally:
-            # It would not be allowed in another context than that of the first step.
+            # This raises in any context other than that of the first step.
             variable.reset(token)
             ended.append(True)
             raise OSError("no such host")
@@ -102,16 +102,16 @@ def test_what_closing_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_a_generator_that_a_consumer_of_its_own_left_early_is_closed(caplog: pytest.LogCaptureFixture) -> None:
-    life = Life()
+    generators = Generators()
 
     async def first(item: int) -> int:
-        async for value in life.endless(item):
+        async for value in generators.endless(item):
             return value
         raise AssertionError
 
     assert run(source(range(20)).pipe(first, concurrency=4)) == list(range(20))
     gc.collect()
-    assert life.begun == life.ended == 20
+    assert generators.begun == generators.ended == 20
     assert not caplog.records
 
 
@@ -143,10 +143,10 @@ def test_tasks_that_ops_have_started_are_cancelled(caplog: pytest.LogCaptureFixt
 
 
 def test_generators_that_these_tasks_have_used_are_closed(caplog: pytest.LogCaptureFixture) -> None:
-    life = Life()
+    generators = Generators()
 
     async def consume() -> None:
-        async for _ in life.endless(0):
+        async for _ in generators.endless(0):
             await asyncio.sleep(3600)
 
     tasks: list[asyncio.Future[Any]] = []
@@ -159,7 +159,7 @@ def test_generators_that_these_tasks_have_used_are_closed(caplog: pytest.LogCapt
     assert run(source(range(3)).pipe(op)) == [0, 1, 2]
     del tasks[:]
     gc.collect()
-    assert life.begun == life.ended == 3
+    assert generators.begun == generators.ended == 3
     assert not caplog.records
 
 
@@ -238,5 +238,5 @@ def test_a_coroutine_that_comes_when_its_stage_has_ended_is_closed() -> None:
     with pytest.raises(PipelineFailure):
         pipeline.get_item(timeout=10)
     pipeline.stop()
-    # Python complains of those that were never awaited, which fails the test.
+    # Python complains of coroutines that were never awaited, which fails the test.
     gc.collect()

@@ -1,4 +1,4 @@
-"""Async ops and async sources."""
+"""Test async ops and async sources."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TestAsync:
             yield await op(x)
 
         ops: dict[str, Any] = {"function": op, "generator": generator, "partial": functools.partial(op), "ordered": op}
-        # The engine learns only from its result what it is.
+        # Only the result shows the engine that the op is async.
         ops["lambda"] = lambda x: op(abs(x))
         order: Any = "input" if kind == "ordered" else "completion"
         lost = [] if how.startswith("swallowed") else [2]
@@ -94,7 +94,7 @@ class TestAsync:
         ):
             results = list(pipeline.get_iterator(timeout=20))
             failed = pipeline.failures()
-        # A generator's result was passed on before the cancellation could take effect.
+        # A generator's result is passed on before the cancellation can take effect.
         kept = kind == "generator" and how == "pending"
         assert results == [x for x in range(6) if x not in lost or kept]
         assert len(failed) == len(lost)
@@ -133,7 +133,7 @@ class TestAsync:
 
         with source([7]).pipe(endless).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
             assert wait_until(lambda: produced)
-            # One is in the sink; the stage's slot is the generator's.
+            # One result is in the sink, and the generator keeps the stage's slot.
             assert not wait_until(lambda: len(produced) > 1, seconds=0.2)
             assert [pipeline.get_item(timeout=10) for _ in range(50)] == [7] * 50
 
@@ -174,7 +174,7 @@ def test_a_generator_that_waits_for_room_is_told_whatever_its_neighbours_do() ->
 
     async def op(x: int) -> AsyncIterator[int]:
         if x:
-            # It ends while the other one waits, and nothing else will move the loop.
+            # This generator ends while the other one waits, and nothing else wakes the event loop.
             await asyncio.sleep(0.1)
         else:
             for y in range(10):

@@ -1,4 +1,4 @@
-"""Stages whose op is a function or a generator function."""
+"""Test stages whose op is a function or a generator function."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class TestFailures:
     def test_a_stage_that_always_fails_does_not_drown_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.ERROR, "spdl.pipeline"):
             assert run(source(range(1001)).pipe(lambda x: 1 // (x // 1000))) == [1]
-        # The first 10 in full, then at 16, 32, ... 512.
+        # The first 10 failures are logged in full, and then the 16th, the 32nd, ... and the 512th.
         assert len(caplog.records) == 10 + 6
         assert "has now failed on 512 items" in caplog.records[-1].getMessage()
 
@@ -210,7 +210,7 @@ class TestGenerators:
             while True:
                 yield 1
 
-        # One thread: were it stuck in the generator, the second stage would never run.
+        # If the only thread stayed in the generator, the second stage would never run.
         pipeline = source([0]).pipe(endless).pipe(lambda x: x + 1).add_sink(1).build(num_threads=1)
         with pipeline.auto_stop():
             assert [pipeline.get_item(timeout=10) for _ in range(50)] == [2] * 50

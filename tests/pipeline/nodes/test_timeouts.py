@@ -1,4 +1,4 @@
-"""Ops that take too long: in threads, on the event loop, in executors; told or abandoned."""
+"""Test ops that take too long, in threads, on the event loop and in executors: reported only, or abandoned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Stuck:
-    """Works at once, except on one item, on which it waits for the gate."""
+    """An op that returns at once, except for the given items, for which it waits until the gate opens."""
 
     def __init__(self, *stuck: int) -> None:
         self.stuck = stuck
@@ -47,12 +47,12 @@ def test_a_straggler_is_reported_and_waited_for(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.parametrize("order", ["completion", "input"])
-def test_a_straggler_is_written_off_and_the_others_go_on(order: Any) -> None:
+def test_a_straggler_is_abandoned_and_the_others_go_on(order: Any) -> None:
     op = Stuck(3)
     builder = source(range(50)).pipe(op, timeout=0.2, on_timeout="drop", name="slow", output_order=order)
     pipeline = builder.pipe(lambda x: x).add_sink(3).build(num_threads=1)
     with pipeline.auto_stop():
-        # With one thread the others can only be served by its replacement.
+        # There is one thread, so only its replacement can work on the other items.
         assert list(pipeline.get_iterator(timeout=10)) == [x for x in range(50) if x != 3]
         op.gate.set()
     stage = pipeline.statistics().stages[1]
@@ -95,7 +95,7 @@ def test_too_many_stragglers_fail_the_pipeline() -> None:
 
 
 def test_what_is_finished_comes_out_before_too_many_stragglers_fail_the_pipeline() -> None:
-    """The last straggler has the only thread, which the stage downstream needs as well."""
+    """The last straggler has the only thread, which the stage downstream needs, too."""
     op = Stuck(*range(3, 10))
     pipeline = (
         source(range(10)).pipe(op, timeout=0.1, on_timeout="drop").aggregate(100).add_sink(1).build(num_threads=1)
@@ -107,7 +107,7 @@ def test_what_is_finished_comes_out_before_too_many_stragglers_fail_the_pipeline
     pipeline.stop()
 
 
-def test_stop_names_a_straggler_that_was_written_off() -> None:
+def test_stop_names_a_straggler_that_was_abandoned() -> None:
     op = Stuck(1)
     pipeline = source(range(3)).pipe(op, timeout=0.1, on_timeout="drop").add_sink(5).build(num_threads=1)
     pipeline.start()
@@ -179,7 +179,7 @@ def test_what_an_async_generator_yields_late_is_discarded(order: Any) -> None:
 
     def items() -> Iterator[int]:
         yield from range(2)
-        # Without another item the pipeline could end before anything is late.
+        # Without another item the pipeline could end before the late results come.
         assert closed.wait(20)
         yield 2
 
@@ -220,7 +220,7 @@ def test_a_late_cancellation_does_not_reach_the_next_item() -> None:
 
     async def op(x: int) -> int:
         if x == 0:
-            # It ends before it is cancelled, and the next item is there already for whoever has run it.
+            # The op ends before it is cancelled, and the next item is already there for the task that ran it.
             assert reporting.wait(20)
             go_on.set()
             assert wait_until(lambda: pipeline._engine.nodes[0].queue)
@@ -258,7 +258,7 @@ def test_a_pipeline_may_be_stopped_while_an_async_straggler_is_reported() -> Non
     try:
         pipeline.start()
         assert reporting.wait(20)
-        # Nothing is left of the event loop when the straggler would be cancelled.
+        # The event loop is closed by the time when the straggler would be cancelled.
         pipeline.stop(timeout=30)
     finally:
         log.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""Declaring pipelines: what is accepted, what is refused and how, and how it reads."""
+"""Test declarations of pipelines: accepted arguments, error messages, and descriptions."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def numbers() -> Iterator[int]:
 
 
 def test_the_whole_graph_in_words() -> None:
-    """Merges in merges, forks in forks, executors, lambdas and policies; data are never shown."""
+    """Descriptions show nested merges and forks, executors, lambdas and policies, but never data."""
     with ThreadPoolExecutor(1) as executor:
         leaf = PipelineConfig(
             SourceConfig(numbers(), continuous=True),
@@ -211,5 +211,5 @@ def test_what_is_given_is_not_kept_where_it_may_change() -> None:
     fork = PathVariants(len, [stages])
     stages.append(Pipe(str))
     assert (len(config.pipes), len(fork.paths[0])) == (1, 1)
-    # A generator of stages is as good as a list.
+    # The stages may come from a generator.
     assert PipelineConfig(SourceConfig([-1]), (Pipe(op) for op in (abs, str)), SinkConfig(1)).pipes == tuple(stages)  # type: ignore[arg-type]

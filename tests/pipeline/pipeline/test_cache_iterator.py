@@ -1,4 +1,4 @@
-"""The iterator that repeats what it remembers, against a model."""
+"""Test the iterator that repeats cached items, against a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a pipeline: start, reads, the ways it can end, and what is left behind."""
+"""Test a pipeline from start to end: reads, the ways to end, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_loop_left_early_goes_on_where_it_stopped() -> None:
     pipeline = build(range(100))
     with pipeline.auto_stop():
         first = [item for item, _ in zip(pipeline, range(10), strict=False)]
-        # zip asks the pipeline for one more item than it pairs.
+        # zip takes one more item from the pipeline than it pairs.
         assert [*first, 10, *pipeline] == list(range(100))
 
 
@@ -291,7 +291,8 @@ def test_the_source_runs_no_further_ahead_than_said() -> None:
         assert pipeline.get_item() >= 1
         assert wait_until(lambda: pipeline.statistics().stages[1].blocked_seconds > 0)
         time.sleep(0.05)
-        # One was read; the sink holds 1, the stage's slots 2, its queue 2, one may be in hand. The reference: 10.
+        # One was read. The sink holds 1, the stage's slots 2, its queue 2, and a worker may hold one. The reference
+        # pulls 10.
         assert source.position <= 1 + 1 + 2 + 2 + 1
 
 

@@ -1,4 +1,4 @@
-"""What `stop` says of ops that do not return: stage, item, and where they are."""
+"""Test that `stop` names the stage, the item and the stack of ops that do not return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Someones(Executor):
-    """An executor of which nothing is known."""
+    """An executor of a type that the engine does not know."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(1)
@@ -32,7 +32,7 @@ class Someones(Executor):
 
 
 class Op:
-    """Blocks on the third item until it is let go."""
+    """An op that blocks on the third item until its gate opens."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -53,7 +53,7 @@ class Op:
 
 
 class Gathering(Aggregator[int, int]):
-    """Blocks where its op does."""
+    """An aggregator that blocks in its op."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
@@ -82,7 +82,7 @@ def declare(kind: str, op: Op, executor: Executor) -> PipelineBuilder[Any, Any]:
 
 
 class Stubborn:
-    """An async source whose second item does not come, whatever becomes of it."""
+    """An async source whose second item never comes, and which ignores its cancellation."""
 
     def __init__(self, *, blocks: bool) -> None:
         self.blocks = blocks
@@ -177,9 +177,9 @@ def test_async_ops_that_heed_no_cancellation_are_named(kind: str) -> None:
     assert message.startswith("2 op(s) of the pipeline still run; an op that does not return cannot be interrupted.")
     for item in range(2):
         assert f"Stage 'deaf', source item {item}, on the event loop:" in message
-    # Where the loop waits for them tells nothing.
+    # The event loop's own wait is not shown.
     assert "select" not in message
-    # What an async generator awaits cannot be seen from outside.
+    # The awaits inside an async generator cannot be seen from outside.
     if kind != "generator":
         assert message.count("await gate.wait()") == 2
 

@@ -1,4 +1,4 @@
-"""Graphs that are no chain: merged pipelines and forks."""
+"""Test graphs with merges and forks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TestMerge:
                 asked[branch] += 1
                 yield branch
 
-        # Two items wait in each branch's queue and one in the sink: then each can take its turn when there is room.
+        # Two items wait in each branch's queue and one in the sink. Then the branches take turns when there is room.
         ready = 3 * 2 + 1
         pipeline = build_pipeline(merged(*(chain(counted(index)) for index in range(3)), sink=1), num_threads=1)
         with pipeline.auto_stop():
@@ -361,7 +361,7 @@ class TestBatchedVariants:
             changed.set()
 
         def wait_for_change(x: int) -> int:
-            # Another thread's call of the pipeline's must get through, whatever takes long here.
+            # Another thread can call the pipeline while this op takes long.
             threading.Thread(target=change).start()
             assert changed.wait(10)
             return -x
@@ -460,7 +460,7 @@ class TestPipelineAsSource:
                 assert outer.get_item(timeout=10) is True
                 with pytest.raises(TimeoutError):
                     outer.get_item(timeout=0.05)
-            # Every thread of the outer one has ended, and what the inner one makes can still be read.
+            # All threads of the outer pipeline have ended, and the inner one can still be read.
             assert not [thread for thread in threading.enumerate() if thread in outer._engine.workers.threads]
             gate.set()
             assert feeding.get_item(timeout=10) is True

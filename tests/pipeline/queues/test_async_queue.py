@@ -1,4 +1,4 @@
-"""Queues of the user's: what they carry, and what comes of what they do."""
+"""Test users' queues: the items that they carry, and the results of their mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """What all queues of a pipeline were given and asked for."""
+    """A record of the items put into all queues of a pipeline, and of the queues' sizes."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -57,7 +57,7 @@ def carried(builder: PipelineBuilder[Any, Any], *, sink: int = 3) -> tuple[list[
         return list(pipeline.get_iterator(timeout=20)), log
 
 
-def test_each_edge_is_carried_on_the_loop() -> None:
+def test_each_queue_carries_its_items_on_the_loop() -> None:
     items, log = carried(source(range(3)).pipe(lambda x: x * 2, name="double").aggregate(2), sink=5)
     assert items == [[0, 2], [4]]
     gathered = "aggregate(op=collate(2), drop_last=False)"
@@ -133,7 +133,8 @@ def test_a_queue_may_wait_for_more_before_it_gives_any(kind: str) -> None:
     builder = source(range(20) if kind == "sync" else items()).add_sink(30)
     with builder.build(num_threads=1, queue_class=Gathering).auto_stop() as pipeline:
         engine = pipeline._engine
-        # The first item is on its way into the queue, and two wait behind it. Only what takes them can move the source.
+        # The first item is on its way into the queue, and two wait behind it. The source goes on only when these are
+        # taken.
         assert wait_until(lambda: len(engine.nodes[0].queue) == 2)
         assert wait_until(
             lambda: engine.sources[0].wants_room or len(engine.workers.idle) == len(engine.workers._gates) > 0
@@ -172,11 +173,11 @@ def test_nothing_is_lost(count: int, order: Any, batch: int, hooks: bool) -> Non
 
 
 class AsyncQueueOfOurs(AsyncQueue[Any]):
-    """Is carried through, since it is not the library's own."""
+    """A queue that the engine uses, since it is no class of the library's own."""
 
 
 class Faulty(AsyncQueue[Any]):
-    """Does something wrong with the item 2."""
+    """A queue that makes a mistake with item 2."""
 
     fault = ""
 
@@ -265,7 +266,7 @@ class TestFaults:
             fault = "wraps"
 
         with source(range(4)).add_sink(9).build(num_threads=1, queue_class=Queue).auto_stop() as pipeline:
-            # There are two edges: the source's and the sink's.
+            # There are two queues: the source's and the sink's.
             assert list(pipeline.get_iterator(timeout=20)) == [0, 1, (2,), 3]
 
     def test_a_failure_elsewhere_ends_the_queues(self) -> None:

@@ -1,4 +1,4 @@
-"""What queues of the user's lose and give out twice: told where it can be told, and nothing else is."""
+"""Test that items lost or doubled by users' queues are reported where they can be known, and nothing else is."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Plain(AsyncQueue[Any]):
-    """Is carried through, since it is not the library's own."""
+    """A queue that the engine uses, since it is no class of the library's own."""
 
 
 class Item:
-    """An object of the user's."""
+    """An item."""
 
 
 def failure_of(pipeline: Pipeline[Any]) -> str:
@@ -37,12 +37,12 @@ def failure_of(pipeline: Pipeline[Any]) -> str:
 
 
 def behind_source(kind: type[AsyncQueue[Any]]) -> Callable[..., AsyncQueue[Any]]:
-    """Have one edge carried by such a queue, and the others by a plain one."""
+    """Return a factory that makes such a queue for the source, and plain queues for the stages."""
     return lambda info, buffer_size: (kind if info.stage_name == "src" else Plain)(info, buffer_size=buffer_size)
 
 
 def replaced(lost: int, again: int) -> Callable[..., AsyncQueue[Any]]:
-    """A queue that gives out an item again in the place of a later one, so that as many come out as were put in."""
+    """Return a factory of a queue that repeats an item in place of a later one, so the number of items is right."""
 
     class Replacing(AsyncQueue[Any]):
         def __init__(self, info: Any, *, buffer_size: int) -> None:
@@ -125,7 +125,7 @@ def test_objects_that_are_put_in_several_times_come_out_as_often(kind: str) -> N
 def test_items_may_be_wrapped(wrap: Callable[[int], Any]) -> None:
     class Wrapping(AsyncQueue[Any]):
         async def put(self, item: Any) -> None:
-            # Not all of them.
+            # Every fifth item is not wrapped.
             await super().put(item if is_eof(item) or item % 5 == 0 else wrap(item))
 
     builder = source(range(60)).add_sink(9)
@@ -148,5 +148,5 @@ def test_what_came_out_is_not_kept_alive(make: Callable[[], Any]) -> None:
         for index, made in enumerate(pipeline.get_iterator(timeout=20)):
             assert refs[index]() is made
             gc.collect()
-            # The loop's own variable, and what its frame's last item was.
+            # Only the item at hand may be alive.
             assert [i for i in range(index) if refs[i]() is not None] == []

@@ -1,4 +1,4 @@
-"""Merges that the user writes."""
+"""Test users' merge ops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def merged(op: Any, *sources: Iterable[Any], continuous: bool = False, pipes: Se
 
 
 async def in_turn(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
-    """One from each, until the first has ended."""
+    """Take one item from each branch in turn, until the first one ends."""
     while True:
         for queue in inputs:
             item = await queue.get()
@@ -44,7 +44,7 @@ async def in_epochs(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any])
                 if is_eof(end):
                     return
                 await output.put(end)
-        # Once for all of them.
+        # One end of the epoch for all branches.
         await output.put(end)
 
 
@@ -109,7 +109,7 @@ def test_it_may_return_early_while_a_branch_blocks() -> None:
 
 
 def test_it_is_told_that_a_branch_has_ended_while_nothing_else_happens() -> None:
-    # Something else may happen to wake the loop. It does not do so each time.
+    # Something else may wake the event loop by chance, but not every time.
     for _ in range(6):
         _end_of_a_branch()
 
@@ -140,8 +140,8 @@ def _end_of_a_branch() -> None:
         engine = pipeline._engine
         event_loop = engine.event_loop
         assert isinstance(event_loop, EventLoopThread)
-        # The loop has seen the end of the source, and the last item will leave the stage without a result. Both threads
-        # may be busy before they come to that end: then it is told later.
+        # The loop has seen the end of the source, and the stage will drop the last item. If both threads are busy, the
+        # loop sees that end later.
         wait_until(lambda: any(each.ended for each in engine.sources) and not event_loop._woken, 1)
         go.set()
         assert told.wait(10)
@@ -190,7 +190,7 @@ def test_what_it_raises_fails_the_pipeline(error: BaseException) -> None:
 
 
 def test_it_may_put_out_more_than_it_took() -> None:
-    """As the released reference lets it: to repeat items, or to frame them."""
+    """A merge op may repeat items or add some, as in the released reference."""
 
     async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
         await output.put("header")

@@ -1,4 +1,4 @@
-"""Queues of the user's that keep the ends of inputs and epochs to themselves, or take their time."""
+"""Test users' queues that lose the end of the input or of an epoch, or that take their time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PATIENCE = "spdl.pipeline._queues.queue_node._PATIENCE"
 
 
 class Plain(AsyncQueue[Any]):
-    """Is carried through, since it is not the library's own."""
+    """A queue that the engine uses, since it is no class of the library's own."""
 
 
 class EndsNot(AsyncQueue[Any]):
-    """Loses what ends the input, on its way in."""
+    """A queue that loses the end of the input on its way in."""
 
     async def put(self, item: Any) -> None:
         if not is_eof(item):
@@ -34,7 +34,7 @@ class EndsNot(AsyncQueue[Any]):
 
 
 class GivesNoEnd(AsyncQueue[Any]):
-    """Loses it on its way out."""
+    """A queue that loses the end of the input on its way out."""
 
     async def get(self) -> Any:
         while is_eof(item := await super().get()):
@@ -43,7 +43,7 @@ class GivesNoEnd(AsyncQueue[Any]):
 
 
 class Takes4(AsyncQueue[Any]):
-    """Ends after 4 items without saying so."""
+    """A queue that loses everything after the first 4 items."""
 
     taken = 0
 
@@ -54,7 +54,7 @@ class Takes4(AsyncQueue[Any]):
 
 
 class Own(AsyncQueue[Any]):
-    """Has a store of its own, and loses the end."""
+    """A queue with its own store, which loses the end of the input."""
 
     def __init__(self, info: Any, *, buffer_size: int) -> None:
         super().__init__(info, buffer_size=buffer_size)
@@ -87,13 +87,13 @@ def test_a_queue_that_loses_the_end_of_the_input_is_named(
     monkeypatch.setattr(_PATIENCE, 0.1)
     pipeline = source(range(6)).pipe(str).add_sink(9).build(num_threads=1, queue_class=queue_class)
     iterator = pipeline.get_iterator(timeout=20)
-    # All of it is delivered first.
+    # All items are delivered first.
     assert [next(iterator) for _ in range(6)] == list("012345")
     with pytest.raises(PipelineFailure) as caught:
         next(iterator)
     pipeline.stop()
     text = str(caught.value.exceptions[0])
-    # There is one behind each stage.
+    # The queue of any stage may be the first to report it.
     assert text.startswith(f"The queue {queue_class.__name__!r} of stage ")
     assert " lost the end of the input. What is put into a queue must come out" in text
 
@@ -159,7 +159,7 @@ def test_what_is_full_behind_a_queue_is_no_fault_of_it(monkeypatch: pytest.Monke
 
 
 class Objects:
-    """Not the same ones in the next epoch."""
+    """A source that makes new objects in each epoch."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter([[0], [1], [2]])

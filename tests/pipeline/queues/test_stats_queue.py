@@ -1,4 +1,4 @@
-"""StatsQueue: what a derived class measures of the items that it carries."""
+"""Test the measurements of StatsQueue and classes derived from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INFO = StageInfo(0, "1", "op", 2)
 
 
 class Kept(StatsQueue[Any]):
-    """Keeps what it is told, and itself."""
+    """A queue class that keeps its instances, and the statistics that their callbacks get."""
 
     made: list[Kept]
 
@@ -62,12 +62,12 @@ def run(builder: PipelineBuilder[Any, Any], kind: Any = Kept, *, consume: float 
 
 
 def whole(queue: StatsQueue[Any]) -> QueuePerfStats:
-    """What it measured from its beginning to now; lines show one digit after the point."""
+    """Return the statistics from the queue's beginning to now. Log lines would show one decimal place only."""
     return queue._record().total(queue._began_at)
 
 
 class TestValues:
-    """Of ops and sources that take known times; the engine's own counters are asked the same in test_reporter."""
+    """The values for ops and sources that take known times. test_reporter checks the same of the engine's counters."""
 
     @tolerates_delays
     def test_a_slow_stage(self, made: list[Kept]) -> None:
@@ -112,7 +112,7 @@ class TestValues:
 
 
 class TestAlone:
-    """It is an asyncio queue like any other."""
+    """A StatsQueue also works as an asyncio queue without a pipeline."""
 
     @tolerates_delays
     def test_waits_on_both_sides(self) -> None:
@@ -133,7 +133,7 @@ class TestAlone:
 
         first, second = asyncio.run(use())
         assert (first.num_items, second.num_items) == (2, 3)
-        # A busy machine sleeps longer. Of two puts one waited, and of three gets one.
+        # One of two puts waited, and one of three gets. On a busy machine the sleeps take longer.
         assert 0.025 <= first.ave_put_time == pytest.approx(first.p99_put_time / 2, rel=0.15)
         assert first.ave_get_time < 0.01
         assert first.occupancy_rate > 0.8
@@ -160,7 +160,7 @@ class TestAlone:
 
 
 class TestReports:
-    """At intervals and at the end."""
+    """Statistics come at intervals and at the end."""
 
     @tolerates_delays
     def test_each_covers_the_time_since_the_last(self, made: list[Kept]) -> None:
@@ -225,7 +225,7 @@ class TestReports:
 
 
 class TestMethodsOfObjects:
-    """Set on a queue and not written in its class."""
+    """Callbacks may be set on a queue instead of written in its class."""
 
     def test_a_callback_is_called_at_intervals(self) -> None:
         laps: dict[str, list[QueuePerfStats]] = {}

@@ -1,4 +1,4 @@
-"""Ops in executors of which nothing is known but the interface of `concurrent.futures.Executor`."""
+"""Test ops in executors that only have the interface of `concurrent.futures.Executor`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Wrapped(Executor):
-    """Somebody's own executor, which is no ThreadPoolExecutor."""
+    """An executor that is no ThreadPoolExecutor."""
 
     def __init__(self, num_threads: int) -> None:
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="wrapped")
@@ -32,7 +32,7 @@ class Wrapped(Executor):
 
 
 class Immediate(Executor):
-    """Runs what is submitted at once, in the caller's thread."""
+    """An executor that runs calls at once, in the thread that submits them."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -90,7 +90,7 @@ class TestAnyExecutor:
 
 
 class Never(Executor):
-    """Begins nothing of what is submitted."""
+    """An executor that never begins a call."""
 
     submitted = 0
 
@@ -100,7 +100,7 @@ class Never(Executor):
 
 
 class Bystander(TaskHook):
-    """Has the stage's calls made by the event loop."""
+    """A hook that does nothing, so that the event loop makes the stage's calls."""
 
     @asynccontextmanager
     async def task_hook(self, _input_item: Any = None) -> AsyncIterator[None]:
@@ -153,7 +153,7 @@ class TestFromWithinAnOp:
 
 
 class Elsewhere(Wrapped):
-    """Sends its calls as pickles, and keeps them."""
+    """An executor that sends its calls as pickles, and keeps these."""
 
     def __init__(self) -> None:
         super().__init__(2)
@@ -167,7 +167,7 @@ class Elsewhere(Wrapped):
 def test_what_is_sent_elsewhere_is_the_op_alone() -> None:
     with Elsewhere() as executor:
         assert run(source(range(0, 20, 2)).pipe(halve, executor=executor, output_order="input")) == list(range(10))
-    # Where it arrives there may be no such package.
+    # The package may be missing where the pickle is loaded.
     assert not any(b"spdl" in sent for sent in executor.sent)
 
 
@@ -194,7 +194,7 @@ def test_what_waits_in_the_executor_is_not_busy() -> None:
         with builder.build(num_threads=1).auto_stop() as pipeline:
             assert sorted(pipeline) == list(range(16))
             stage = pipeline.statistics().stages[1]
-    # It has one thread.
+    # The executor has one thread, so ops never overlap.
     assert 16 * 0.02 <= stage.busy_seconds <= stage.elapsed
 
 

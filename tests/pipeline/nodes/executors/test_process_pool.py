@@ -1,4 +1,4 @@
-"""Ops in a ProcessPoolExecutor of the user's."""
+"""Test ops in a user's ProcessPoolExecutor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 class Counting(ProcessPoolExecutor):
-    """Counts what is submitted to it."""
+    """An executor that counts the calls submitted to it."""
 
     submitted = 0
 
@@ -33,7 +33,7 @@ class Counting(ProcessPoolExecutor):
 
 
 class CodedError(Exception):
-    """An exception that pickles only because it says how."""
+    """An exception that can be pickled only because it has a `__reduce__`."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"code {code} at {path}")
@@ -44,21 +44,21 @@ class CodedError(Exception):
 
 
 class UnpicklableError(Exception):
-    """An exception like most with an own `__init__`: made again from `args`, it misses an argument."""
+    """An exception with its own `__init__`: as with most of these, unpickling calls it with too few arguments."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"code {code} at {path}")
 
 
 class Sealed:
-    """Refuses to be pickled."""
+    """An object that cannot be pickled."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("sealed")
 
 
 class Interrupting:
-    """Is interrupted on its way to a process, or on its way back."""
+    """An object whose pickling is interrupted, on its way to a process or on its way back."""
 
     def __init__(self, *, there: bool) -> None:
         self.there = there
@@ -70,7 +70,7 @@ class Interrupting:
 
 
 class Trap:
-    """Can be pickled, but not be made again."""
+    """An object that can be pickled, but not unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _snap, ()
@@ -81,7 +81,7 @@ def _snap() -> NoReturn:
 
 
 class _Interrupted:
-    """Is interrupted where a process made it again, or where it comes back to."""
+    """An object whose unpickling is interrupted, in the process or when it comes back."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _interrupt, ()
@@ -151,7 +151,7 @@ def die_on_one(x: int) -> int:
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPoolExecutor]:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
-        # Both processes start now, since they outlive the tests that use them.
+        # Start both processes now, since they outlive the tests that use them.
         for started in [executor.submit(time_taking, 0.5) for _ in range(2)]:
             started.result()
         yield executor
@@ -160,7 +160,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 def failures_of(
     op: Callable[[Any], Any], pool: ProcessPoolExecutor, items: Any = range(4), **options: Any
 ) -> tuple[list[Any], Any]:
-    """What comes out, and the only failure."""
+    """Return the results, and the only failure."""
     stage = source(items).pipe(op, executor=pool, concurrency=2, output_order="input", **options)
     with stage.add_sink(2).build(num_threads=2).auto_stop() as pipeline:
         got = list(pipeline.get_iterator(timeout=60))
@@ -180,7 +180,7 @@ class TestFailures:
         got, failed = failures_of(functools.partial(raise_on_one, make), pool)
         assert got == [0, 2, 3]
         assert failed.error.endswith(shown)
-        # The line that raised, in the worker.
+        # The traceback shows the line in the worker that raised.
         assert "raise make()" in failed.traceback
 
     def test_the_exception_itself_reaches_the_user(self, pool: ProcessPoolExecutor) -> None:
@@ -195,7 +195,7 @@ class TestFailures:
         pipeline.stop()
 
     def test_an_exception_that_cannot_be_made_again_is_described(self, pool: ProcessPoolExecutor) -> None:
-        """Left to the pool it would end the pool."""
+        """The pool itself would break if it had to unpickle the exception."""
         got, failed = failures_of(functools.partial(raise_on_one, unpicklable), pool)
         assert got == [0, 2, 3]
         assert "UnpicklableError: code 7 at here" in failed.error
@@ -298,7 +298,7 @@ class TestFailures:
         pipeline.stop()
 
     def test_items_that_cannot_be_sent_hold_nothing_up(self, pool: ProcessPoolExecutor) -> None:
-        # More of them than hand-overs that may be under way.
+        # More items than hand-overs may be under way.
         items = [*(Sealed() for _ in range(20)), *range(9)]
         stage = source(items).pipe(same, executor=pool, concurrency=2, output_order="input")
         with stage.add_sink(2).build(num_threads=2).auto_stop() as pipeline:
@@ -370,7 +370,7 @@ class TestHandOvers:
         with stage.build(num_threads=1).auto_stop() as pipeline:
             assert len(list(pipeline.get_iterator(timeout=60))) == 6
         (sleep,) = [each for each in pipeline.statistics().stages if "sleep" in each.name]
-        # Six ops of 50 ms on two processes: what they waited for a process is not theirs.
+        # Six ops of 50 ms run on two processes. The time they wait for a process does not count.
         assert 0.3 <= sleep.busy_seconds < 0.6
 
     def test_epochs_pass_through(self, pool: ProcessPoolExecutor) -> None:

@@ -1,4 +1,4 @@
-"""Ops in a ThreadPoolExecutor of the user's."""
+"""Test ops in a user's ThreadPoolExecutor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Counting(ThreadPoolExecutor):
-    """Counts what is submitted to it."""
+    """An executor that counts the calls submitted to it."""
 
     submitted = 0
 
@@ -40,7 +40,7 @@ def test_ops_run_in_its_threads_only() -> None:
         names = run(source(range(50)).pipe(thread_name, executor=executor, concurrency=3))
         assert len(names) == 50
         assert {name.split("_")[0] for name in names} == {"mine"}
-        # It is the caller's: nobody has shut it down.
+        # The executor is the caller's, and is not shut down.
         assert executor.submit(thread_name, 1).result().startswith("mine")
 
 
@@ -66,7 +66,7 @@ def test_one_call_waits_in_a_busy_executor() -> None:
         executor.submit(busy.wait, 20)
         pipeline = source(range(40)).pipe(str, executor=executor, concurrency=4).add_sink(40).build(num_threads=2)
         with pipeline.auto_stop():
-            # As many items wait as have a place, and the workers have nothing to do.
+            # As many items wait as there are places, and the workers are idle.
             assert wait_until(lambda: pipeline.statistics().stages[1].queue_size == 4 + 2)
             assert wait_until(lambda: len(pipeline._engine.workers.idle) == 3)
             assert executor.submitted == 2
@@ -78,7 +78,7 @@ def test_no_op_waits_for_another() -> None:
     everyone = threading.Barrier(4)
 
     def meet(x: int) -> int:
-        # It returns only once four of them run.
+        # The call returns only once four of them run.
         everyone.wait(timeout=20)
         return x
 
@@ -104,7 +104,7 @@ def test_no_item_waits_for_more_items() -> None:
 
 
 def test_others_in_the_same_executor_have_their_turn() -> None:
-    """An endless stage must not keep what else was submitted from running."""
+    """An endless stage must not keep other calls of the executor from running."""
     with ThreadPoolExecutor(1) as executor:
         pipeline = source([1], continuous=True).pipe(str, executor=executor).add_sink(1).build(num_threads=1)
         stopped = threading.Event()
