@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Pairs(Aggregator[T, list[T]], Generic[T]):
-    """Gathers two at a time; a last one that is left over comes alone."""
+    """An aggregator that returns two items at a time, and a single one that is left at the end."""
 
     def __init__(self) -> None:
         self.held: list[T] = []

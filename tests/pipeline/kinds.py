@@ -1,4 +1,4 @@
-"""Every place that runs a user's code, each made to call one op on each item and to pass on what it returns."""
+"""Every place that runs a user's code. Each calls one op on each item and passes the result on."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Op: TypeAlias = Callable[[Any], Any]
 
 
 class Item:
-    """What goes through a pipeline."""
+    """An item of a pipeline."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 class Items:
-    """Makes items and knows which of them are alive."""
+    """A source of items that knows which of them are alive."""
 
     def __init__(self, count: int, kind: type[Item] = Item) -> None:
         self.count = count
@@ -56,7 +56,7 @@ class Items:
             del item
 
     def alive(self) -> list[int]:
-        """The numbers of those that somebody still holds."""
+        """Return the numbers of the items that are still alive."""
         gc.collect()
         return [item.number for item in (reference() for reference in self.made) if item is not None]
 
@@ -84,7 +84,7 @@ async def awaits(op: Op, x: Any) -> Any:
 
 
 class Again:
-    """An iterable whose every pass calls the op."""
+    """An iterable that calls the op in every pass."""
 
     def __init__(self, op: Op, items: Iterable[Any]) -> None:
         self.op = op
@@ -95,7 +95,7 @@ class Again:
 
 
 class Iterates:
-    """An item that is a collection of one."""
+    """An iterable with one element, the result of the op."""
 
     def __init__(self, op: Op, x: Any) -> None:
         self.op = op
@@ -152,7 +152,7 @@ def each(op: Op, batch: list[Any]) -> list[Any]:
 
 
 class Refuses:
-    """Refuses one of two items that it gets for each item, and has the callback call the op on it."""
+    """A source of two items for each one, and a stage that fails on one of the two. The callback then calls the op."""
 
     def __init__(self, op: Op, items: Iterable[Any]) -> None:
         self.op = op
@@ -183,7 +183,7 @@ _shared_pools: list[ProcessPoolExecutor] = []
 
 @contextmanager
 def text_log() -> Iterator[io.StringIO]:
-    """A log that keeps text and no records, whose exceptions would keep what frames hold."""
+    """Log to a text stream, and keep no records: their exceptions would keep frames and items alive."""
     logger = logging.getLogger("spdl.pipeline")
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -198,7 +198,7 @@ def text_log() -> Iterator[io.StringIO]:
 
 @contextmanager
 def one_process_pool() -> Iterator[None]:
-    """Have all pipelines of the block that need a process pool use the same one: to start one takes long."""
+    """Share one process pool among all pipelines of the block, since starting one takes long."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver")) as executor:
         _shared_pools.append(executor)
         try:
@@ -214,11 +214,11 @@ def process_pool(stack: ExitStack) -> ProcessPoolExecutor:
 
 
 def feeding(op: Op, items: Iterable[Any], stack: ExitStack) -> Pipeline[Any]:
-    """A pipeline to be the source of another."""
+    """Return a pipeline that will be the source of another."""
     inner = build_pipeline(
         PipelineConfig(SourceConfig(items), [Pipe(op, name="faulty", concurrency=2)], SinkConfig(2)), num_threads=2
     )
-    # Its failure is the outer one's.
+    # The outer pipeline reports its failure.
     stack.enter_context(suppress(PipelineFailure))
     stack.callback(inner.stop, timeout=5)
     return inner
@@ -246,9 +246,9 @@ class Kind:
     """A place for an op.
 
     Attributes:
-        name: What it is.
-        on_error: What an exception of the op's costs: its item, the pipeline, or nothing.
-        graph: Makes the source and the stages from the op and the items; what must be closed goes onto the stack.
+        name: Its name.
+        on_error: What an exception of the op does: drop its item, fail the pipeline, or nothing.
+        graph: Makes the source and the stages from the op and the items, and puts anything to close onto the stack.
         stage: The name of the stage that calls the op.
         waits: Whether `stop` waits for the op.
     """
@@ -261,7 +261,7 @@ class Kind:
 
     @contextmanager
     def pipeline(self, op: Op, items: Iterable[Any], *, sink: int = 2, num_threads: int = 2) -> Iterator[Pipeline[Any]]:
-        """Build a pipeline, and close at the end what it stands on."""
+        """Build a pipeline, and close its executors and sources at the end."""
         with text_log(), ExitStack() as stack:
             src, stages = self.graph(op, items, stack)
             if not isinstance(src, SourceConfig | MergeConfig):
@@ -308,7 +308,7 @@ KINDS = [
     in_stage("async", lambda op: faulty(bind(awaits, op))),
     in_stage("ordered_async", lambda op: faulty(bind(awaits, op), output_order="input")),
     in_stage("async_generator", lambda op: faulty(bind(yields_async, op))),
-    # Nothing tells that a lambda returns a coroutine until it does.
+    # Only the result shows that a lambda makes coroutines.
     in_stage("late_async", lambda op: faulty(lambda x: awaits(op, x))),
     Kind("threads", "drop", lambda op, items, stack: (items, [faulty(op, executor=thread_pool(stack))])),
     Kind("processes", "drop", lambda op, items, stack: (items, [faulty(op, executor=process_pool(stack))])),

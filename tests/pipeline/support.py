@@ -1,4 +1,4 @@
-"""What the tests of the engine share."""
+"""Helpers that the tests of the engine share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
 
-# Where threads run in parallel, an object whose last reference another thread drops lives on until its own thread gets
-# round to it, which may be asleep, or the collector does. With a GIL it dies at once, and the collector must not help.
+# Without a GIL, an object whose last reference another thread drops lives on until its own thread, which may be asleep,
+# or the collector frees it. With a GIL it dies at once, and tests must not need the collector.
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def let_go() -> None:
-    """See to it that everything is dead that nobody references any more, but for cycles."""
+    """Make sure that all unreferenced objects are dead, except for cycles."""
     if FREE_THREADED:
         gc.collect()
 
@@ -37,7 +37,7 @@ def run(builder: PipelineBuilder[Any, Any], *, num_threads: int = 4, sink: int =
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
-    """Whether the condition came to hold. The limit only guards against waiting for ever."""
+    """Wait for a condition, and return whether it came true. The limit only guards against waiting for ever."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -47,7 +47,7 @@ def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
 
 
 def tolerates_delays(test: Callable[..., None]) -> Callable[..., None]:
-    """Let a test of times that were measured try again: a busy machine delays threads now and then, a defect always."""
+    """Retry a test that measures times: a busy machine delays threads now and then, a defect always does."""
 
     @functools.wraps(test)
     def again(*args: Any, **kwargs: Any) -> None:

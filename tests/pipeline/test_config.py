@@ -1,4 +1,4 @@
-"""What the whole process has by default, and what the environment says."""
+"""Test the defaults of a process, and the environment variables."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from spdl.pipeline import BackgroundTask, PipelineFailure, config
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# As the reference accepts them, and in any other case.
+# The values that the reference accepts, also in other cases of the letters.
 TRUE = ["1", "true", "TRUE", "True", "on", "ON", "yes", "YES", "Yes"]
 FALSE = ["0", "false", "FALSE", "False", "off", "OFF", "no", "NO"]
 MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"
 NUM_ITEMS = "SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"
 COMPACT_LOG = "SPDL_PIPELINE_COMPACT_LOG"
 
-# The names and signatures of spdl 0.8.0, taken from it by `inspect.signature`. Where a default is a class, ours is
-# something else that stands for it.
+# The names and signatures of spdl 0.8.0, taken from it by `inspect.signature`. If a default is a class there, ours is
+# a placeholder for it.
 REFERENCE = {
     "diagnostic_mode_num_sources": "()",
     "get_default_background_tasks": "()",
@@ -116,7 +116,7 @@ def test_wrong_numbers_of_items(value: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def log_of_a_failure(caplog: pytest.LogCaptureFixture) -> tuple[str, bool]:
-    """The message, and whether a traceback goes with it."""
+    """Return the log message of a failed op, and whether a traceback comes with it."""
 
     def op(_: int) -> None:
         raise OSError("disk\non fire")
@@ -178,7 +178,7 @@ def test_wrong_values_for_the_compact_log(value: Any) -> None:
 
 
 class Hook:
-    """No TaskHook by class, but one by what it has."""
+    """A class that has the methods of a TaskHook, but does not derive from it."""
 
     def task_hook(self) -> None: ...
 
@@ -273,7 +273,7 @@ def test_the_build_callback_sees_each_declaration_first() -> None:
     (declaration,) = seen
     assert [stage.name for stage in declaration.pipes] == ["str"]
     assert declaration.pipes[0].concurrency == 2
-    # Also of one that then cannot be built.
+    # The callback also gets a declaration that then cannot be built.
     with pytest.raises(ValueError, match="num_threads"):
         build(num_threads=0)
     assert len(seen) == 2

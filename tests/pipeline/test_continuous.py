@@ -1,4 +1,4 @@
-"""Continuous sources: epochs that end everywhere at once, while the next one is on its way."""
+"""Test continuous sources: an epoch ends in all stages in order, while the next one is already under way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Passes:
-    """A source that says which pass an item is of."""
+    """A source whose items show the pass they belong to."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -222,7 +222,7 @@ def test_an_iterator_that_starts_anew_is_iterated_again(stages: Any, *, dedicate
 
 
 class Watched:
-    """An iterator of either kind that notes whether the pipeline can be used when it is finalized."""
+    """A sync and async iterator that uses the pipeline when it is finalized, and records that."""
 
     def __init__(self, use: Callable[[], None], finalized: list[str]) -> None:
         self.use = use

@@ -1,6 +1,6 @@
-"""The reference's published examples, as they use the pipeline: what they write must work as it is written.
+"""Test the reference's published examples of pipelines, which must work as they are written.
 
-Annotations are evaluated in this module, as in theirs.
+As in those, annotations are evaluated in this module.
 """
 
 import time
@@ -78,7 +78,7 @@ def test_data_formats(mode: str) -> None:
 
 
 class Dataset:
-    """Indexed, as torchvision's are: an image and its class."""
+    """An indexed data set like torchvision's: each item is an image and its class."""
 
     def __len__(self) -> int:
         return 70
@@ -120,7 +120,7 @@ def test_migration_from_pytorch() -> None:
 @pytest.mark.parametrize("batch_size", [None, 32])
 @pytest.mark.parametrize("normalize", [False, True])
 def test_multi_thread_preprocessing(batch_size: int | None, *, normalize: bool) -> None:
-    """The builder is kept in a variable and grows step by step; the loop is left early."""
+    """The builder is kept in a variable and grows step by step. The loop is left early."""
     dataset = Dataset()
     num_workers, max_items = 4, 2
     builder = (

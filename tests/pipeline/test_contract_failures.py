@@ -1,4 +1,4 @@
-"""How a pipeline tells that it failed: what is raised, where, how often, and what it says."""
+"""Test how a failed pipeline reports it: the exception, where and how often it is raised, and its message."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestMessages:
         assert stage == "1:decode[4]"
         assert str(error) == f"The pipeline stage ({where}) failed 3 times, which exceeds the threshold (2)."
         assert isinstance(error.__cause__, ValueError)
-        # Which of the three crossed the limit is up to the threads.
+        # Any of the three may be the one that exceeds the limit.
         assert str(error.__cause__) in ("3 is bad", "5 is bad", "7 is bad")
 
     def test_a_share(self) -> None:
@@ -65,7 +65,7 @@ class TestMessages:
         pipeline = builder.build(num_threads=1, max_failures=Fraction(1, 4))
         (error,) = failure_of(pipeline).exceptions
         expected = "failed 50 times out of 100 invocations (50.0%), which exceeds the threshold (25.0%)."
-        # Either the 99th or the 101st item is the one that fails.
+        # It may be the failure of the 99th or of the 101st item that exceeds the limit.
         assert str(error).endswith(expected) or "failed 51 times out of 101 invocations (50.5%)" in str(error)
 
     def test_a_share_that_is_met_exactly_is_borne(self) -> None:
@@ -103,7 +103,7 @@ class Failing(Aggregator[Any, Any]):
 
 
 class TestStageNumbers:
-    """Depth first, a merge before what it merges; the router of a fork before its paths, their merge after them."""
+    """Stages are numbered depth first: a merge before its branches; a fork's router, then its paths and their merge."""
 
     def graph(self, **ops: Any) -> PipelineConfig[Any]:
         def op(name: str) -> Any:
@@ -173,7 +173,7 @@ class TestReading:
                 read()
             told.append([repr(error) for error in caught.value.exceptions])
         assert told == [["OSError('the disk is on fire')"]] * 5
-        # It was told, so stopping does not tell it again.
+        # The failure was reported, so `stop` does not raise it again.
         pipeline.stop()
         with pytest.raises(PipelineFailure):
             pipeline.get_item()

@@ -1,7 +1,7 @@
-"""Every argument of every public callable, given what it does not take.
+"""Test every argument of every public callable with values that it does not take.
 
-The error names the argument, shows what was got, says what is accepted, and points to the line in the user's file; and
-nothing has been started by then.
+The error names the argument, shows the value, says what is accepted, and gives the line in the user's file. No thread
+has been started by then.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PATHS = [[Pipe(len)]]
 
 
 class Dataset:
-    """What torch calls a map-style dataset."""
+    """A map-style data set, as torch calls it."""
 
     def __len__(self) -> int:
         return 1
@@ -74,7 +74,7 @@ NO_NUMBERS: list[Any] = ["1", [1], True, object(), 1j, timedelta(seconds=1), np.
 
 Call = Callable[[Any], object]
 
-# argument -> the call, what is refused by TypeError, and what by ValueError
+# The argument, the call, the values refused by a TypeError, and those refused by a ValueError.
 CASES: list[tuple[str, Call, list[Any], list[Any]]] = [
     (
         "source",
@@ -302,7 +302,7 @@ def test_huge_numbers() -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_very_many_retries_and_a_very_long_delay(*, asynchronous: bool) -> None:
-    """Doubled so often, a delay is more than a float can hold, and a long one more than a thread can wait for."""
+    """A delay doubled so often exceeds a float, and a long one exceeds the time that a thread can wait."""
     tries = itertools.count(1)
 
     def op(x: int) -> int:

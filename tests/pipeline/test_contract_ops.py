@@ -1,4 +1,4 @@
-"""Whatever can be called with one item, or subscripted by it, is an op."""
+"""Test that anything that can be called with one item, or subscripted with it, is an op."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class AsyncGenerating:
 
 
 class Subscripted:
-    """What torch calls a map-style dataset."""
+    """A map-style data set, as torch calls it."""
 
     def __getitem__(self, x: int) -> int:
         return x + 1
@@ -96,7 +96,7 @@ class Both(Subscripted):
 
 
 class Delegating:
-    """Finds any attribute, as proxies and some frameworks' modules do."""
+    """An object that has any attribute, like proxies and the modules of some frameworks."""
 
     def __getattr__(self, name: str) -> Any:
         return self
@@ -107,7 +107,7 @@ class Delegating:
 
 @dataclass
 class Wrapped:
-    """A class is called like any other."""
+    """A class that serves as an op."""
 
     x: int
 
@@ -256,7 +256,7 @@ def test_names() -> None:
 
 
 class TestPlaces:
-    """The repr of a stage leads to the code of its op."""
+    """The repr of a stage gives the place of its op's code."""
 
     def line_of(self, function: Any) -> str:
         return f"{__file__}:{function.__code__.co_firstlineno}"

@@ -1,6 +1,6 @@
-"""The names and signatures of spdl 0.8.0, which code written for it relies on, and what ours have besides.
+"""Test the names and signatures of spdl 0.8.0, which code written for it relies on, and our additions.
 
-The table was taken from the released reference by `inspect.signature`; it is not generated from ours.
+The table was taken from the released reference by `inspect.signature`. It is not generated from our code.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ REFERENCE = {
 
 _PIPE = "(*, retries=0, retry_delay=0.1, on_failure=None, timeout=None, on_timeout='report')"
 
-# Parameters that the reference does not have, and those that it requires.
+# Parameters that the reference does not have, and those that it requires and we do not.
 OURS = {
     "PipelineBuilder.add_source": "(*, dedicated_thread=False)",
     "PipelineBuilder.pipe": _PIPE,
@@ -138,7 +138,7 @@ OURS = {
     "defs.DisaggregateConfig": "(name='disaggregate')",
 }
 
-# What the reference has and ours do not yet. Whoever serves one takes it out of here.
+# Names that the reference has and we do not have yet. Remove a name here when it is added.
 NOT_YET = {
     pipeline: """
         SharedMemoryRingBuffer SharedMemorySegmentPool
@@ -148,7 +148,7 @@ NOT_YET = {
         ExecutorConfig InterpreterPoolExecutorConfig MAIN_PROCESS PlacementConfig ProcessPoolExecutorConfig
     """,
 }
-# Names without a signature, or whose signature is no part of the contract: PipeConfig is made by Pipe.
+# Names without a signature, or whose signature is no part of the contract: PipeConfig is made by Pipe, and
 # PriorityInterpreterPoolExecutor is a mere placeholder before Python 3.14.
 OTHERS = {
     pipeline: ["Pipeline", "BackgroundTaskFactory", "PriorityInterpreterPoolExecutor"],
@@ -157,7 +157,7 @@ OTHERS = {
 
 
 def names_in(module: ModuleType) -> set[str]:
-    """The reference's names: those in its table, and the others."""
+    """Return the reference's names: those in its table, and the others."""
     prefix = "defs." if module is defs else ""
     listed = {
         name.removeprefix(prefix).partition(".")[0] for name in REFERENCE if name.startswith("defs.") == bool(prefix)
@@ -195,7 +195,7 @@ def test_signature(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SERVED if name in OURS])
 def test_what_ours_have_besides_comes_last(name: str) -> None:
-    """So that positional arguments mean the same."""
+    """Positional arguments must mean the same."""
     reference = [parameter.name for parameter in parse(REFERENCE[name])]
     assert [parameter.name for parameter in parameters_of(find(name))][: len(reference)] == reference
 

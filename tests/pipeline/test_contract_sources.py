@@ -1,4 +1,4 @@
-"""What a pipeline asks of its source, and when it closes it."""
+"""Test the calls that a pipeline makes to its source, and when it closes the source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Numbers:
-    """Counts to ``size``, raises at ``broken``, and writes down what it is asked for."""
+    """A source that counts to ``size``, raises at ``broken``, and records the calls it gets."""
 
     def __init__(self, size: int = 1000, broken: int = -1) -> None:
         self.size = size
@@ -42,7 +42,7 @@ class Numbers:
 
 
 class Iterating(Numbers):
-    """Its own iterator."""
+    """A source that is its own iterator."""
 
     def __iter__(self) -> Iterating:
         self.told("iter")
@@ -59,7 +59,7 @@ class Iterating(Numbers):
 
 
 class AsyncIterating(Numbers):
-    """Its own async iterator, which starts anew once it has ended."""
+    """A source that is its own async iterator, and starts anew once it has ended."""
 
     def __aiter__(self) -> AsyncIterating:
         self.told("iter")
@@ -80,7 +80,7 @@ Made = TypeVar("Made", bound=Numbers)
 
 
 class Iterable(Numbers):
-    """Makes an iterator for each pass."""
+    """A source that makes an iterator for each pass."""
 
     def __iter__(self) -> Iterating:
         return self.made(Iterating(self.size, self.broken))
@@ -93,7 +93,7 @@ class Iterable(Numbers):
 
 
 class AsyncIterable(Iterable):
-    """Makes an async iterator for each pass. Being both, it is iterated by ``async for``."""
+    """A source that makes an async iterator for each pass. It has both methods, and is iterated by ``async for``."""
 
     def __aiter__(self) -> AsyncIterating:
         return self.made(AsyncIterating(self.size, self.broken))
@@ -102,7 +102,7 @@ class AsyncIterable(Iterable):
 KINDS = [Iterating, Iterable, AsyncIterating, AsyncIterable]
 SYNC = [Iterating, Iterable]
 
-# Not continuous: (how it ends) -> the calls after the first "iter" of sync sources, and of async ones.
+# For each way to end, without ``continuous``: the calls after the first "iter", of sync and of async sources.
 ENDS = {
     "exhausted": ([], ["close"]),
     "break": (["close"], ["close"]),
@@ -117,7 +117,7 @@ def broken(_: int) -> int:
 
 
 def end(numbers: Any, how: str, **kwargs: Any) -> None:
-    """Run a pipeline over the numbers to the end in question."""
+    """Run a pipeline over the numbers, and end it in the given way."""
     op: Any = broken if how == "an op fails" else lambda x: x
     graph = source(numbers, **kwargs).pipe(op, max_failures=0).pipe(lambda x: x).add_sink(1)
     pipeline: Pipeline[int] | None = graph.build(num_threads=2)
@@ -166,7 +166,7 @@ def test_each_pass_is_closed_when_async_and_the_last_when_not(*, dedicated_threa
         if kind is AsyncIterable:
             assert calls == "ic" * passes
         elif kind is AsyncIterating:
-            # Closing it would end the passes to come.
+            # Closing it earlier would end all later passes.
             assert calls == "i" * passes + "c"
         else:
             # The last pass may have run out just when the pipeline was stopped.

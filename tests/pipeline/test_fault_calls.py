@@ -1,6 +1,6 @@
-"""Ops that call their own pipeline, ops that never return, and processes that die, wherever the op runs.
+"""Test ops that call their own pipeline, ops that never return, and processes that die, wherever the op runs.
 
-The rule of every cell is that of `test_fault_errors`.
+Each case must follow the rule of `test_fault_errors`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ COUNT = 12
 BAD = 5
 DEADLINE = 10
 
-# Those whose op knows the pipeline: it cannot be sent to another process.
+# An op that holds the pipeline cannot be sent to another process.
 AT_HOME = [kind for kind in KINDS if kind.name != "processes"]
 
 
 class Calls:
-    """An op that does something with the pipeline at one item."""
+    """An op that calls the pipeline at one item."""
 
     def __init__(self, act: Callable[[Pipeline[Any]], object]) -> None:
         self.act = act
@@ -89,7 +89,7 @@ class TestCalls:
 
         def read(pipeline: Pipeline[Any]) -> None:
             if timeout is None and kind.name == "pipeline_source":
-                # The inner pipeline's op may wait for what the outer one delivers.
+                # The inner pipeline's op may wait for items of the outer pipeline.
                 raise RuntimeError
             while True:
                 mine.append(pipeline.get_item(timeout=timeout).number)

@@ -1,7 +1,7 @@
-"""What an op raises, wherever it runs.
+"""Test ops that raise, wherever they run.
 
-The rule of every cell: within a few seconds the consumer gets every item but the one that the fault hit, each once,
-and then the end, or a `PipelineFailure` that shows the fault. Afterwards no thread is left, and no item.
+In each case, within a few seconds the consumer gets every item except the one that the fault hit, each once, and then
+the end, or a `PipelineFailure` that shows the fault. Afterwards no thread and no item is left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COUNT = 12
 BAD = 5
-# How long anything may take, on a machine that is busy with other things.
+# How many seconds anything may take on a busy machine.
 DEADLINE = 10
 
 
@@ -42,7 +42,7 @@ class UnspeakableInterrupt(BaseException):
 
 
 class UnwritableError(Exception):
-    """Takes no notes."""
+    """An exception to which no notes can be added."""
 
     __notes__: Any = 3
 
@@ -73,7 +73,7 @@ class UnreadableCauseError(Exception):
 
 
 class InterruptingError(Exception):
-    """Is interrupted whatever is asked of it."""
+    """An exception whose methods raise KeyboardInterrupt."""
 
     def __str__(self) -> str:
         raise KeyboardInterrupt
@@ -83,7 +83,7 @@ class InterruptingError(Exception):
 
 
 class HugeError(Exception):
-    """Its message is as long as a file."""
+    """An exception whose message is as long as a file."""
 
     def __init__(self) -> None:
         super().__init__("x" * 10_000_000)
@@ -131,7 +131,7 @@ class Raises:
 
 
 def is_item_failure(kind: Kind, error: type[BaseException]) -> bool:
-    """Whether it is an item that fails and not the pipeline."""
+    """Return whether the error fails only its item, and not the pipeline."""
     if kind.on_error == "fail":
         return False
     if error is asyncio.CancelledError and "async" in kind.name:
@@ -140,7 +140,7 @@ def is_item_failure(kind: Kind, error: type[BaseException]) -> bool:
 
 
 def read(pipeline: Pipeline[Any], got: list[int]) -> PipelineFailure | None:
-    """Read to the end, or to the failure that is returned."""
+    """Read to the end, or until the pipeline fails. Return the failure."""
     try:
         for item in pipeline.get_iterator(timeout=DEADLINE):
             got.append(item.number)
@@ -151,7 +151,7 @@ def read(pipeline: Pipeline[Any], got: list[int]) -> PipelineFailure | None:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and all that it wraps."""
+    """Yield an exception and all exceptions that it wraps."""
     yield error
     cause = None if isinstance(error, UnreadableCauseError) else error.__cause__
     for inner in (cause, *(error.exceptions if isinstance(error, BaseExceptionGroup) else ())):

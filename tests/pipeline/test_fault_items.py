@@ -1,6 +1,6 @@
-"""Items that answer nothing, are as long as a file, or do something when they go.
+"""Test items whose methods all raise, that are as long as a file, or that act when they are finalized.
 
-The rule of every cell is that of `test_fault_errors`.
+Each case must follow the rule of `test_fault_errors`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AT_HOME = [kind for kind in KINDS if kind.name != "processes"]
 
 
 class Hostile(Item):
-    """Refuses all that the language asks of an object."""
+    """An item whose special methods all raise."""
 
     def refuse(self, *_: object) -> Any:
         raise RuntimeError("not for the engine")
@@ -84,7 +84,7 @@ def test_failing_items_that_refuse_everything(kind: Kind) -> None:
 class Large(Item):
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        # The system gives pages of zeros when they are touched, which nothing here does.
+        # The system allocates pages of zeros only when they are touched, and nothing touches these.
         self.data = bytes(HUGE)
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ def test_items_as_long_as_a_file(kind: Kind) -> None:
         hit = [BAD] if op is fails and kind.on_error == "drop" else []
         assert sorted([*read(pipeline), *hit]) == list(range(COUNT))
         assert all(len(failed.item) < 1000 for failed in pipeline.failures())
-        # With the pipeline at hand, nothing of what went through it is; but the next epoch had begun.
+        # The pipeline still exists, but none of its items, unless the next epoch has begun.
         assert kind.name == "continuous_source" or wait_until(lambda: not items.alive())
 
 
@@ -114,7 +114,7 @@ def grow(_: Item) -> bytes:
 
 
 class Goes(Item):
-    """Does something when it goes."""
+    """An item that acts when it is finalized."""
 
     act: Callable[[], object]
 
@@ -132,7 +132,7 @@ ENDS: dict[str, Callable[[Pipeline[Any]], object]] = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", AT_HOME, ids=str)
 def test_items_that_do_something_when_they_go(kind: Kind, end: str) -> None:
-    # Without the GIL an item may go at any place in the thread that made it, also in here while another one goes.
+    # Without the GIL, an item may be finalized anywhere in the thread that made it, also in the `act` of another one.
     lock = threading.RLock()
     gone: list[float] = []
     reader = threading.get_ident()
@@ -141,7 +141,7 @@ def test_items_that_do_something_when_they_go(kind: Kind, end: str) -> None:
         @staticmethod
         def act() -> None:
             ENDS[end](pipeline)
-            # As another thread of the program's would hold it while it asks the pipeline for something.
+            # Another thread of the program may hold this lock while it calls the pipeline.
             if threading.get_ident() != reader:
                 with lock:
                     gone.append(1)

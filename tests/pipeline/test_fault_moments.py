@@ -1,6 +1,6 @@
-"""When and how the consumer leaves, whatever kind of stage runs.
+"""Test the times and ways for the consumer to leave, with every kind of stage.
 
-The rule of every cell: leaving takes no longer than the ops that run, no thread is left, and no item.
+In each case, leaving takes no longer than the ops that run, and no thread and no item is left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COUNT = 200
 DEADLINE = 10
 
-# A stage that flushes gives nothing before the end of its input.
+# A stage that flushes returns nothing before the end of its input.
 STEADY = [kind for kind in KINDS if kind.name not in ("processes", "flush")]
 
 
@@ -34,7 +34,7 @@ def slow(x: Item) -> Item:
 
 def read_one(pipeline: Pipeline[Any]) -> None:
     pipeline.start()
-    # Two are worked on at once.
+    # The stage works on two items at once.
     assert pipeline.get_item(timeout=DEADLINE).number < 3
     pipeline.stop(timeout=DEADLINE)
 
@@ -97,7 +97,7 @@ def stop_while_the_sink_is_full(pipeline: Pipeline[Any]) -> None:
     assert wait_until(lambda: pipeline.statistics().stages[-1].queue_size >= 2)
     time.sleep(0.01)
     pipeline.stop(timeout=DEADLINE)
-    # What was finished can still be read.
+    # Finished items can still be read.
     assert pipeline.get_item(timeout=0).number >= 0
 
 
@@ -115,12 +115,12 @@ def read_from_several_threads(pipeline: Pipeline[Any]) -> None:
             for reader in readers:
                 reader.join(DEADLINE)
         else:
-            # One of them reads the end of the epoch.
+            # One of the readers reads the end of the epoch.
             assert wait_until(lambda: len(got) >= COUNT)
     for reader in readers:
         reader.join(DEADLINE)
     if "continuous" in repr(pipeline):
-        # The others go on with the next epoch.
+        # The other readers go on with the next epoch.
         got = sorted(set(got))
     assert sorted(got) == list(range(COUNT))
 
@@ -190,7 +190,7 @@ def test_a_failure_that_nobody_reads(kind: Kind) -> None:
             raise SystemExit
         return x
 
-    # A failure is told behind all that came before it, for which there is to be room.
+    # A failure is reported after all earlier items, so the sink needs room for these.
     with kind.pipeline(interrupt, Items(COUNT), sink=COUNT) as pipeline:
         pipeline.start()
         assert wait_until(lambda: "failed" in repr(pipeline).splitlines()[0])

@@ -1,6 +1,6 @@
-"""What ends or copies the whole process while a pipeline runs: its exit, signals, fork.
+"""Test events that end or copy the whole process while a pipeline runs: exit, signals, fork.
 
-One program runs every kind of stage in turn, or all of them at once where the process ends.
+One program runs every kind of stage in turn, or all of them at once if the process ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What may happen between any two lines of the engine: finalizers, signal handlers, Ctrl-C.
+"""Test events between any two lines of the engine: finalizers, signal handlers, Ctrl-C.
 
-A tracer counts the lines of the engine that a thread runs, and acts at the n-th one, for many n. The actions are what
-a finalizer or a signal handler would do there, holding whatever locks that line holds.
+A tracer counts the lines of the engine that a thread runs, and acts at the n-th one, for many n. It does what a
+finalizer or a signal handler would do there, while the thread holds the locks of that line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEADLINE = 10
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Have the collector look at what a test makes, and not at all that was imported: it runs very often here."""
+    """Limit the collector, which runs very often here, to objects of the test."""
     gc.collect()
     gc.freeze()
     yield
@@ -41,7 +41,7 @@ def small_heap() -> Iterator[None]:
 
 
 class AtLine:
-    """A tracer that acts once, at the n-th line of the engine's."""
+    """A tracer that acts once, at the n-th line of the engine."""
 
     def __init__(self, number: int, act: Callable[[], object]) -> None:
         self.left = number
@@ -52,7 +52,8 @@ class AtLine:
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
         if self.done or not frame.f_code.co_filename.startswith(ENGINE):
             return None
-        # A with statement counts again when its block ends; nothing comes between that and the release of its lock.
+        # A with statement counts as a line again when its block ends. Nothing can come between that and the release of
+        # its lock.
         if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith(
             "with "
         ):
@@ -65,7 +66,7 @@ class AtLine:
 
 
 def graph(count: int = COUNT) -> Pipeline[Any]:
-    """A bit of everything that has critical sections of its own."""
+    """Return a pipeline of stages that have their own critical sections."""
     paths = [[Pipe(list, name="left")], [Pipe(list, output_order="input", concurrency=2, name="right")]]
     return (
         source(range(count))
@@ -88,7 +89,7 @@ EXPECTED = sorted([*range(COUNT), *range(100, 100 + COUNT)])
 
 
 class InCycle:
-    """Only the collector finds it."""
+    """An object in a reference cycle, which only the collector frees."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self.act = act
@@ -116,7 +117,7 @@ ACTIONS: dict[str, Callable[[Pipeline[Any]], Callable[[], object]]] = {
 
 
 def started() -> None:
-    """Start a pipeline and forget it: its own finalizer runs."""
+    """Start a pipeline and forget it, so that its finalizer runs."""
     graph().start()
 
 
@@ -126,7 +127,7 @@ def read(pipeline: Pipeline[Any]) -> list[int]:
 
 
 def lines_of(trace: Callable[[Any], None]) -> int:
-    """How many lines of the engine a run takes in the traced threads."""
+    """Return how many lines of the engine a run takes in the traced threads."""
     counter = AtLine(10**9, lambda: None)
     trace(counter)
     try:
@@ -137,7 +138,7 @@ def lines_of(trace: Callable[[Any], None]) -> int:
 
 
 def spread(total: int, points: int) -> Iterator[int]:
-    """Points over the first half of a run, close to each other at first: the ways through the code repeat."""
+    """Yield points in the first half of a run, the first ones close together, since paths through the code repeat."""
     yield from sorted({int(total / 2 * (index / points) ** 2) for index in range(points)})
 
 
@@ -201,7 +202,7 @@ def test_an_interrupt_between_any_two_lines_of_the_consumers(then: str) -> None:
                 except BaseException as error:
                     error.add_note(tracer.where)
                     raise
-                # It may have come when an item had left the sink and not yet reached the loop.
+                # The interrupt may have come when an item had left the sink and not yet reached the loop.
                 assert len(got) >= len(EXPECTED) - 1, tracer.where
             assert len(got) == len(set(got)), tracer.where
             begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""Faults injected where they hurt: in critical sections, in log handlers, in finalisers, in what libraries do."""
+"""Test faults in critical sections, in log handlers, in finalisers, and in the behaviour of libraries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TestMomentsOfAStop:
 
     @pytest.mark.parametrize("where", ["deliver", "room"])
     def test_while_the_consumer_is_in_a_critical_section(self, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        # What a signal handler does that runs in the consumer's thread at that moment.
+        # Do what a signal handler in the consumer's thread may do at that moment.
         pipeline = source(range(100)).aggregate(2).add_sink(1).build(num_threads=1)
         engine = engine_of(pipeline)
         consumer = threading.get_ident()
@@ -94,7 +94,7 @@ class TestMomentsOfAStop:
             pipeline.stop()
             count = len(ended)
             time.sleep(0.1)
-            # What ran was waited for; what had not begun never began.
+            # `stop` waited for ops under way, and no other op began.
             assert len(ended) == count
         assert pipeline.statistics().stages[1].running == 0
 
@@ -244,7 +244,7 @@ class TestWhatLibrariesDo:
 
 
 class Item:
-    """Tries to take the engine's lock when it dies."""
+    """An item that checks at its end whether its thread holds the engine's lock."""
 
     engine: Engine
     stuck: list[int]
@@ -255,9 +255,9 @@ class Item:
 
     def __del__(self) -> None:
         if FREE_THREADED and threading.get_ident() == self.thread:
-            # Another thread may have dropped it: its own lets go of it at any moment, as the collector does.
+            # If another thread dropped the item, its own thread frees it at any moment, as the collector does.
             return
-        # The thread that holds it could take it once more.
+        # Taking the lock would prove nothing, since it is reentrant.
         if self.engine.holds_lock():
             self.stuck.append(self.number)
 
@@ -305,7 +305,7 @@ class TestFinalisers:
             yield op(item)
 
         ops = {"coroutine": coroutine, "generator": generator, "async generator": async_generator}
-        # A log record of pytest's would keep the frames.
+        # A log record kept by pytest would keep the frames.
         logger = logging.getLogger("spdl.pipeline")
         level = logger.level
         logger.setLevel(logging.CRITICAL)

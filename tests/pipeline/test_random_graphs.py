@@ -1,4 +1,4 @@
-"""Random graphs of everything that a pipeline can be made of, against what plain loops make of the same items."""
+"""Test random graphs of all kinds of stages against plain loops over the same items."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from spdl.pipeline.defs import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-# How long the threads may take to end after a break, apart from the ops that run: none here takes over 2 ms.
+# How many seconds the threads may take to end after a break, besides the ops that run. None of these takes over 2 ms.
 SECONDS_TO_END = 0.1
 ATTEMPTS = 8
 
@@ -74,7 +74,7 @@ def fail(x: int) -> int:
 
 
 class Flaky:
-    """Fails every third time."""
+    """An op that fails every third time."""
 
     def __init__(self) -> None:
         self.calls = itertools.count()
@@ -86,7 +86,7 @@ class Flaky:
 
 
 class Stage(NamedTuple):
-    """What a stage is, and what a plain loop makes of the items."""
+    """A stage's declaration, and a plain loop that computes its results."""
 
     declare: Callable[[int, Any, Any], list[Any]]
     expect: Callable[[list[int], int], list[int]]
@@ -135,7 +135,7 @@ STAGES: dict[str, Stage] = {
     "async": of(plus_one_async, lambda x: [x + 1]),
     "generator": of(twice, lambda x: [x, x + 1000]),
     "async_generator": of(twice_async, lambda x: [x, x + 1000]),
-    # Nothing tells that a lambda returns a coroutine until it does.
+    # Only the result shows that a lambda makes coroutines.
     "deferred": of(lambda x: plus_one_async(x), lambda x: [x + 1]),  # noqa: PLW0108
     "drop": of(drop, lambda x: [x] if x % 3 else []),
     "fail": of(fail, lambda x: [x] if x % 4 else []),
@@ -156,7 +156,7 @@ STAGES: dict[str, Stage] = {
     "split": Stage(split, expect_split),
 }
 
-# A stage's name, its concurrency and its order; or a fork: the stages of either path.
+# A stage's name, its concurrency and its order, or a fork with the stages of both paths.
 simple = st.tuples(st.sampled_from(sorted(STAGES)), st.integers(1, 4), st.sampled_from(["input", "completion"]))
 stages = st.recursive(
     simple,
@@ -175,7 +175,7 @@ def declare(stage: Any, executor: Any) -> list[Any]:
 
 
 def expect(stage: Any, items: list[int]) -> list[int]:
-    """What comes out; in this order where nothing is merged and every stage keeps the order."""
+    """Return the results, in their order if nothing is merged and every stage keeps the order."""
     if isinstance(stage[0], str):
         return STAGES[stage[0]].expect(items, stage[1])
     out = []
@@ -196,7 +196,7 @@ def expect_all(graph: Any) -> list[int]:
         expected += items
     for stage in graph[1]:
         expected = expect(stage, expected)
-    # With nothing left, and failures before, the pipeline would say so.
+    # A pipeline without results raises if items have failed.
     assume(expected or "'fail'" not in repr(graph))
     return expected
 
@@ -259,12 +259,13 @@ def test_the_order_is_kept(size: int, chain: list[Any], num_threads: int, sink: 
 
 
 @pytest.mark.timeout(300)
-@settings(slowly(120), phases=[Phase.explicit, Phase.reuse, Phase.generate])  # To shrink by the clock leads nowhere.
+# Shrinking does not work for failures that depend on measured times.
+@settings(slowly(120), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(graph=graphs, num_threads=st.integers(4, 8), sink=st.integers(1, 5), reads=st.integers(0, 40))
 def test_every_thread_is_gone_soon_after_a_break(graph: Any, num_threads: int, sink: int, reads: int) -> None:
     expected = Counter(expect_all(graph))
     fastest = float("inf")
-    # A machine that does other things as well may hold a thread up once, but not each time.
+    # A busy machine may delay a thread once, but not each time.
     for _ in range(ATTEMPTS):
         got = []
         with running(graph, num_threads, sink) as pipeline:

@@ -1,4 +1,4 @@
-"""Eight threads on one pipeline, iterator or pool at once. Meant for builds without the GIL."""
+"""Test eight threads on one pipeline, iterator or pool at once. This is meant for builds without the GIL."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ def test_a_pipeline_that_all_stop_at_once() -> None:
         pipeline.start()
 
         def read_and_stop(number: int, pipeline: Pipeline[int] = pipeline) -> None:
-            with suppress(EOFError):  # Another one was quicker to stop.
+            with suppress(EOFError):  # Another thread was quicker to stop.
                 assert number % 2 == 0 or pipeline.get_item(timeout=20) == 1
             pipeline.stop()
 

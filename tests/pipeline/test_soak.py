@@ -1,4 +1,4 @@
-"""A pipeline that runs for long: the benchmark that passes a million items, with fewer."""
+"""Test a pipeline that runs for long: the soak benchmark with fewer items than its million."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def test_nothing_grows_nothing_is_lost(tmp_path: Path) -> None:
     result = tmp_path / "soak.json"
     command = [sys.executable, str(SOAK), "--items", "6000", "--json", str(result)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
-    # The script judges memory, the engine's containers, each epoch's items and what is under way at the end.
+    # The script checks memory, the engine's containers, the items of each epoch, and the items in flight at the end.
     assert done.returncode == 0, done.stdout + done.stderr
     seen = json.loads(result.read_text())
     assert seen["exact"]
     assert seen["in_flight_at_the_end"] == 0
-    # Every kind of loss took place, one in 1000 fails, one in 500 is tried again besides, one in 100 is dropped.
+    # Every kind of loss took place: one in 1000 fails, one in 500 more is retried, one in 100 is dropped.
     assert seen["failed"] == 6
     assert seen["retried"] >= 6 + 12
     assert seen["dropped"] >= 60

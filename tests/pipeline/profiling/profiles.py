@@ -1,4 +1,4 @@
-"""Short profiles, and ops that tell what they were given."""
+"""Short profiles, and ops that record their calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def concurrencies(result: ProfileResult) -> list[int]:
 
 
 class Notes:
-    """An op that passes its items on and knows which they were."""
+    """An op that passes its items on and records them."""
 
     def __init__(self) -> None:
         self.given: set[Any] = set()
@@ -46,7 +46,7 @@ def napping(seconds: float) -> Callable[[Any], Any]:
 
 
 class Gauge:
-    """An op that waits, once, until as many of it run as are expected."""
+    """An op whose calls wait, once, until as many run at the same time as are expected."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

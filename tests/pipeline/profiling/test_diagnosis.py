@@ -1,4 +1,4 @@
-"""Diagnostic mode: pipelines that look like others, and profile instead of running."""
+"""Test diagnostic mode, in which pipelines profile instead of running."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_it_is_a_pipeline_that_does_nothing() -> None:
 
 
 def test_a_pipeline_as_the_source_of_another(results: list[ProfileResult]) -> None:
-    """Which is read first, so that it is the one that is meant."""
+    """The inner pipeline is read first, so it is the one that is profiled."""
     inner = source(range(100)).pipe(str, name="inner").add_sink().build(num_threads=1)
     outer = source(inner).pipe(len, name="outer").add_sink().build(num_threads=1)
     with outer.auto_stop(), pytest.raises(SystemExit):
@@ -129,7 +129,7 @@ with pipeline.auto_stop():
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("feeds_another", [False, True])
 def test_a_pipeline_in_a_worker_process(method: str, feeds_another: bool, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: FBT001 - a case.
-    """It is profiled there, and this process ends as it would if the pipeline were here."""
+    """The pipeline is profiled in the worker, and this process ends just as if the pipeline were here."""
     declared = source(range(30)).pipe(abs, name="inner").add_sink().get_config()
     items: Iterable[int] = run_pipeline_in_subprocess(declared, num_threads=1, mp_context=method)
     if feeds_another:
@@ -153,7 +153,7 @@ def test_a_source_that_fails_is_told_all_the_same() -> None:
 
 
 def test_an_op_that_exits_in_a_worker_process_is_an_error_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a profile ends this process, too."""
+    """Only the exit after a profile ends this process, too."""
     monkeypatch.setenv("SPDL_PIPELINE_DIAGNOSTIC_MODE", "0")
 
     def exiting() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Forks and merges: each path and branch is measured with what it would be given."""
+"""Test profiles of forks and merges: each path and branch is measured with the items that it would get."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineCon
 if TYPE_CHECKING:
     from spdl.pipeline import StageInfo
 
-# What comes next is given the results for the first round of items. Of several that are worked on at once, one of the
-# second round may overtake one of the first.
+# The next stage gets the results for the first pass over the items. If several items are worked on at once, one of
+# the second pass may overtake one of the first.
 pytestmark = pytest.mark.usefixtures("short", "one_at_a_time")
 
 
 class Notes:
-    """An op that knows its items."""
+    """An op that records its items."""
 
     def __init__(self) -> None:
         self.seen: set[Any] = set()
@@ -72,7 +72,7 @@ def test_forks_in_forks() -> None:
 
 
 def test_batched_fork() -> None:
-    """Each path gets its share of each batch, and the shares of all paths make a batch again."""
+    """Each path gets its share of each batch, and the shares of all paths form a batch again."""
     even, after = Notes(), Notes()
     fork = PathVariants(
         lambda batch: [x % 2 for x in batch], [[Pipe(even)], [Pipe(lambda batch: [-x for x in batch])]], batched=True
@@ -134,7 +134,7 @@ def test_merged_pipelines() -> None:
 
 
 def test_merge_op_of_the_user() -> None:
-    """What comes next is given what the op makes of the branches' results."""
+    """The next stage gets the items that the merge op makes from the branches' results."""
 
     async def pairs(_info: StageInfo, inputs: Any, output: Any) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The rule that tells whether ops hold the GIL: on made-up measurements, and on real ops."""
+"""Test the rule that tells whether ops hold the GIL, with made-up measurements and with real ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stats(
     seconds: float = 1.0,
     cores: float = 1.0,
 ) -> ProfileStats:
-    """What is measured of ops that use this share of their time as CPU time where they are alone."""
+    """Return statistics of ops for which ``share`` is the CPU time's share of their time when one runs alone."""
     num = max(1, round(rate * seconds))
     busy = seconds if concurrency == 1 else concurrency * seconds
     cpu = share * busy if concurrency == 1 else cores * seconds
@@ -40,7 +40,7 @@ def stats(
 
 
 def computing(runnable: Callable[[int], float | None], **kwargs: Any) -> ProfileResult:
-    """Ops that do nothing but compute."""
+    """Return the profile of ops that do nothing but compute."""
     return ProfileResult(
         "op", [stats(it, rate=1000, share=1.0, runnable=runnable(it), **kwargs) for it in CONCURRENCIES]
     )
@@ -51,14 +51,14 @@ noise = st.floats(0, 0.6)
 
 @given(noise, noise, st.floats(0.01, 100))
 def test_one_runnable_thread_at_a_time_is_the_gil(alone: float, together: float, seconds: float) -> None:
-    """Threads of the engine's may wait for a core as well."""
+    """Threads of the engine may wait for a core, too."""
     result = computing(lambda it: 1.0 + (alone if it == 1 else together), seconds=seconds)
     assert result.gil == "holds"
 
 
 @given(st.floats(0.75, 1.1), st.floats(0, 0.2), st.floats(0.01, 100))
 def test_all_threads_runnable_is_no_gil(held_up: float, alone: float, seconds: float) -> None:
-    """Whether they are on cores or wait for one: it is the same on one core and on many."""
+    """Threads on a core count like those that wait for one, so the number of cores does not matter."""
     result = computing(lambda it: 1.0 + alone if it == 1 else held_up * it, seconds=seconds)
     assert result.gil == "releases"
 
@@ -73,7 +73,7 @@ def test_what_the_engine_s_own_threads_do_is_left_out() -> None:
 
 @pytest.mark.parametrize("waiting", [0.0, 0.5])
 def test_a_measurement_that_got_no_core_proves_nothing(waiting: float) -> None:
-    """Where the others show that many could use one at a time."""
+    """Other measurements show that many threads could use cores at a time."""
     assert computing(lambda it: 1.0 if it <= 4 else 0.7 * it, waiting=waiting).gil == "unknown"
 
 
@@ -85,7 +85,7 @@ def test_a_busy_machine_shows_clear_cases_only(runnable: float, verdict: str) ->
 
 
 def test_a_busy_machine_and_ops_that_also_wait() -> None:
-    """Each time that one wakes up it waits for a core, without the GIL."""
+    """Each time an op wakes up, it waits for a core, without the GIL."""
     measured = [stats(it, rate=1000, share=0.5, runnable=float(it), waiting=0.5) for it in CONCURRENCIES]
     assert ProfileResult("op", measured).gil in ("unknown", "releases")
     measured[-1] = stats(1, rate=1000, share=0.3, runnable=1.0, waiting=0.5)
@@ -94,7 +94,7 @@ def test_a_busy_machine_and_ops_that_also_wait() -> None:
 
 @given(st.floats(0, 0.19), st.floats(1.6, 32), st.floats(0, 32), st.floats(0, 20))
 def test_ops_that_do_not_compute_wait(share: float, gains: float, runnable: float, waiting: float) -> None:
-    """However many are runnable: waking up is no computing."""
+    """However many threads are runnable, waking up does not count as computing."""
     assume(waiting <= runnable)
     several = [
         stats(it, rate=gains * 100, share=share, runnable=runnable, waiting=waiting) for it in CONCURRENCIES[:-1]
@@ -129,7 +129,7 @@ def test_the_order_of_measurements_does_not_matter(order: list[int], runnable: f
 
 
 def test_waiting_for_a_core_is_no_waiting() -> None:
-    """Ops that get a core for a third of the time compute all the same."""
+    """Ops that get a core for a third of the time still count as computing."""
     alone = ProfileStats(1, 10, 0.0, 10, 10, 0, 1.0, 1.0, 0.33, 1.0, 0.67)
     assert ProfileResult("op", [alone]).cpu_share == pytest.approx(1.0)
 
@@ -171,14 +171,14 @@ async def count_on_the_loop(_: int) -> int:
 @pytest.mark.parametrize(
     ("op", "possible"),
     [
-        # This machine may be as busy as it likes: then it cannot be told. What must not be told is the opposite.
+        # On a busy machine the verdict may be "unknown", but never the opposite of the truth.
         pytest.param(count, {"holds", "unknown"}, marks=pytest.mark.skipif(FREE_THREADED, reason="there is no GIL")),
         (digest, {"releases", "partly", "unknown"}),
         (compress, {"releases", "partly", "unknown"}),
         (root, {"releases", "partly", "unknown"}),
         (nap, {"waits", "unknown"}),
         (doze, {"waits", "unknown"}),
-        # The event loop is one thread, so it never is more than one.
+        # The event loop has one thread, so never more than one is runnable.
         (count_on_the_loop, {"holds", "unknown"}),
     ],
     ids=lambda it: getattr(it, "__name__", None),

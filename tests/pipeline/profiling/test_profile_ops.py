@@ -1,4 +1,4 @@
-"""Profiles of ops that fail, keep items back, or do not take an item twice."""
+"""Test profiles of ops that fail, drop items, or do not take an item twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("short")
 
 
 def test_ops_that_do_not_take_an_item_twice(caplog: pytest.LogCaptureFixture) -> None:
-    """Each item is used once, by whichever measurement, and its result is passed on. That is nobody's mistake."""
+    """Each item is used by one measurement only, and its result is passed on. Nothing counts as a failure."""
     calls = Counter[int]()
 
     def use_up(x: int) -> int:
@@ -34,14 +34,14 @@ def test_ops_that_do_not_take_an_item_twice(caplog: pytest.LogCaptureFixture) ->
     results = profile(source(range(1, 201)).pipe(use_up, retries=5).pipe(notes))
     used = set(calls)
     assert used <= set(range(1, 201))
-    assert sum(calls.values()) == len(used) + 2  # The trial: twice more before it is believed.
+    assert sum(calls.values()) == len(used) + 2  # The trial calls the op on its item twice more, to be sure.
     assert notes.given == {-x for x in used}
     assert concurrencies(results[0]) == ALL
     assert all(it.num_failures == 0 for it in results[0].stats)
     assert not caplog.records
     shares = [it.num_inputs for it in results[0].stats]
     assert sum(shares) == len(used) - 1
-    # Where the machine stalls, a measurement has seen enough before it has used its share.
+    # If the machine stalls, a measurement may end before it has used its share.
     if len(used) == 200:
         assert shares == sorted(shares, reverse=True)
         assert shares[0] > 1.5 * shares[1] > 2 * shares[2]

@@ -1,4 +1,4 @@
-"""What is measured, when, and who is told."""
+"""Test what `profile_pipeline` measures, in which order, and what it reports to hooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_concurrencies_in_the_reference_s_order() -> None:
 
 
 def test_so_many_ops_run_at_once() -> None:
-    """Whatever the declaration and the executor say."""
+    """The concurrency measured is independent of the declaration and the executor."""
     gauge = Gauge()
     most: dict[int, int] = {}
 
@@ -53,7 +53,7 @@ def test_so_many_ops_run_at_once() -> None:
 
 
 class Quiet(ProfileHook):
-    """Writes down what it is told."""
+    """A hook that writes down its calls."""
 
     def __init__(self) -> None:
         self.entered: list[Any] = []
@@ -131,7 +131,7 @@ def test_defaults_of_the_process() -> None:
 
 
 def test_default_hooks_queues_and_tasks_of_pipelines_are_left_out() -> None:
-    """They would be measured, too, and tell of items that are none."""
+    """They would be measured, too, and would report items that are none."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("made for a profile")
@@ -157,7 +157,7 @@ def test_default_hooks_queues_and_tasks_of_pipelines_are_left_out() -> None:
 
 @tolerates_delays
 def test_rates_of_ops_that_sleep() -> None:
-    """They have a bound that no scheduler beats; how near they come depends on how busy the machine is."""
+    """No scheduler can exceed the bound of the rate. How close it comes depends on how busy the machine is."""
 
     (result,) = profile(source(range(50)).pipe(napping(0.01)))
     for it in result.stats:
@@ -179,7 +179,7 @@ def test_occupancy_of_a_stage_that_gives_many_results_at_once() -> None:
 
 @pytest.mark.parametrize("seconds", [0.06, 0.15, 0.4])
 def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
-    """Longer than a measurement should take: it ends with the ops that it began with, and some that wait already."""
+    """A measurement shorter than one op ends with the ops that it began with, and some that wait already."""
     calls = Counter[int]()
 
     def slow(x: int) -> int:
@@ -190,7 +190,7 @@ def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     began = time.monotonic()
     (result,) = profile(source(range(100)).pipe(slow))
     assert [it.num_inputs for it in result.stats] == ALL
-    # The trial is three calls at most.
+    # The trial makes three calls at most.
     assert sum(calls.values()) <= sum(ALL) + 3
     assert time.monotonic() - began < (len(ALL) + 3) * seconds + 2
     assert all(it.qps < 1.05 * it.concurrency / seconds for it in result.stats)
@@ -199,7 +199,7 @@ def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
 def test_time_is_bounded_whatever_the_number_of_inputs() -> None:
     began = time.monotonic()
     profile(source(range(10_000)).pipe(napping(0.005)), 10_000)
-    # Five measurements of 0.1 seconds; the rest is for a busy machine.
+    # There are five measurements of 0.1 seconds. The rest allows for a busy machine.
     assert time.monotonic() - began < 5
 
 

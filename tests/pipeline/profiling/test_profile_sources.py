@@ -1,4 +1,4 @@
-"""Which items are profiled: the first ones of any kind of source, and what is passed on to the next stage."""
+"""Test which items are profiled: the first ones of any kind of source, and the results given to the next stage."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_none_among_the_items() -> None:
     assert all(it.num_failures == 0 for it in result.stats)
 
 
-# Of several at once, an item of a second round may be given in the place of a slow one of the first.
+# With several ops at once, an item of the second pass may take the place of a slow one of the first.
 @pytest.mark.usefixtures("one_at_a_time", "patient")
 def test_what_a_stage_gives_is_what_the_next_one_gets() -> None:
     given = Counter[str]()
@@ -170,7 +170,7 @@ def test_flow_is_items_per_source_item() -> None:
 
     builder = source(range(600)).pipe(thrice).pipe(lambda x: x if x % 2 else None, name="odd").aggregate(3).pipe(len)
     flows = [it.flow for it in profile(builder)]
-    # The first ones are cut off in the middle of generators.
+    # A measurement of the generator stage ends in the middle of generators.
     assert flows == [1.0, pytest.approx(3, rel=0.4), pytest.approx(1.5, rel=0.4), pytest.approx(0.5, rel=0.4)]
 
 

@@ -1,4 +1,4 @@
-"""Processes that take the most urgent call first, and entrypoints in other processes."""
+"""Test processes that take the most urgent call first, and entrypoints in other processes."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_the_most_urgent_call_goes_first(tmp_path: Path) -> None:
         futures += [late.submit(write, log, f"late{item}") for item in range(5)]
         (tmp_path / "go").touch()
         wait(futures, 20)
-    # Not one waits in front of a more urgent one, in the queue to the processes say.
+    # No call waits ahead of a more urgent one, not even in the queue to the processes.
     assert log.read_text().split() == [*(f"late{item}" for item in range(5)), *(f"early{item}" for item in range(5))]
 
 
 def test_all_processes_are_used(tmp_path: Path) -> None:
     with PriorityProcessPoolExecutor(2) as pool:
         executors = [pool.get_executor(), pool.get_executor()]
-        # Each waits for what the other one does.
+        # The first call returns only when the second one has run.
         first = executors[0].submit(exists, tmp_path / "there")
         second = executors[1].submit(write, tmp_path / "there", "")
         assert not wait([first, second], 20).not_done
@@ -90,7 +90,7 @@ def test_a_process_that_dies_breaks_the_pool(tmp_path: Path) -> None:
         running = executor.submit(exists, tmp_path / "never")
         waiting = [other.submit(os.getpid), executor.submit(os.getpid)]
         os.kill(pid, signal.SIGKILL)
-        # Nobody waits for ever, and each sees an exception of its own.
+        # No future waits for ever, and each has its own exception.
         futures: list[Future[Any]] = [running, *waiting]
         errors = [future.exception(20) for future in futures]
         assert all(isinstance(error, BrokenExecutor) for error in errors)
@@ -165,7 +165,7 @@ def test_entrypoints_are_connected_again_in_the_same_process() -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("kind", [PriorityProcessPoolExecutor, PriorityThreadPoolExecutor])
 def test_entrypoints_of_a_pool_share_one_in_another_process(kind: Any, method: str) -> None:
-    """Also if that process was forked, and so has a copy of the pool whose threads stayed in the parent."""
+    """That holds for a forked process, too, although its copy of the pool has no threads."""
     with kind(1) as pool, ProcessPoolExecutor(1, multiprocessing.get_context(method)) as elsewhere:
         executors = [pool.get_executor(), pool.get_executor()]
         here = processes_behind(executors)
@@ -176,14 +176,14 @@ def test_entrypoints_of_a_pool_share_one_in_another_process(kind: Any, method: s
         if kind is PriorityThreadPoolExecutor:
             assert there == [child, child]
         if method == "fork":
-            # The pool that it has from the beginning is used, each time.
+            # Each call uses the same pool again.
             assert elsewhere.submit(processes_behind, executors).result(30) == there
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("use", [keep_and_use, processes_behind])
 def test_a_process_ends_the_pool_that_was_made_there(use: Any, method: str) -> None:
-    """Whether somebody holds it or not: multiprocessing waits for the pool's processes, and they wait for work."""
+    """Nothing hangs at the exit, where multiprocessing waits for the pool's processes, and these wait for work."""
     with PriorityProcessPoolExecutor(1) as pool:
         context: Any = multiprocessing.get_context(method)
         process = context.Process(target=use, args=([pool.get_executor()],))
@@ -230,7 +230,7 @@ def test_shutting_down_without_waiting_ends_the_processes() -> None:
     executor = pool.get_executor()
     futures: list[Future[int]] = [executor.submit(os.getpid) for _ in range(3)]
     pool.shutdown(wait=False)
-    # That they have ended is seen to by the check for leaks.
+    # The check for leaks sees whether the processes have ended.
     assert len({future.result(20) for future in futures}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Stages of a pipeline that share a priority pool."""
+"""Test stages of a pipeline that share a priority pool."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def late(trace: Trace) -> Trace:
 
 
 def trace_two_stages(pool: Pool, first: float | None, second: float | None) -> list[str]:
-    """The stages of all ops in the order in which they ended."""
+    """Return the stages of all ops in the order in which these ended."""
     stages = source(range(60)).pipe(early, executor=pool.get_executor(priority=first), concurrency=8)
     stages.pipe(late, executor=pool.get_executor(priority=second), concurrency=8)
     entries = sorted(itertools.chain.from_iterable(run(stages, num_threads=2, sink=100)))
@@ -54,7 +54,7 @@ def trace_two_stages(pool: Pool, first: float | None, second: float | None) -> l
 
 
 def most_ahead(stages: list[str]) -> int:
-    """How many items were at most between the two stages."""
+    """Return the largest number of items that were between the two stages at once."""
     return max(itertools.accumulate(1 if stage == "early" else -1 for stage in stages))
 
 
@@ -63,16 +63,16 @@ def test_finished_work_leaves_before_new_work_is_begun(kind: type[Pool]) -> None
     with kind(1) as pool:
         downstream_first = most_ahead(trace_two_stages(pool, None, None))
         upstream_first = most_ahead(trace_two_stages(pool, 2, 1))
-    # In threads whoever ends an op has the next stage ask for its thread first. A process has begun the next op of the
-    # first stage by the time its last result has reached the second.
+    # Before a thread takes its next call, the next stage submits one for the result of its op. A process begins its
+    # next op of the first stage before its last result has reached the second.
     assert downstream_first <= (1 if kind is PriorityThreadPoolExecutor else 3)
-    # The other way round all room between the stages is filled first.
+    # If the upstream stage is more urgent, all room between the stages is filled first.
     assert upstream_first >= 8
 
 
 @pytest.mark.parametrize(("threads", "concurrency"), [(1, 1), (2, 2), (2, 8)])
 def test_a_pool_of_threads_is_shared_by_pipelines(threads: int, concurrency: int) -> None:
-    """What is more urgent in one of them goes before what is less so in the other."""
+    """Urgent calls of one pipeline go before less urgent ones of another."""
     with PriorityThreadPoolExecutor(threads) as pool:
         patient, urgent = pool.get_executor(), pool.get_executor()
         ended: list[str] = []
@@ -80,7 +80,7 @@ def test_a_pool_of_threads_is_shared_by_pipelines(threads: int, concurrency: int
 
         def op(name: str) -> str:
             time.sleep(0.005)
-            # All threads are free at the same time: none is to begin a patient call before an urgent one is there.
+            # Free all threads at the same time: none may begin a patient call before an urgent one is there.
             with contextlib.suppress(threading.BrokenBarrierError):
                 everybody.wait(1)
             ended.append(name)
@@ -121,7 +121,7 @@ def test_generators_step_in_the_pools_threads() -> None:
 
 
 def test_short_ops_share_a_call() -> None:
-    """As in a pool of the standard library: a call for each of them would be most of the work."""
+    """One call for each op would be most of the work."""
     with PriorityThreadPoolExecutor(2) as pool:
         executor = pool.get_executor()
         calls = 0
@@ -143,7 +143,7 @@ def sleep_and_return(item: int) -> int:
 
 
 def count_waiting_calls(executor: Any) -> list[int]:
-    """Return a list to be filled with how many calls had been submitted and not begun at each submission."""
+    """Return a list that gets, at each submission, the number of calls that were submitted and not begun."""
     waiting = 0
     lock = threading.Lock()
     counts: list[int] = []
@@ -167,7 +167,7 @@ def count_waiting_calls(executor: Any) -> list[int]:
 
 
 def test_few_calls_wait() -> None:
-    """All threads may be free at once, each of which submitted one, and so did a worker meanwhile."""
+    """At most one call waits for each thread, since all may become free at once, and one for a worker's submission."""
     with PriorityThreadPoolExecutor(3) as pool:
         counts = count_waiting_calls(executor := pool.get_executor())
         stages = source(range(200)).pipe(sleep_and_return, executor=executor, concurrency=16)
@@ -177,7 +177,7 @@ def test_few_calls_wait() -> None:
 
 @pytest.mark.parametrize(("concurrency", "pause"), [(2, 0.0), (16, 0.002)])
 def test_calls_are_not_submitted_for_nothing(concurrency: int, pause: float) -> None:
-    """Not where all slots are taken, and not where there is no room for results either."""
+    """No call is submitted while all slots are taken, or while there is no room for results."""
     with PriorityThreadPoolExecutor(8) as pool:
         counts = count_waiting_calls(executor := pool.get_executor())
         stages = source(range(100)).pipe(sleep_and_return, executor=executor, concurrency=concurrency)
@@ -188,7 +188,7 @@ def test_calls_are_not_submitted_for_nothing(concurrency: int, pause: float) -> 
 
 
 def test_what_is_left_in_the_pool_may_be_cancelled_when_all_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The thread goes on to the last item, though a call for it is on its way.
+    # Make the thread go on to the last item, although another call was submitted.
     monkeypatch.setattr(thread_pool, "_TURN_SECONDS", 20)
     with PriorityThreadPoolExecutor(1) as pool:
         executor, urgent = pool.get_executor(priority=1), pool.get_executor(priority=2)
@@ -228,7 +228,7 @@ def test_a_thread_that_cannot_be_started_fails_the_pipeline(monkeypatch: pytest.
 
 
 def test_processes_are_started_before_threads() -> None:
-    """Their locks would be copied as they stand."""
+    """A fork beside threads would copy their locks in any state."""
     with PriorityProcessPoolExecutor(2) as pool:
         pipeline = source(range(3)).pipe(abs, executor=pool.get_executor()).add_sink().build(num_threads=1)
         before = threading.active_count()
@@ -315,7 +315,7 @@ def test_stopping_cancels_what_has_not_begun() -> None:
 @pytest.mark.parametrize("imports", ["PriorityThreadPoolExecutor", "PriorityProcessPoolExecutor", "*"])
 @pytest.mark.parametrize("kind", ["PriorityThreadPoolExecutor", "PriorityProcessPoolExecutor"])
 def test_a_pipeline_that_nobody_stops_ends_quietly_with_the_interpreter(kind: str, imports: str) -> None:
-    """In whatever order the modules were imported: concurrent.futures ends its pools in that order."""
+    """That holds for any order of the imports, in which concurrent.futures ends its pools."""
     code = f"""if True:
         import itertools
         from spdl.pipeline import {imports}

@@ -1,4 +1,4 @@
-"""Threads that take the most urgent call first."""
+"""Test threads that take the most urgent call first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pool() -> Iterator[PriorityThreadPoolExecutor]:
 
 
 class Held:
-    """Keeps the only worker busy, so that what is submitted meanwhile waits."""
+    """A block that keeps the only worker busy, so that calls submitted meanwhile wait."""
 
     def __init__(self, pool: PriorityThreadPoolExecutor) -> None:
         self._go = threading.Event()
@@ -59,7 +59,7 @@ def test_later_entrypoints_go_first_and_each_in_its_own_order(pool: PriorityThre
 
 
 def test_priorities_that_are_given_and_those_that_are_not(pool: PriorityThreadPoolExecutor) -> None:
-    # What is given does not count when those are numbered that are not: the default ones have 1, 2 and 3.
+    # Entrypoints without a priority are numbered among themselves: they get 1, 2 and 3.
     given = {"first": None, "nine": 9, "second": None, "two and a half": 2.5, "third": None, "two": 2, "below": -1}
     entrypoints = {name: pool.get_executor(priority=priority) for name, priority in given.items()}
     begun: list[str] = []
@@ -79,12 +79,12 @@ def test_calls_begin_by_priority_and_then_by_age(priorities: list[float], data: 
         with Held(pool):
             futures = [entrypoints[index].submit(begun.append, number) for number, index in enumerate(chosen)]
         wait(futures, 20)
-    # Python's sort keeps the order of what is equal.
+    # Python's sort is stable, so equal priorities keep their order.
     assert begun == sorted(range(len(chosen)), key=lambda number: -priorities[chosen[number]])
 
 
 def test_a_call_that_a_result_asks_for_goes_before_those_that_wait(pool: PriorityThreadPoolExecutor) -> None:
-    """A result's callback has had its say before the next call is chosen."""
+    """The callbacks of a result run before the next call is chosen."""
     early, late = pool.get_executor(), pool.get_executor()
     begun: list[str] = []
     futures: list[Future[None]] = []
@@ -125,7 +125,7 @@ def test_never_more_run_than_there_are_workers() -> None:
 
 
 def test_many_threads_submit_and_cancel() -> None:
-    """Hammers the heap and the count of free workers."""
+    """This stresses the heap and the count of free workers."""
     done: list[int] = []
     futures: list[Future[None]] = []
     with PriorityThreadPoolExecutor(3) as pool:
@@ -203,7 +203,7 @@ def test_shutting_down_without_waiting_drops_nothing() -> None:
         pool.shutdown(wait=False)
         assert time.monotonic() - begin < 5
         assert "shut down" in repr(pool)
-    # That the threads have ended is seen to by the check for leaks.
+    # The check for leaks sees whether the threads have ended.
     assert [future.result(20) for future in futures] == list(range(5))
 
 
@@ -213,7 +213,7 @@ def test_shutting_down_may_cancel_what_has_not_begun() -> None:
     with Held(pool) as held:
         futures = [executor.submit(int) for _ in range(3)]
         pool.shutdown(wait=False, cancel_futures=True)
-        # `wait` returns: it hears of it, too.
+        # `wait` returns, since it is notified of cancelled futures, too.
         assert not wait(futures, 20).not_done
     for future in futures:
         with pytest.raises(CancelledError):
@@ -330,7 +330,7 @@ def test_results_are_not_kept_alive() -> None:
             let_go()
             return gone() is None
 
-        # The worker lets go of its last call when it waits for the next.
+        # The worker drops its last call when it waits for the next one.
         assert wait_until(is_gone)
 
 
@@ -391,5 +391,5 @@ def test_a_pool_of_the_standard_library_has_the_same_interface(pool: PriorityThr
     executor = pool.get_executor()
     names = {name for name in dir(ThreadPoolExecutor) if not name.startswith("_")}
     assert {name for name in dir(executor) if not name.startswith("_")} == names
-    # What runs is the pool's matter, and not of one way into it.
+    # Calls are submitted through entrypoints only, so the pool has no `submit`.
     assert {name for name in dir(pool) if not name.startswith("_")} == {"get_executor", "shutdown"}

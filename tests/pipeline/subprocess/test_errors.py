@@ -1,4 +1,4 @@
-"""What a worker's mistakes look like from here: their own type, their traceback, and what it was doing."""
+"""Test how errors in a worker arrive here: with their type, their traceback, and the worker's activity."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(raising: Raising, method: str = "fork") -> tuple[list[int], Any]:
     try:
         got.extend(begun)
     except Exception:
-        # It is over for good, and says why.
+        # The iterable cannot be used again, and says why.
         with pytest.raises(RuntimeError, match=DEAD):
             iter(items)
         with pytest.raises(RuntimeError, match=DEAD):
@@ -101,7 +101,7 @@ def test_out_of_memory() -> None:
 
 
 def test_a_long_traceback() -> None:
-    """Longer than what a pipe passes on in one piece."""
+    """The traceback is longer than a pipe passes on in one piece."""
     message = "long " * 50_000
     with pytest.raises(ValueError, match="long long") as caught:
         run(Raising("next", ValueError(message)))
@@ -170,13 +170,13 @@ class TestSilence:
 
     @pytest.mark.parametrize("timeout", [float("inf"), 2**31 / 1000, 1e9, 1e300, 10**400])
     def test_any_length_of_it(self, timeout: float) -> None:
-        """What the system cannot count down in one go is waited for all the same."""
+        """Timeouts longer than one system call can wait work, too."""
         items = iterate_in_subprocess(Silent(items=1, seconds=0.05), timeout=timeout, mp_context="fork")
         assert len(list(items)) == 2
         items.close()
 
     def test_none_of_it(self) -> None:
-        """What the consumer takes is no silence of the worker's, and neither are items that were sent."""
+        """Time that the consumer takes does not count, nor does time while items arrive."""
         items = iterate_in_subprocess(Silent(items=3, seconds=0.4), timeout=5)
         assert len(list(items)) == 4
 
@@ -198,7 +198,7 @@ class TestExit:
 
 
 class Tight:
-    """Can be iterated, and not be closed."""
+    """An iterator whose `close` raises."""
 
     def __iter__(self) -> Tight:
         return Tight()
@@ -224,7 +224,7 @@ class CannotClose:
 
 
 def test_a_failed_pipeline_is_one_here_with_all_its_causes() -> None:
-    """As any iterable may raise it; see test_run_pipeline for pipelines."""
+    """Any iterable may raise a PipelineFailure. See test_run_pipeline for pipelines."""
     cause = KeyError("cause")
     inner = RuntimeError("stage failed")
     inner.__cause__ = cause

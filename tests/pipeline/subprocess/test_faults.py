@@ -1,4 +1,4 @@
-"""Processes that are killed, stopped or cannot start: who notices, how soon, and what is left."""
+"""Test processes that are killed, stopped or cannot start: the error, how soon it comes, and that nothing is left."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def noticed_at_once(message: str = KILLED) -> Iterator[None]:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether it has ended; who should wait for it may be a machine's first process that does not."""
+    """Return whether a process has ended. It may stay as a zombie if the machine's first process reaps no orphans."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -61,7 +61,7 @@ class TestWorkerIsKilled:
     def test_while_the_parent_waits(self, method: str) -> None:
         begun = iter(iterate_in_subprocess(Silent(items=1), mp_context=method))
         pid = next(begun)
-        # From a process of its own, since this one waits.
+        # Another process kills the worker, since this one waits.
         killer = subprocess.Popen(["/bin/sh", "-c", f"sleep 0.3; kill -9 {pid}; sleep 0.1; date +%s.%N"], stdout=-1)
         with pytest.raises(RuntimeError, match=KILLED):
             next(begun)
@@ -79,7 +79,7 @@ class TestWorkerIsKilled:
             deadline = time.monotonic() + seconds
             with pytest.raises(RuntimeError, match=KILLED):  # noqa: PT012 - whichever of its reads it is.
                 for i, array, content in begun:
-                    # What was sent before arrives, and arrives whole.
+                    # Items that were sent before arrive complete.
                     assert i == count
                     assert (array == i % 251).all()
                     assert len(content) == 50_000
@@ -108,7 +108,7 @@ class TestWorkerIsKilled:
             next(begun)
 
     def test_and_has_children_that_keep_its_pipes_open(self) -> None:
-        """The end of a pipe is told only once nobody has it open any more."""
+        """The end of a pipe shows only when no process has it open any more."""
 
         def give() -> Iterator[tuple[int, int]]:
             child = os.fork()
@@ -167,7 +167,7 @@ PARENT = """
         time.sleep(60)
 """
 WORK = {
-    # Between passes, while its buffer is full, and in code that does not return for a long time.
+    # The worker is between passes, has a full buffer, or runs code that does not return for a long time.
     "idle": "items = iterate_in_subprocess(Numbers(1), mp_context={method!r}); "
     "print(*[i[2] for i in items], flush=True)",
     "full": "items = iter(iterate_in_subprocess(Numbers(9999), mp_context={method!r})); "
@@ -196,7 +196,7 @@ def check_killed_parent(work: str, method: str, end: signal.Signals = signal.SIG
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert pids
-        # Those of multiprocessing and of pools as well.
+        # The processes of multiprocessing and of pools must end, too.
         pids += [process.pid for process in psutil.Process(parent.pid).children(recursive=True)]
         parent.send_signal(end)
         parent.wait()
@@ -239,7 +239,7 @@ class TestStarting:
 
 
 def test_interrupting_a_terminal_is_the_parents_matter() -> None:
-    """Ctrl-C goes to both processes, and only one of them has something to say about it."""
+    """Ctrl-C reaches both processes, and only the parent reports it."""
     program = """
         from tests.pipeline.subprocess.work import Silent
         from spdl.pipeline import iterate_in_subprocess

@@ -1,4 +1,4 @@
-"""Iterating in another process: what arrives, how often, how far ahead, and what of it the arguments decide."""
+"""Test iterating in another process: items, passes, look-ahead, and arguments."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TestPasses:
         items = call(lambda: iterate_in_subprocess(Numbers(5), mp_context=method))
         begun = call(lambda: iter(items))
         assert call(lambda: next(begun))[1] == 0
-        # The thread that started it has ended long ago.
+        # The thread that started the worker has ended long ago.
         time.sleep(0.1)
         assert [i for _, i, _ in begun] == [1, 2, 3, 4]
 
@@ -121,7 +121,7 @@ class TestPasses:
         assert next(second)[:2] == (2, 0)
         with pytest.raises(RuntimeError, match="A later pass over the same worker process has ended this one"):
             next(first)
-        # The last reference to the one that is over must not end the one that is not.
+        # Dropping the pass that has ended must not end the other one.
         del first
         assert [i for _, i, _ in second] == list(range(1, 10))
 
@@ -196,7 +196,7 @@ class TestLookAhead:
         def begun() -> int:
             return len(log.read_text().splitlines())
 
-        # The one taken, those under way, and one in hand.
+        # The item that was taken, those in the buffer, and one that the worker holds.
         assert wait_until(lambda: begun() >= buffer_size + 1)
         time.sleep(0.05)
         assert buffer_size + 1 <= begun() <= buffer_size + 2
@@ -223,7 +223,7 @@ class TestEnd:
         items = iterate_in_subprocess(Numbers(1000))
         begun = iter(items)
         process = psutil.Process(next(begun)[2])
-        # A running loop keeps it.
+        # The running iterator keeps the process.
         del items
         gc.collect()
         assert process.is_running()
@@ -307,7 +307,7 @@ class TestEnd:
 
 
 def _use_inherited(items: Any) -> str:
-    # What the two processes share would live as long as this one, if it kept it.
+    # If this process kept the shared file, the file would live as long as this process.
     if "memfd:spdl" in Path("/proc/self/maps").read_text():
         return "the file was kept"
     try:

@@ -1,4 +1,4 @@
-"""The random generators of a pipeline's process go on where those of this one stand."""
+"""Test that random generators in a pipeline's process continue from the state of those in this process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_it_goes_on_there_as_it_would_here(method: str) -> None:
     random.seed(7)
     np.random.seed(7)  # noqa: NPY002
     torch.manual_seed(7)
-    # Somewhere in the middle: a seed alone would not do.
+    # Draw once, so that the state is not that of a fresh seed.
     draw(None)
     first = list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=method))
     again = list(run_pipeline_in_subprocess(config_of(draw), num_threads=1, mp_context=method))

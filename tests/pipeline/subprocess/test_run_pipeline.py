@@ -1,4 +1,4 @@
-"""Pipelines in another process: built anew or kept warm, with their executors and their failures."""
+"""Test pipelines in another process: built for each pass or kept running, with their executors and failures."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class TestPasses:
             return *x, threading.get_ident()
 
         items = run_pipeline_in_subprocess(config_of(Source(), op, continuous=True), num_threads=1, mp_context="fork")
-        # One pipeline: its threads are the same.
+        # There is one pipeline for all passes, so its threads are the same.
         assert len({thread for _ in range(3) for _, _, thread in items}) <= 2
 
     def test_continuous_source_after_leaving_a_loop(self) -> None:
         items = run_pipeline_in_subprocess(config_of(Source(100), same, continuous=True), num_threads=1)
         assert next(iter(items)) == (1, 0)
-        # Not in the middle of an epoch of which some items are gone.
+        # The next pass does not begin in the middle of the epoch that was left.
         second = list(items)
         assert [i for _, i in second] == list(range(100))
         assert len({number for number, _ in second}) == 1
@@ -123,7 +123,7 @@ class TestArguments:
     def test_builder_works_with_a_warning(self) -> None:
         builder = PipelineBuilder[Any, Any]().add_source([1, 2]).add_sink(1)
         with pytest.warns(UserWarning, match=r"Give run_pipeline_in_subprocess what `get_config\(\)`") as caught:
-            # Of a fork beside threads Python 3.12 and later would warn, too.
+            # With "fork", Python 3.12 and later would also warn of a fork beside threads.
             items = run_pipeline_in_subprocess(builder, num_threads=1, mp_context="forkserver")
         assert caught[0].filename == __file__
         assert list(items) == [1, 2]
@@ -145,7 +145,7 @@ class TestArguments:
 
     def test_hooks_queues_and_tasks_are_made_there(self, method: str) -> None:
         items = run_pipeline_in_subprocess(
-            config_of(range(10), tell_surroundings),
+            config_of(range(10), tell_instrumentation),
             num_threads=1,
             task_hook_factory=make_hooks,
             queue_class=NotingQueue,
@@ -153,7 +153,7 @@ class TestArguments:
             mp_context=method,
         )
         assert list(items)[-1] == {"hook", "queue", "task"}
-        assert not SURROUNDINGS
+        assert not INSTRUMENTATION
 
     def test_others_reach_the_process(self) -> None:
         items = run_pipeline_in_subprocess(
@@ -180,34 +180,34 @@ class TestArguments:
             run_pipeline_in_subprocess(config_of([1], lambda x: x), num_threads=1, mp_context="spawn")
 
 
-SURROUNDINGS: set[str] = set()
+INSTRUMENTATION: set[str] = set()
 
 
 class NotingHook(TaskHook):
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        SURROUNDINGS.add("hook")
+        INSTRUMENTATION.add("hook")
         yield
 
 
 class NotingQueue(AsyncQueue[Any]):
     async def put(self, item: Any) -> None:
-        SURROUNDINGS.add("queue")
+        INSTRUMENTATION.add("queue")
         await super().put(item)
 
 
 class NotingTask(BackgroundTask):
     async def run(self) -> None:
-        SURROUNDINGS.add("task")
+        INSTRUMENTATION.add("task")
 
 
 def make_hooks(info: StageInfo) -> list[TaskHook]:
     return [NotingHook()]
 
 
-def tell_surroundings(_: int) -> set[str]:
+def tell_instrumentation(_: int) -> set[str]:
     time.sleep(0.01)
-    return set(SURROUNDINGS)
+    return set(INSTRUMENTATION)
 
 
 class TestFailures:
@@ -246,7 +246,7 @@ class TestExecutors:
                 assert sorted(x for x, _, _ in got) == list(range(20))
                 assert {name for _, _, name in got} == {"by its initializer"}
                 assert os.getpid() not in {pid for _, pid, _ in got}
-            # This one is still as new.
+            # The executor of this process is unused.
             assert executor.submit(same, 3).result() == 3
 
     def test_stages_that_share_one_do_so_there(self) -> None:
@@ -337,7 +337,7 @@ def test_messages_tell_the_pipelines_of_the_processes_apart() -> None:
 
 
 def test_the_pipeline_is_stopped_where_a_loop_is_left() -> None:
-    """No more ops begin there than were on their way."""
+    """When the loop is left, only ops under way are finished."""
     config = config_of(Source(10**6), same)
     items, process = forked_by(lambda: run_pipeline_in_subprocess(config, num_threads=1, mp_context="fork"))
     begun = iter(items)

@@ -1,4 +1,4 @@
-"""Tensors arrive as they were sent, and PyTorch computes on the other side."""
+"""Test that tensors arrive as they were sent, and that PyTorch works in the worker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_tensors_of_other_kinds() -> None:
 
 
 def test_torch_computes_in_a_forked_process() -> None:
-    """Its pool of threads is running here (the check for leaks has seen to that), and is not forked."""
+    """PyTorch's thread pool runs here, since the check for leaks starts it, and a fork does not copy its threads."""
 
     def compute() -> list[float]:
         return [float(torch.ones(1 << 22).sum())]

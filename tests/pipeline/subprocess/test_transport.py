@@ -1,4 +1,4 @@
-"""What arrives is what was sent, whatever its size and kind, and large content is copied once on each side."""
+"""Test that items of all sizes and types arrive as they were sent, and that large ones are copied once on each side."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def assert_same(got: Any, sent: Any) -> None:
         for ours, theirs in zip(got, sent, strict=True):
             assert_same(ours, theirs)
     elif isinstance(sent, np.ndarray):
-        # Byte for byte: some values, and records that hold them, do not equal themselves.
+        # Compare bytes, since some values, and records that hold them, do not equal themselves.
         assert got.tobytes() == sent.tobytes()
         assert got.dtype == sent.dtype
         assert got.shape == sent.shape
@@ -46,7 +46,7 @@ LEAVES = st.one_of(
     st.integers(),
     st.text(max_size=20),
     st.binary(max_size=40),
-    # About the sizes at which content moves from the pipe to the file, and from the pickle to a place of its own.
+    # Around the sizes at which content moves from the pipe to the file, and from the pickle to a block of its own.
     st.sampled_from([0, 1, 4000, 4064, 4065, 65_535, 65_536, 200_000]).map(lambda size: b"\x07" * size),
     st.sampled_from([0, 2047, 2048, 70_000]).map(lambda size: bytearray(b"\x09" * size)),
     st.sampled_from([70_000, 70_001]).map(lambda size: "\N{SNOWMAN}" * size),
@@ -73,7 +73,7 @@ def test_any_items(sent: list[Any], buffer_size: int) -> None:
 @given(st.lists(st.integers(0, 50_000), min_size=1, max_size=60), st.integers(1, 12), st.integers(0, 60))
 @settings(max_examples=15, deadline=None)
 def test_items_of_any_sizes_do_not_mix(sizes: list[int], buffer_size: int, leave_at: int) -> None:
-    """Whoever keeps all items must not see one's memory given to another one."""
+    """The memory of an item that is kept must not be reused for another one."""
     items = iterate_in_subprocess(Buffers(sizes), buffer_size=buffer_size, mp_context="fork")
     try:
         for i, _, _ in items:
@@ -159,7 +159,7 @@ def test_decoded_images() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (large.shape, len(large.failures)) == ((1, 1024, 1024, 3), 1)
-    # One copy on this side, as of an array.
+    # As with an array, there is one copy on this side.
     assert large.nbytes <= peak < large.nbytes + large.nbytes // 20
 
 
@@ -170,7 +170,7 @@ def test_100_megabytes_and_memory_is_given_back() -> None:
         for size, (i, arrived, content) in zip(sizes, items, strict=True):
             assert arrived.size == len(content) == size
             assert arrived[0] == arrived[-1] == content[0] == content[-1] == i
-    # A new pass begins with a file that was cut down.
+    # The file has been truncated when a new pass begins.
     begun = iter(items)
     next(begun)
     items.close()
@@ -186,7 +186,7 @@ def test_an_array_is_copied_once_on_each_side() -> None:
     tracemalloc.stop()
     assert arrived.nbytes == size
     assert size <= peak < size + size // 50
-    # What the worker took for sending it: nothing of its size.
+    # Sending it took far less memory in the worker than its size.
     assert next(items) < size // 50
 
 

@@ -1,4 +1,4 @@
-"""What the tests have worker processes do: functions that processes which are not forked can import by name."""
+"""Functions and iterables for worker processes, which can import them by name even if they were not forked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS = ("fork", "spawn", "forkserver")
 
 
 def forked_by(start: Callable[[], Any]) -> tuple[Any, psutil.Process]:
-    """Start a worker by the method "fork", and return what was returned and the process."""
+    """Call a function that forks a worker. Return the function's result, and the process."""
     before = set(psutil.Process().children())
     started = start()
     (process,) = set(psutil.Process().children()) - before
@@ -29,7 +29,7 @@ def forked_by(start: Callable[[], Any]) -> tuple[Any, psutil.Process]:
 
 
 class Numbers:
-    """Counts, with the number of the pass and the process."""
+    """An iterable that yields the number of the pass, a count, and the process's id."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -45,7 +45,7 @@ class Numbers:
 
 
 class Given:
-    """Gives what it was made with, whatever that takes to send."""
+    """An iterable of the given items."""
 
     def __init__(self, *items: Any) -> None:
         self.items = items
@@ -55,7 +55,7 @@ class Given:
 
 
 class Logged:
-    """Writes into a file which item it gives, so that it can be seen from outside."""
+    """An iterable that writes its progress into a file, where other processes can see it."""
 
     def __init__(self, path: Path, count: int) -> None:
         self.path = path
@@ -78,7 +78,7 @@ class Logged:
 
 
 class Restarting:
-    """Is its own iterator, and starts anew each time."""
+    """An iterable that is its own iterator, and starts anew each time."""
 
     def __call__(self) -> Restarting:
         return self
@@ -103,21 +103,21 @@ def iterator() -> Iterator[int]:
 
 
 class TwoPartError(Exception):
-    """Like most exceptions with an own `__init__`: made again from `args`, it misses an argument."""
+    """An exception with its own `__init__`: as with most of these, unpickling calls it with too few arguments."""
 
     def __init__(self, code: int, path: str) -> None:
         super().__init__(f"code {code} at {path}")
 
 
 class Sealed:
-    """Refuses to be pickled."""
+    """An object that cannot be pickled."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("sealed")
 
 
 class Trap:
-    """Can be pickled, but not be made again where it arrives."""
+    """An object that can be pickled, but not unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _snap, (os.getpid(),)
@@ -128,7 +128,7 @@ def _snap(pid: int) -> NoReturn:
 
 
 class Raising:
-    """Raises at one of the moments of a worker's life."""
+    """An iterable that raises at the given moment between a worker's start and its end."""
 
     def __init__(self, moment: str, error: BaseException, after: int = 2) -> None:
         self.moment, self.error, self.after = moment, error, after
@@ -162,7 +162,7 @@ def exit_at_once() -> NoReturn:
 
 
 class Silent:
-    """Gives so many items and then nothing for a long time."""
+    """An iterable that yields so many items and then nothing for a long time."""
 
     def __init__(self, items: int = 0, seconds: float = 60) -> None:
         self.items, self.seconds = items, seconds
@@ -181,7 +181,7 @@ def sleep_long() -> None:
 
 
 class Noted:
-    """Notes what is done in the process, for the process to give as an item."""
+    """An initializer that records its calls in the process, which can yield the record as an item."""
 
     done: list[str] = []  # noqa: RUF012 - it is one for the process.
 
@@ -197,7 +197,7 @@ def tell_done() -> list[list[str]]:
 
 
 class Buffers:
-    """Gives items of so many bytes each, whose content tells whether they were mixed up."""
+    """An iterable of items with the given numbers of bytes, whose content shows whether they were mixed up."""
 
     def __init__(self, sizes: Iterable[int]) -> None:
         self.sizes = list(sizes)
@@ -211,7 +211,7 @@ class Buffers:
 
 
 class Measured:
-    """Gives a large array, and then how much memory was taken in this process to send it."""
+    """An iterable that yields a large array twice, and then the memory that sending it took in its process."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -221,7 +221,7 @@ class Measured:
 
     def __iter__(self) -> Iterator[Any]:
         array = np.ones(self.size, np.uint8)
-        # The first one makes what is made once.
+        # The first array also allocates memory that is allocated only once.
         yield array
         tracemalloc.start()
         yield array
@@ -235,7 +235,7 @@ def describe_process() -> list[dict[str, Any]]:
 
 
 class Source:
-    """Counts its passes; each gives so many items."""
+    """An iterable that counts its passes. Each yields so many items."""
 
     def __init__(self, count: int = 4) -> None:
         self.count = count
@@ -278,7 +278,7 @@ def tell_noted(_: int) -> list[str]:
 
 
 class Own(Executor):
-    """Can be pickled, and is taken as it is."""
+    """An executor that can be pickled, so it is sent as it is."""
 
     def __init__(self, name: str) -> None:
         self.name = name
