@@ -90,11 +90,18 @@ _WAKE_UPS = (
         ("engine/test_wake_ups.py::TestRoom::test_in_the_sink_behind_a_stage_that_the_event_loop_serves",),
     ),
     Mutant(
+        "room made in a queue by a worker that carries an item does not wake the event loop",
+        "_engine/worker.py",
+        "if node.feeders[0].wants_room:",
+        "if False:",
+        ("nodes/test_asynchronous.py::TestAsync::test_async_sources",),
+    ),
+    Mutant(
         "room made in a queue does not wake the event loop",
         "_engine/engine.py",
         "if node.feeders[0].wants_room:",
         "if False:",
-        ("nodes/test_asynchronous.py::TestAsync::test_async_sources",),
+        ("engine/test_bounds.py::TestLiveItems::test_sources",),
     ),
     Mutant(
         "room made in front of a merge does not wake the branch",
