@@ -98,9 +98,9 @@ _WAKE_UPS = (
     ),
     Mutant(
         "room made in a queue does not wake the event loop",
-        "_engine/engine.py",
-        "if node.feeders[0].wants_room:",
-        "if False:",
+        "_engine/node.py",
+        "        if feeder.wants_room:\n            feeder.room_made()\n",
+        "        pass\n",
         ("engine/test_bounds.py::TestLiveItems::test_sources",),
     ),
     Mutant(
@@ -488,8 +488,8 @@ _COUNTS = (
     Mutant(
         "all workers may be in ops",
         "_engine/engine.py",
-        " + max(1, pullers) + spare)",
-        " + max(1, pullers))",
+        " + max(1, pullers) + spare\n",
+        " + max(1, pullers)\n",
         ("engine/test_worker.py::test_what_came_out_elsewhere_waits_for_no_op",),
     ),
     Mutant(
@@ -537,7 +537,7 @@ _COUNTS = (
     Mutant(
         "the source fills the first queue without bound",
         "_engine/source.py",
-        "return len(self.output.entries) < self.output.capacity",
+        "return len(self.out) < self.output.capacity",
         "return True",
         ("pipeline/test_pipeline.py::test_the_source_runs_no_further_ahead_than_said",),
     ),
@@ -571,8 +571,8 @@ _COUNTS = (
     ),
     Mutant(
         "more concurrency than threads adds no threads",
-        "_engine/engine.py",
-        "for thread in self._add_workers():",
+        "_engine/limits.py",
+        "for thread in engine.workers.add_up_to(engine.useful_workers()):",
         "for thread in ():",
         ("engine/test_set_concurrency.py::TestSetConcurrency::test_more_and_less",),
     ),
@@ -637,14 +637,18 @@ _COUNTS = (
         "_nodes/executors/base.py",
         "if not (self.engine.is_over() or self.finished):",
         "if not self.engine.stopping:",
-        ("shared_executors/test_stages_of_several_pipelines.py::test_what_is_left_in_the_pool_may_be_cancelled_when_all_has_come",),
+        (
+            "shared_executors/test_stages_of_several_pipelines.py::test_what_is_left_in_the_pool_may_be_cancelled_when_all_has_come",
+        ),
     ),
     Mutant(
         "a call that the executor did not make is forgotten",
         "_nodes/executors/thread_pool.py",
         "if self.check_alive(future) and (error",
         "if not self.check_alive(future) and (error",
-        ("shared_executors/test_stages_of_several_pipelines.py::test_a_thread_that_cannot_be_started_fails_the_pipeline",),
+        (
+            "shared_executors/test_stages_of_several_pipelines.py::test_a_thread_that_cannot_be_started_fails_the_pipeline",
+        ),
     ),
     Mutant(
         "a hand-over that came back from a process still counts as under way",
@@ -670,14 +674,14 @@ _COUNTS = (
     Mutant(
         "the source fills the queue of a stage on the event loop without bound",
         "_engine/node.py",
-        "return self.input.has_place(concurrency=places)",
+        "return len(self.queue) < self.input.capacity + places",
         "return True",
         ("engine/test_bounds.py::TestLiveItems::test_one_stage",),
     ),
     Mutant(
         "more concurrency than threads adds no permits",
         "_engine/workers.py",
-        "        self.permits += change",
+        "        self.permits += num_threads - self.num_threads",
         "        pass",
         ("engine/test_set_concurrency.py::TestSetConcurrency::test_threads_follow",),
     ),
@@ -963,8 +967,8 @@ _FAILURES = (
     Mutant(
         "a share of failures is not looked at when the input ends",
         "_engine/engine.py",
-        " or self._excess_of_failures()",
-        "",
+        "            if (verdict := tally.verdict()) is not None:\n                worst",
+        "            if (verdict := tally.verdict()) is None:\n                continue\n                worst",
         ("declare/test_policy.py::TestLimits::test_a_share_is_looked_at_when_the_input_ends",),
     ),
     Mutant(
