@@ -59,7 +59,7 @@ class ThreadPoolNode(ExecutorNode):
         engine.lock.acquire()
         self.coming -= 1
         try:
-            while not engine.is_over() and FunctionNode.ready(self):
+            while not (engine.stopping or engine.done) and FunctionNode.ready(self):
                 try:
                     FunctionNode.turn(self)
                 except Abandoned:
