@@ -9,6 +9,7 @@ from PIL import Image, JpegImagePlugin
 from tests.cli.wheels import Wheelhouse
 
 from spdl.cli import main
+from spdl.cli._demo import photos
 
 QUICK = ["demo", "--no-peers", "--seconds", "0.3"]
 
@@ -65,11 +66,11 @@ def test_the_demo_makes_its_photos_once(
 
 
 def remove_one(folder: Path) -> None:
-    (folder / "photo-100.jpg").unlink()
+    (folder / "photo-010.jpg").unlink()
 
 
 def cut_one_short(folder: Path) -> None:
-    file = folder / "photo-100.jpg"
+    file = folder / "photo-010.jpg"
     file.write_bytes(file.read_bytes()[:-50])
 
 
@@ -89,7 +90,11 @@ def replace_the_manifest(folder: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [remove_one, cut_one_short, remove_the_manifest, garble_the_manifest, replace_the_manifest]
 )
-def test_a_damaged_folder_is_mended(damage: Callable[[Path], None], cache: Path) -> None:
+def test_a_damaged_folder_is_mended(
+    damage: Callable[[Path], None], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All 512 would take most of the time.
+    monkeypatch.setattr(photos, "NUM_PHOTOS", 32)
     assert main(QUICK) == 0
     folder = cache / "demo-photos-1"
     contents = {file.name: file.read_bytes() for file in folder.iterdir()}
