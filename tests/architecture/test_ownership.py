@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _INLINED = {
     ("spdl.pipeline._engine.worker", "carry"),
     # The consumer's usual case.
-    ("spdl.pipeline._pipeline.pipeline", "__next__"),
+    ("spdl.pipeline._pipeline.iterator", "__next__"),
 }
 
 # Attributes that Python or another library wants to be set from outside.

@@ -718,7 +718,7 @@ _FLOW = (
     ),
     Mutant(
         "an item that was read stays in flight",
-        "_pipeline/pipeline.py",
+        "_pipeline/iterator.py",
         "                self._deliver(root)",
         "                pass",
         ("engine/test_engine.py::test_nothing_is_lost_or_duplicated",),
@@ -754,8 +754,8 @@ _FLOW = (
     Mutant(
         "an item that comes out of a user's queue twice is taken for a wrapped item",
         "_queues/queue_node.py",
-        '            raise self._fault(f"gave out the same object twice',
-        '            str(f"gave out the same object twice',
+        '            raise self._fault(f"returned the same object twice',
+        '            str(f"returned the same object twice',
         ("queues/test_ledger.py::test_a_loss_behind_a_double_is_told",),
     ),
     Mutant(

@@ -179,8 +179,8 @@ def introduction(doc: str) -> str:
 
 
 def says_what_it_raises(doc: str) -> bool:
-    told = re.search(r"\b[Nn]ever raises|\b[Ww]hat (\w+\s){1,3}raises", introduction(doc) + section(doc, "Returns"))
-    return bool(section(doc, "Raises") or told)
+    told = r"\b[Nn]ever raises|\b[Ww]hat (\w+\s){1,3}raises|\b(Its|An|Any) exceptions?\b|\bIf (\w+\s){1,4}raises\b"
+    return bool(section(doc, "Raises") or re.search(told, introduction(doc) + section(doc, "Returns")))
 
 
 def says_what_it_returns(function: Any, doc: str) -> bool:

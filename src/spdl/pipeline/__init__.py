@@ -10,7 +10,8 @@ from ._failures.failure import PipelineFailure
 from ._pipeline.build import build_pipeline
 from ._pipeline.builder import PipelineBuilder
 from ._pipeline.cache_iterator import cache_iterator
-from ._pipeline.pipeline import Pipeline, PipelineIterator
+from ._pipeline.iterator import PipelineIterator
+from ._pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from ._background.create_task import create_task
@@ -70,7 +71,7 @@ __all__ = [
     "run_pipeline_in_subprocess",
 ]
 
-# What surrounds the engine is imported when it is first asked for: most pipelines use none of it.
+# These are imported when they are first used: most pipelines use none of them.
 _LATER = {
     "AsyncQueue": "_queues.async_queue",
     "BackgroundTask": "_background.task",

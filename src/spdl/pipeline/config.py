@@ -1,13 +1,12 @@
-"""What the whole process has by default: hooks, queues, callbacks, background tasks, the form of the log.
+"""The defaults of the whole process: hooks, queues, callbacks, background tasks, and the format of the log.
 
-What is set here counts for pipelines that are built afterwards; those that exist keep what they have. The form of the
-log alone changes at once, for all. Settings are the process's own: other processes, those that a pipeline starts among
-them, have theirs.
+A setting applies to pipelines that are built afterwards; existing ones keep theirs. Only the format of the log changes
+at once, for all pipelines. Each process has its own settings, including the processes that a pipeline starts.
 
 Environment variables:
 
 * ``SPDL_PIPELINE_DIAGNOSTIC_MODE``: profile pipelines instead of running them; see `is_diagnostic_mode_enabled`.
-* ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``: how many items that takes; see `diagnostic_mode_num_sources`.
+* ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``: how many items a profile uses; see `diagnostic_mode_num_sources`.
 * ``SPDL_PIPELINE_COMPACT_LOG``: log each failure in one line; see `set_compact_log`.
 
 Example:
@@ -18,7 +17,7 @@ Example:
     >>> config.set_default_build_callback(None)
 """
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.
 
 from ._declare.defaults import (
     diagnostic_mode_num_sources,

@@ -1,4 +1,4 @@
-"""Declarative definitions: the records a pipeline is built from."""
+"""The records that a pipeline is built from, and the functions that make them."""
 
 from ._declare.aggregator import Aggregator, Collate
 from ._declare.records import (

@@ -105,7 +105,7 @@ def test_repeated_errors_are_counted_instead_of_logged(caplog: pytest.LogCapture
     ] == [
         (logging.ERROR, "ValueError: 0"),
         (logging.ERROR, "ValueError: 1"),
-        (logging.WARNING, f"Errors are repeated at {place}, and no longer logged one by one."),
+        (logging.WARNING, f"Errors repeat at {place}, and are no longer logged one by one."),
         (logging.WARNING, f"10 errors so far at {place}."),
         (logging.WARNING, f"20 errors so far at {place}."),
     ]

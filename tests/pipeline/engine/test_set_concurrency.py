@@ -200,8 +200,8 @@ class TestSetConcurrency:
             ("len", 2, ValueError, "got 'len' .*2 stages have that name"),
             ("one", 0, ValueError, "`concurrency` must be an int of at least 1"),
             ("one", "2", TypeError, "`concurrency` must be an int of at least 1"),
-            ("disaggregate", 2, ValueError, "one item at a time by its nature"),
-            ("aggregate(op=collate(2), drop_last=False)", 2, ValueError, "one item at a time by its nature"),
+            ("disaggregate", 2, ValueError, "always works on one item at a time"),
+            ("aggregate(op=collate(2), drop_last=False)", 2, ValueError, "always works on one item at a time"),
         ],
     )
     def test_mistakes(self, stage: str, concurrency: Any, error: type[Exception], message: str) -> None:

@@ -97,7 +97,7 @@ class Watching(TaskHook):
 
 def assert_named(pipeline: Pipeline[Any], stage: int = 1) -> None:
     (failed,) = pipeline.failures()
-    assert failed.error == "RuntimeError: The task hook 'Cancelling' cancelled the task that it is around."
+    assert failed.error == "RuntimeError: The task hook 'Cancelling' cancelled the task that it wraps."
     assert failed.positions[-1:] == (1,)
     assert pipeline.statistics().stages[stage].num_failed == 1
 

@@ -74,7 +74,9 @@ def test_a_single_item_that_is_used_up() -> None:
             raise TypeError("used up")
         return x
 
-    with pytest.raises(RuntimeError, match="'once' uses its items up, and was given 1 only: raise `num_inputs`, now 1"):
+    with pytest.raises(
+        RuntimeError, match="'once' uses its items up, and got only 1 of them: raise `num_inputs`, now 1"
+    ):
         profile(source(range(9)).pipe(once), 1)
 
 

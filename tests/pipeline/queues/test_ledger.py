@@ -74,13 +74,13 @@ def test_a_loss_behind_a_double_is_told(kind: str, lost: int, again: int) -> Non
     pipeline = source(items).pipe(lambda x: x).add_sink(9).build(num_threads=1, queue_class=replaced(lost, again))
     text = failure_of(pipeline)
     assert text.startswith("The queue 'Replacing' of stage ")
-    assert f":0:src gave out the same object twice: source item {again}. What is put" in text
+    assert f":0:src returned the same object twice: source item {again}. Each object that is put" in text
 
 
 def test_of_very_many_the_latest_are_known() -> None:
     items = [Item() for _ in range(1300)]
     pipeline = source(items).add_sink(9).build(num_threads=1, queue_class=replaced(1250, 1240))
-    assert "gave out the same object twice: source item 1240." in failure_of(pipeline)
+    assert "returned the same object twice: source item 1240." in failure_of(pipeline)
 
 
 @pytest.mark.parametrize("make", [Item, lambda: np.zeros(3)])
@@ -97,7 +97,7 @@ def test_identities_that_are_used_again_are_no_doubles(make: Callable[[], Any]) 
 def test_of_what_cannot_be_referred_to_weakly_the_last_one_is_known(kind: Callable[[Any], Any]) -> None:
     items = [kind([i] * 300) for i in range(9)]
     pipeline = source(items).add_sink(9).build(num_threads=1, queue_class=replaced(5, 4))
-    assert "gave out the same object twice: source item 4." in failure_of(pipeline)
+    assert "returned the same object twice: source item 4." in failure_of(pipeline)
 
 
 @settings(max_examples=15, deadline=None)

@@ -95,7 +95,7 @@ def test_a_queue_that_loses_the_end_of_the_input_is_named(
     text = str(caught.value.exceptions[0])
     # The queue of any stage may be the first to report it.
     assert text.startswith(f"The queue {queue_class.__name__!r} of stage ")
-    assert " lost the end of the input. What is put into a queue must come out" in text
+    assert " lost the end of the input. Each object that is put into a queue must come out" in text
 
 
 def test_one_that_loses_items_and_the_end_is_named_with_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_one_that_ends_too_early_is_named() -> None:
             return EOF if item == 2 else item
 
     pipeline = source(range(50)).pipe(abs).add_sink(9).build(num_threads=1, queue_class=Early)
-    assert ":0:src gave out the end of the input before it was put in. What is put" in failure_of(pipeline)
+    assert ":0:src returned the end of the input before it was put in. Each object that is put" in failure_of(pipeline)
 
 
 def test_a_pipeline_can_be_stopped_while_a_queue_keeps_its_end() -> None:
@@ -174,7 +174,7 @@ def test_a_queue_that_loses_the_end_of_an_epoch_is_named(wraps: bool) -> None:  
 
     pipeline = source(Objects(), continuous=True).add_sink(9).build(num_threads=1, queue_class=Endless)
     text = failure_of(pipeline)
-    assert ":0:src lost the end of an epoch, or let source item 3 overtake it. What is put" in text
+    assert ":0:src lost the end of an epoch, or let source item 3 overtake it. Each object that is put" in text
 
 
 def test_a_queue_that_makes_the_end_of_an_epoch_is_named() -> None:
@@ -190,4 +190,4 @@ def test_a_queue_that_makes_the_end_of_an_epoch_is_named() -> None:
     with pytest.raises(PipelineFailure) as caught:
         list(epochs)
     pipeline.stop()
-    assert "gave out the end of an epoch that has not ended." in str(caught.value.exceptions[0])
+    assert "returned the end of an epoch that has not ended." in str(caught.value.exceptions[0])

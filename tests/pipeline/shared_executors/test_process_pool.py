@@ -162,6 +162,39 @@ def test_entrypoints_are_connected_again_in_the_same_process() -> None:
         assert pickle.loads(pickle.dumps(pool)) is pool  # noqa: S301 - made here.
 
 
+@pytest.mark.parametrize("kind", [PriorityProcessPoolExecutor, PriorityThreadPoolExecutor])
+@pytest.mark.parametrize("pickled", ["before", "after"])
+def test_a_copy_of_a_pool_that_was_shut_down_is_open(kind: Any, pickled: str) -> None:
+    pool = kind(1)
+    executors = [pool.get_executor(), pool.get_executor(priority=5)]
+    content = pickle.dumps((pool, executors))
+    pool.shutdown()
+    if pickled == "after":
+        content = pickle.dumps((pool, executors))
+    copy, copies = pickle.loads(content)  # noqa: S301 - made here.
+    with copy:
+        assert copy is not pool
+        # All copies share one pool, whose entrypoints have the priorities of the originals.
+        assert len(set(processes_behind([*copies, copy.get_executor()]))) == 1
+        assert pickle.loads(content)[0] is copy  # noqa: S301 - made here.
+        assert [repr(each).partition(" to ")[0] for each in copies] == [
+            repr(each).partition(" to ")[0] for each in executors
+        ]
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            executors[0].submit(os.getpid)
+    again: list[PriorityExecutorEntrypoint] = pickle.loads(content)[1]  # noqa: S301 - made here.
+    assert len(set(processes_behind(again))) == 1
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("kind", [PriorityProcessPoolExecutor, PriorityThreadPoolExecutor])
+def test_a_pool_that_was_shut_down_works_in_another_process(kind: Any, method: str) -> None:
+    with kind(1) as pool:
+        executors = [pool.get_executor()]
+    with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as elsewhere:
+        assert elsewhere.submit(processes_behind, executors).result(30)
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("kind", [PriorityProcessPoolExecutor, PriorityThreadPoolExecutor])
 def test_entrypoints_of_a_pool_share_one_in_another_process(kind: Any, method: str) -> None:

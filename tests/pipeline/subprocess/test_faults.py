@@ -235,7 +235,7 @@ class TestStarting:
         )
         done = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1
-        assert "what starts others belongs under `if __name__ == '__main__':` there" in done.stderr
+        assert "so code that starts processes belongs under `if __name__ == '__main__':` there" in done.stderr
 
 
 def test_interrupting_a_terminal_is_the_parents_matter() -> None:

@@ -150,7 +150,9 @@ class TestPasses:
     def test_generator_is_refused_the_second_time(self, method: str) -> None:
         items = iterate_in_subprocess(generator, mp_context=method)
         assert list(items) == [0, 1, 2]
-        with pytest.raises(RuntimeError, match=r"can be iterated only once, generator at .*work\.py.*starts anew"):
+        with pytest.raises(
+            RuntimeError, match=r"can be iterated only once, generator at .*work\.py.*can be iterated again"
+        ):
             list(items)
 
     def test_generator_is_refused_after_leaving_a_loop(self) -> None:
@@ -201,6 +203,13 @@ class TestLookAhead:
         time.sleep(0.05)
         assert buffer_size + 1 <= begun() <= buffer_size + 2
 
+    def test_minus_one_sets_no_bound(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        items = iter(iterate_in_subprocess(Logged(log, 1000), buffer_size=-1))
+        # The worker gets to its end before anything is taken.
+        assert wait_until(lambda: log.exists() and log.read_text().endswith("999\nclosed\n"))
+        assert list(items) == list(range(1000))
+
     def test_it_begins_with_the_iterator_and_not_with_the_first_item(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         items = iterate_in_subprocess(Logged(log, 3))
@@ -209,8 +218,9 @@ class TestLookAhead:
         assert wait_until(log.exists)
         assert list(begun) == [0, 1, 2]
 
-    def test_tens_of_thousands(self) -> None:
-        items = iterate_in_subprocess(Numbers(40_000), buffer_size=20_000)
+    @pytest.mark.parametrize("buffer_size", [20_000, -1])
+    def test_tens_of_thousands(self, buffer_size: int) -> None:
+        items = iterate_in_subprocess(Numbers(40_000), buffer_size=buffer_size)
         begun = iter(items)
         assert next(begun)[1] == 0
         assert [i for _, i, _ in begun] == list(range(1, 40_000))
@@ -341,7 +351,8 @@ class TestArguments:
         [
             ("fn", [1, 2], TypeError, "callable without arguments"),
             ("fn", None, TypeError, "callable without arguments"),
-            ("buffer_size", 0, ValueError, "an int of at least 1"),
+            ("buffer_size", 0, ValueError, "an int of at least 1, or -1 for no bound"),
+            ("buffer_size", -2, ValueError, "an int of at least 1, or -1 for no bound"),
             ("buffer_size", "3", TypeError, "an int of at least 1"),
             ("buffer_size", None, TypeError, "an int of at least 1"),
             ("initializer", 3, TypeError, "callable without arguments"),
@@ -366,8 +377,8 @@ class TestArguments:
         with pytest.raises(TypeError, match=r"`initializer\[1\]` must be callable without arguments, got 3"):
             iterate_in_subprocess(list, initializer=[Noted("a"), 3])  # type: ignore[list-item]
 
-    def test_arena_is_not_served(self) -> None:
-        with pytest.raises(NotImplementedError, match=r"`arena` is not served yet, got 1 .*Leave it out"):
+    def test_arena_is_not_supported(self) -> None:
+        with pytest.raises(NotImplementedError, match=r"`arena` is not supported yet, got 1 .*Leave it out"):
             iterate_in_subprocess(list, arena=1)  # type: ignore[arg-type]
 
     def test_what_is_no_iterable(self) -> None:
@@ -381,7 +392,7 @@ class TestArguments:
     def test_daemonic_parent_is_told_what_to_do(self) -> None:
         items = iterate_in_subprocess(_nested, daemon=True, mp_context="fork")
         (told,) = items
-        assert "is a daemonic one, which may not have children" in told
+        assert "is a daemon, which may not have children" in told
         assert "daemon=False" in told
 
     def test_parent_that_is_a_worker_itself(self) -> None:

@@ -91,7 +91,9 @@ class TestPasses:
     def test_source_that_can_be_iterated_only_once(self) -> None:
         items = run_pipeline_in_subprocess(config_of((i for i in range(3)), same), num_threads=1, mp_context="fork")
         assert list(items) == [0, 1, 2]
-        with pytest.raises(RuntimeError, match=r"The source can be iterated only once, .*genexpr.* starts anew"):
+        with pytest.raises(
+            RuntimeError, match=r"The source can be iterated only once, .*genexpr.* can be iterated again"
+        ):
             list(items)
 
     def test_other_source_that_gives_nothing_the_second_time(self) -> None:
@@ -100,6 +102,10 @@ class TestPasses:
         assert list(items) == [1, 2]
         with pytest.raises(RuntimeError, match="The source can be iterated only once"):
             list(items)
+
+    def test_no_bound_on_the_items_under_way(self) -> None:
+        items = run_pipeline_in_subprocess(config_of(range(500), negative), num_threads=1, buffer_size=-1)
+        assert sorted(items) == list(range(-499, 1))
 
     def test_empty_source(self) -> None:
         items = run_pipeline_in_subprocess(config_of([]), num_threads=1)
@@ -122,7 +128,8 @@ class TestPasses:
 class TestArguments:
     def test_builder_works_with_a_warning(self) -> None:
         builder = PipelineBuilder[Any, Any]().add_source([1, 2]).add_sink(1)
-        with pytest.warns(UserWarning, match=r"Give run_pipeline_in_subprocess what `get_config\(\)`") as caught:
+        expected = r"the result of the builder.s `get_config\(\)` to run_pipeline_in_subprocess"
+        with pytest.warns(UserWarning, match=expected) as caught:
             # With "fork", Python 3.12 and later would also warn of a fork beside threads.
             items = run_pipeline_in_subprocess(builder, num_threads=1, mp_context="forkserver")
         assert caught[0].filename == __file__
@@ -301,7 +308,7 @@ class TestExecutors:
                 executor.submit(same, 1).result()
             else:
                 executor.shutdown()
-            with pytest.raises(ValueError, match=rf"Stage 'where': its executor, a {kind.__name__}, .* was used"):
+            with pytest.raises(ValueError, match=rf"Stage 'where': its executor, a {kind.__name__}, .* has been used"):
                 run_pipeline_in_subprocess(config_of([1], where, executor=executor), num_threads=1)
 
     def test_others_are_taken_as_they_are(self) -> None:

@@ -24,14 +24,14 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 
 class _Suppression:
-    """How often exceptions were raised at each place in the code, in this process."""
+    """Counts the exceptions raised at each line of code in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, int]] = Counter()
 
     def is_worth_logging(self, error: BaseException, threshold: int, interval: int) -> bool:
-        """Count an exception. Says so in the log instead of it when the threshold is reached, and now and then."""
+        """Count an exception, and return whether to log it. If not, log a warning at the threshold and at intervals."""
         place, function = _place(error)
         with self._lock:
             self._counts[place] += 1
@@ -39,7 +39,7 @@ class _Suppression:
         if count < threshold:
             return True
         if count == threshold:
-            _LOG.warning("Errors are repeated at %s:%d:%s, and no longer logged one by one.", *place, function)
+            _LOG.warning("Errors repeat at %s:%d:%s, and are no longer logged one by one.", *place, function)
         elif count % interval == 0:
             _LOG.warning("%d errors so far at %s:%d:%s.", count, *place, function)
         return False
@@ -57,11 +57,11 @@ def _place(error: BaseException) -> tuple[tuple[str, int], str]:
 
 _SUPPRESSION = _Suppression()
 
-# The event loop holds its tasks weakly: one that nobody else holds could be collected before it is done.
+# The event loop holds its tasks weakly, so a task that nobody else holds could be collected before it is done.
 _TASKS: set[asyncio.Task[Any]] = set()
 
 
-def create_task(  # noqa: PLR0917 - the reference's signature, as what follows.
+def create_task(  # noqa: PLR0917 - the reference's signature.
     coro: Coroutine[Any, Any, T],
     name: str | None = None,
     log_cancelled: bool = False,  # noqa: FBT001, FBT002
@@ -69,20 +69,21 @@ def create_task(  # noqa: PLR0917 - the reference's signature, as what follows.
     suppression_threshold: int = 5,
     suppression_warning_interval: int = 100,
 ) -> asyncio.Task[T]:
-    """Start an `asyncio` task on the running loop. If it raises, that is logged as an error when it ends.
+    """Start an `asyncio` task on the running loop. If the task raises, the exception is logged as an error.
 
-    A failed task whose result nobody asks for says so only when it is collected, which may be never. Nothing else
-    changes: whoever awaits the task gets its exception. The task is held until it is done.
+    A plain task whose result nobody asks for reports its failure only when it is collected, which may be never. Nothing
+    else changes: code that awaits the task still gets its exception. The task is held until it is done.
 
     Args:
-        coro: What the task runs.
+        coro: The coroutine that the task runs.
         name: The task's name, which the log shows.
-        log_cancelled: Log a warning if the task is cancelled.
-        suppress_repeated_logs: Do not log what was raised at the same place in the code over and over; the count is
-            that of all tasks of the process for which this is on.
-        suppression_threshold: From which time on an exception of the same place is no longer logged as an error: with 5
-            the first four are, and the fifth is replaced by a warning that this place repeats.
-        suppression_warning_interval: From there on one more warning, with the count, at every multiple of this.
+        log_cancelled: Whether to log a warning if the task is cancelled.
+        suppress_repeated_logs: Whether to stop logging exceptions that are raised at the same line again and again. The
+            count includes all tasks of the process for which this is on.
+        suppression_threshold: The count from which exceptions of the same line are no longer logged as errors. With 5,
+            the first four are logged, and a warning that this line repeats replaces the fifth.
+        suppression_warning_interval: After that, one more warning with the count is logged at every multiple of this
+            number.
 
     Returns:
         The task.
@@ -109,7 +110,7 @@ def create_task(  # noqa: PLR0917 - the reference's signature, as what follows.
         task = asyncio.create_task(coro, name=None if name is None else str(name))
     except BaseException:
         if isinstance(coro, CoroutineType):
-            # It would complain that it was never awaited.
+            # Otherwise it would warn that it was never awaited.
             coro.close()
         raise
     _TASKS.add(task)

@@ -1,4 +1,4 @@
-"""Reads from /proc what the processes of a process group use."""
+"""Reads the resource usage of a process group from /proc."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ZOMBIE = "Z"
 
 
 class _Process(NamedTuple):
-    """What /proc/PID/stat tells. A number may be used again by a later process, but not with the same start."""
+    """The fields of /proc/PID/stat. A later process may have the same number, but not with the same start."""
 
     pid: int
     start: int
@@ -25,7 +25,7 @@ class _Process(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """Bytes."""
+    """Memory in bytes."""
 
     rss: int
     pss: int
@@ -33,14 +33,14 @@ class _Memory(NamedTuple):
 
 
 class _Transfer(NamedTuple):
-    """Bytes in and out."""
+    """Bytes read and written."""
 
     read: int
     written: int
 
 
 class ProcessGroupSampler:
-    """Takes samples of a group; each is compared with the one before.
+    """Takes samples of a process group, each relative to the previous one.
 
     Args:
         pgid: The process group.
@@ -52,16 +52,17 @@ class ProcessGroupSampler:
         self._sampled_at: float | None = None
         self._ticks: dict[tuple[int, int], int] = {}
         self._transfers: dict[tuple[int, int], _Transfer] = {}
-        # Those of processes that have ended.
+        # The transfers of processes that have ended.
         self._ended = _Transfer(0, 0)
         self._net: dict[str, _Transfer] | None = None
 
     def sample(self) -> ProcessGroupResourceUsage:
-        """Take a sample. It reads a handful of files for each process and asks nothing of them.
+        """Take a sample. This reads a handful of files for each process, and does not disturb the processes.
 
-        The kernel walks the page tables for the memory's figures: some milliseconds for each resident gigabyte.
+        The kernel walks the page tables for the memory figures, which takes some milliseconds per resident gigabyte.
         """
-        # The clock that the start of processes is told by. What starts while the list is made must not seem older.
+        # The start times of processes use this clock. It is read before the list is made, so that a process that starts
+        # meanwhile does not seem older than the sample.
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         processes = _list_processes(self._pgid)
         living = [process for process in processes if process.state != _ZOMBIE]
@@ -91,7 +92,7 @@ class ProcessGroupSampler:
             if key in self._ticks:
                 used += count - self._ticks[key]
             elif before is not None and key[1] * self._tick >= before - self._tick:
-                # Its first tick came after the last sample. One that has joined the group counts from now on.
+                # The process began after the last sample. An older one has just joined the group, and counts from now.
                 used += count
         self._ticks, self._sampled_at = ticks, now
         return None if before is None else 100 * used * self._tick / (now - before)
@@ -100,7 +101,7 @@ class ProcessGroupSampler:
         found = {}
         for process in processes:
             key = process.pid, process.start
-            # One that cannot be read now has still transferred what it had.
+            # If a process cannot be read now, its last figures still count.
             transfer = _read_transfer(process.pid) or self._transfers.get(key)
             if transfer is not None:
                 found[key] = transfer
@@ -113,7 +114,7 @@ class ProcessGroupSampler:
         before, self._net = self._net, _read_net()
         if before is None or self._net is None:
             return None
-        # An interface that is new may have counted for long; one that was reset has not gone backwards.
+        # A new interface is left out, as it may have counted for long. One that was reset counts as 0, not as negative.
         pairs = [(self._net[name], before[name]) for name in self._net.keys() & before.keys()]
         return _add([_Transfer(max(0, a.read - b.read), max(0, a.written - b.written)) for a, b in pairs])
 
@@ -124,12 +125,12 @@ def _add(transfers: list[_Transfer]) -> _Transfer:
 
 def _list_processes(pgid: int) -> list[_Process]:
     found = []
-    for name in os.listdir(_PROC):  # noqa: PTH208 - a host may have thousands, and nothing but their names is needed.
+    for name in os.listdir(_PROC):  # noqa: PTH208 - a host may have thousands, and only the names are needed.
         if name.isdecimal():
             try:
-                # The command in parentheses may hold spaces and parentheses of its own.
+                # The command in parentheses may itself contain spaces and parentheses.
                 fields = (_PROC / name / "stat").read_text(errors="replace").rpartition(") ")[2].split()
-            except OSError:  # It is gone.
+            except OSError:  # The process is gone.
                 continue
             if int(fields[2]) == pgid:
                 found.append(_Process(int(name), int(fields[19]), fields[0], int(fields[11]) + int(fields[12])))
@@ -140,7 +141,7 @@ def _read_memory(pid: int) -> _Memory | None:
     rss = pss = private = 0
     try:
         lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
-    except OSError:  # It is gone, or of another user, or the kernel older than 4.14.
+    except OSError:  # The process is gone or belongs to another user, or the kernel is older than 4.14.
         return None
     for line in lines:
         name, value, *_ = line.split()

@@ -1,4 +1,4 @@
-"""Reports what the processes of a pipeline use, as long as it runs."""
+"""Reports the resource usage of a pipeline's processes while it runs."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ __all__ = ["ProcessGroupStatsMonitor"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-# How long a callback that was cancelled may take.
+# Seconds that a cancelled callback may take to end.
 _GRACE = 0.5
 
 
 class ProcessGroupStatsMonitor(BackgroundTask):
-    """Samples what all processes of this process's group use: this one, its workers and what these started.
+    """A background task that samples the resource usage of this process's group.
 
-    Whatever else has the same group ID counts as well, such as a launcher and its other ranks; a child in a session of
-    its own does not.
+    The group contains this process, its workers and their children. Other processes with the same group ID count as
+    well, such as a launcher and its other ranks. A child in a session of its own does not count.
 
-    It reads ``/proc``, so it is for Linux; elsewhere a warning is logged and nothing is reported. The first sample is
-    taken at once. Samples are taken, and the callback is awaited, in a thread of its own with an event loop of its own:
-    a callback that blocks, on a network say, holds up nothing but the next sample.
+    The monitor reads ``/proc``, so it works on Linux. On other systems a warning is logged and nothing is reported. The
+    first sample is taken at once. The monitor has a thread and an event loop of its own, which take the samples and
+    await the callback. So a callback that blocks, for example on a network, delays only the next sample.
 
     Args:
         callback: An async function that gets each `ProcessGroupResourceUsage`. It runs in this process, so it may use
-            what is open here. What it raises is logged, and the next sample comes as if nothing had been.
+            resources that are open here. An exception that it raises is logged, and sampling goes on.
         interval: Seconds from one sample to the next.
-        mp_context: Accepted for compatibility, and without effect: no process is started for this. So it works in
-            daemonic processes, too, and the figures hold nothing of the monitor's own.
+        mp_context: Accepted for compatibility, without effect: the monitor starts no process. So it works in daemonic
+            processes too, and the figures contain no monitor process.
 
     Raises:
         TypeError, ValueError: If an argument is not as described.
@@ -93,13 +93,13 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 ours.run_until_complete(work)
             except asyncio.CancelledError:
                 pass
-            except BaseException as error:  # noqa: BLE001 - a SystemExit of the callback's, say: it ends its own thread.
+            except BaseException as error:  # noqa: BLE001 - even a SystemExit of the callback ends only this thread.
                 log_error(error, "%s has ended", type(self).__name__)
                 if work.done() and not work.cancelled():
-                    # asyncio would tell of it again, whenever the task is collected.
+                    # Otherwise asyncio would log it again when the task is collected.
                     work.exception()
             ours.close()
-            # The pipeline may be gone by now.
+            # The pipeline's event loop may be closed by now.
             with contextlib.suppress(RuntimeError):
                 told.call_soon_threadsafe(ended.set)
 
@@ -128,6 +128,6 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 await self._callback(sampler.sample())
             except Exception as error:  # noqa: BLE001 - it must not end the reports.
                 log_error(error, "The callback %s of %s raised", place_of(self._callback), type(self).__name__)
-            # A late sample is followed by the next one in time, and by none for each that was missed.
+            # After a late sample, the next one comes at its usual time. Missed samples are not made up for.
             due = max(due + self._interval, loop.time())
             await asyncio.sleep(due - loop.time())

@@ -1,4 +1,4 @@
-"""What the processes of a process group use."""
+"""The resource usage of a process group."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ __all__ = ["ProcessGroupResourceUsage"]
 
 @dataclass(frozen=True)
 class ProcessGroupResourceUsage:
-    """What all processes of one process group use together, at one time.
+    """The resource usage of all processes of one process group together, at one time.
 
-    A figure that could not be read of any process is None. A process may be of another user, and its memory maps and
-    I/O counters then cannot be read: it is left out of those sums.
+    A figure that could not be read for any process is None. If a process belongs to another user, its memory maps and
+    I/O counters cannot be read, and it is left out of those sums.
 
     Attributes:
         pid: The process that took the figures.
         pgid: The process group.
         cpu_percent: CPU time since the last sample, in percent of one core: 250 stands for two and a half busy cores.
             None at the first sample.
-        rss_bytes: Bytes of resident memory; what processes share is counted in each of them.
-        pss_bytes: Bytes of resident memory; what processes share is counted in each by its share.
-        private_bytes: Bytes of resident memory that no other process has: what would be free if it ended.
-        disk_read_bytes: Bytes that were fetched from storage, since the processes began. The cache's are none. Those of
-            processes that ended between two samples are kept in the sum, so it never becomes less.
-        disk_write_bytes: Bytes that are to be written to storage, likewise.
+        rss_bytes: Bytes of resident memory. Memory that processes share counts in full for each of them.
+        pss_bytes: Bytes of resident memory. Memory that processes share is divided among them.
+        private_bytes: Bytes of resident memory that no other process has. They would be free if the process ended.
+        disk_read_bytes: Bytes that were fetched from storage, since the processes began. Reads from the cache do not
+            count. The bytes of processes that have ended stay in the sum, so it never becomes less.
+        disk_write_bytes: Bytes that were or will be written to storage, since the processes began. The bytes of
+            processes that have ended stay in the sum.
         num_procs: How many processes there are.
-        net_rx_bytes: Bytes that the host, or the container, received since the last sample, over all interfaces but
-            the loopback: not only those of the group. None at the first sample.
-        net_tx_bytes: Bytes sent, likewise.
+        net_rx_bytes: Bytes that the host, or the container, received since the last sample. All interfaces except the
+            loopback count, and all processes, not only those of the group. None at the first sample.
+        net_tx_bytes: Bytes that the host, or the container, sent since the last sample, counted in the same way.
 
     Example:
         >>> from spdl.pipeline import ProcessGroupResourceUsage

@@ -18,37 +18,37 @@ __all__ = ["RunningTasks"]
 
 
 class RunningTasks:
-    """Makes, watches and ends them. Everything in it runs on the event loop's thread."""
+    """Starts, cancels and awaits the background tasks. All its methods run on the event loop thread."""
 
     def __init__(self, factories: Sequence[BackgroundTaskFactory]) -> None:
         self._factories = factories
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
-        """Start them all, and let each come to its first wait: however short the pipeline, it has begun."""
+        """Start all tasks, and let each run to its first wait, so that even in a short pipeline it has begun."""
         self._tasks = [asyncio.create_task(_run(factory), name=name_of(factory)) for factory in self._factories]
         await asyncio.sleep(0)
 
     def cancel(self) -> None:
-        """Ask them to end."""
+        """Cancel all tasks."""
         for task in self._tasks:
             task.cancel()
 
     async def end(self) -> None:
-        """Wait for those that were cancelled, but not for long."""
+        """Wait for the cancelled tasks, but not for long."""
         await await_end(self._tasks)
 
 
 async def _run(factory: BackgroundTaskFactory) -> None:
-    """Run a task and see to what it raises, be it a SystemExit: that would end the loop and what waits for it."""
+    """Run a task and log its exceptions. Even a SystemExit is caught, since it would end the event loop."""
     try:
         task = factory()
-    except BaseException as error:  # noqa: BLE001 - see above.
+    except BaseException as error:  # noqa: BLE001 - not even a SystemExit.
         log_error(error, "The background task %r could not be made, and the pipeline runs without it", name_of(factory))
         return
     try:
         await task.run()
     except (asyncio.CancelledError, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - see above.
+    except BaseException as error:  # noqa: BLE001 - not even a SystemExit.
         log_error(error, "The background task %r failed, and the pipeline goes on without it", type(task).__name__)

@@ -1,4 +1,4 @@
-"""What a background task is."""
+"""The base class of background tasks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["BackgroundTask", "BackgroundTaskFactory"]
 
 
 class BackgroundTask:
-    """Something that runs as long as a pipeline does, beside its stages: a reporter, a monitor, a heartbeat.
+    """A task that runs beside the stages of a pipeline: a reporter, a monitor, a heartbeat.
 
-    Override `run`. Give a pipeline the class, or anything else that returns a task when it is called without arguments:
-    ``build_pipeline(..., background_tasks=[MyTask])``, or `spdl.pipeline.config.set_default_background_tasks` for all
-    pipelines of the process. Each run of a pipeline makes a task of its own, on its event loop's thread.
+    Override `run`. Pass the class, or any other callable without arguments that returns a task, to
+    ``build_pipeline(..., background_tasks=[MyTask])``, or to `spdl.pipeline.config.set_default_background_tasks` for
+    all pipelines of the process. Each run of a pipeline makes a task of its own, on its event loop thread.
 
-    A task is cancelled when the stages have finished or the pipeline stops. What it raises before, or the factory, is
-    logged and otherwise ignored: it is not part of the work. A task that returns is done. One that goes on when it is
-    cancelled is left behind after a second, and a warning names it.
+    A task is cancelled when the stages have finished or the pipeline stops. An exception that the task or its factory
+    raises before that is logged and otherwise ignored, since the task is not part of the work. A task may also return
+    earlier. A task that ignores its cancellation is left behind after a second, and a warning names it.
 
     Example:
         >>> import asyncio
@@ -42,16 +42,16 @@ class BackgroundTask:
     """
 
     async def run(self) -> None:
-        """Do the work, until it is done or cancelled.
+        """Do the work, until it is done or the task is cancelled.
 
-        It shares its thread with the pipeline's async stages: what blocks here blocks them. Leave blocking calls to
-        `asyncio.to_thread`.
+        The task shares its thread with the pipeline's async stages, so a call that blocks here blocks them too. Leave
+        blocking calls to `asyncio.to_thread`.
         """
         raise NotImplementedError(f"{type(self).__name__} must override `run`.")
 
 
 BackgroundTaskFactory: TypeAlias = Callable[[], BackgroundTask]
-"""What makes a background task for each run of a pipeline: a class derived from `BackgroundTask`, or a function.
+"""Makes a background task for each run of a pipeline: a class derived from `BackgroundTask`, or a function.
 
 Example:
     >>> from spdl.pipeline import BackgroundTask, BackgroundTaskFactory

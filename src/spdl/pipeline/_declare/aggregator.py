@@ -1,4 +1,4 @@
-"""What gathers items into batches."""
+"""Aggregators, which gather items into batches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Aggregator", "Collate"]
 class Aggregator(ABC, Generic[T, U]):
     """A stage that gathers items and decides when to pass something on.
 
-    The engine calls it from one thread at a time, in the order in which the items arrive. An exception that it
-    raises fails the pipeline: what it had gathered would be lost otherwise. All pipelines that are built of one
-    declaration share this object. One that is stopped early leaves in it what was gathered.
+    The engine calls it from one thread at a time, in the order in which the items arrive. An exception that it raises
+    fails the pipeline, since the gathered items would be lost otherwise. All pipelines that are built from one
+    declaration share this object. If a pipeline is stopped early, the gathered items stay in it.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -44,17 +44,17 @@ class Aggregator(ABC, Generic[T, U]):
         """Take one item. Return what to pass on, or None to wait for more.
 
         Raises:
-            Exception: Whatever it likes: the pipeline fails, for what was gathered would be lost.
+            Exception: Any exception fails the pipeline, since the gathered items would be lost otherwise.
         """
 
     @abstractmethod
     def flush(self) -> U | None:
-        """Return what is left at the end of the input or of an epoch, or None, and start afresh.
+        """Return the remaining items at the end of the input or of an epoch, or None, and start afresh.
 
-        With ``drop_last=True`` it is called just so, and what it returns is dropped.
+        It is called with ``drop_last=True`` too, and its result is then dropped.
 
         Raises:
-            Exception: Whatever it likes: the pipeline fails.
+            Exception: Any exception fails the pipeline.
         """
 
 
@@ -65,7 +65,7 @@ class Collate(Aggregator[T, list[T]]):
         n: How many items make a batch, at least 1.
 
     Raises:
-        TypeError, ValueError: If ``n`` is no int of at least 1.
+        TypeError, ValueError: If ``n`` is not an int of at least 1.
 
     Example:
         >>> batcher = Collate(2)

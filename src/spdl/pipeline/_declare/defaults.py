@@ -1,4 +1,4 @@
-"""What the whole process has by default, and what the environment says: see `spdl.pipeline.config`."""
+"""The defaults of the whole process, and the settings in environment variables: see `spdl.pipeline.config`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _FALSE = ("0", "false", "off", "no")
 
 
 class _Ours:
-    """Stands for a class of this library's, which is not imported before somebody asks for it."""
+    """A stand-in for a class of this library, so that the class is imported only when it is needed."""
 
     def __repr__(self) -> str:
         return "<the library's own>"
@@ -66,7 +66,7 @@ OURS: Any = _Ours()
 
 
 class _Defaults:
-    """One for the process. What pipelines find here when they are built counts for them."""
+    """The defaults of the process. A pipeline uses those that are set when it is built."""
 
     hook_class: Any = OURS
     queue_class: Any = OURS
@@ -85,12 +85,12 @@ def _import(name: str) -> Any:
 
 
 def chosen_hook_class() -> Any:
-    """What `set_default_hook_class` was given last; `OURS` for the library's own, without importing it."""
+    """Return the class set by `set_default_hook_class`, or `OURS` for the library's own, which is not imported."""
     return _DEFAULTS.hook_class
 
 
 def get_default_hook_class() -> type[TaskHook] | None:
-    """The class whose hook each stage gets when no ``task_hook_factory`` is given; None if there are to be none.
+    """Return the class of the hook that stages get if no ``task_hook_factory`` is given. None means no hook.
 
     Example:
         >>> from spdl.pipeline.config import get_default_hook_class
@@ -105,12 +105,12 @@ def get_default_hook_class() -> type[TaskHook] | None:
 
 
 def set_default_hook_class(hook_class: type[TaskHook] | None = OURS) -> None:
-    """Choose what hook each stage gets when no ``task_hook_factory`` is given, in pipelines that are built from now on.
+    """Set the hook that stages get if no ``task_hook_factory`` is given, for pipelines that are built from now on.
 
     Args:
         hook_class: Called with the stage's `StageInfo` and ``interval=`` (the ``report_stats_interval`` of the
-            pipeline, seconds). None: stages get no hook, so no line is logged when one ends. Without the argument,
-            the library's own `TaskStatsHook` again.
+            pipeline, seconds). With None, stages get no hook, so no line is logged when a stage ends. Without the
+            argument, the default is the library's own `TaskStatsHook` again.
 
     Raises:
         TypeError: If it is neither callable nor None, or a class without ``task_hook``.
@@ -126,12 +126,12 @@ def set_default_hook_class(hook_class: type[TaskHook] | None = OURS) -> None:
 
 
 def chosen_queue_class() -> Any:
-    """What `set_default_queue_class` was given last; `OURS` for the library's own, without importing it."""
+    """Return the class set by `set_default_queue_class`, or `OURS` for the library's own, which is not imported."""
     return _DEFAULTS.queue_class
 
 
 def get_default_queue_class() -> type[AsyncQueue[Any]]:
-    """The class of the queues between stages when no ``queue_class`` is given.
+    """Return the class of the queues between stages if no ``queue_class`` is given.
 
     Example:
         >>> from spdl.pipeline.config import get_default_queue_class
@@ -146,11 +146,12 @@ def get_default_queue_class() -> type[AsyncQueue[Any]]:
 
 
 def set_default_queue_class(queue_class: type[AsyncQueue[Any]] | None = OURS) -> None:
-    """Choose what queues carry the items between stages when no ``queue_class`` is given, from the next build on.
+    """Set the queues between stages if no ``queue_class`` is given, for pipelines that are built from now on.
 
     Args:
         queue_class: Called with a `StageInfo`, ``buffer_size=`` and ``interval=`` (the ``report_stats_interval`` of
-            the pipeline, seconds). None, or no argument: the library's own `StatsQueue` again.
+            the pipeline, seconds). With None, or without the argument, the default is the library's own `StatsQueue`
+            again.
 
     Raises:
         TypeError: If it is neither callable nor None, or a class without ``get`` and ``put``.
@@ -174,7 +175,7 @@ def set_default_queue_class(queue_class: type[AsyncQueue[Any]] | None = OURS) ->
 
 
 def _check_class(argument: str, accepted: str, value: object, *methods: str) -> None:
-    # Whatever makes one when called will do: a functools.partial of a class, say.
+    # Any callable that makes an object will do, such as a functools.partial of a class.
     if not callable(value) or (isinstance(value, type) and not all(hasattr(value, method) for method in methods)):
         refuse(TypeError, argument, accepted, value)
 
@@ -185,7 +186,7 @@ def _check_callable(argument: str, value: object) -> None:
 
 
 def get_default_profile_hook() -> ProfileHook | None:
-    """The hook that `profile_pipeline` uses when it is given none; None if there is none.
+    """Return the hook that `profile_pipeline` uses if it gets none, or None if there is no default.
 
     Example:
         >>> from spdl.pipeline.config import get_default_profile_hook
@@ -196,10 +197,10 @@ def get_default_profile_hook() -> ProfileHook | None:
 
 
 def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
-    """Choose the hook that `profile_pipeline` uses when it is given none.
+    """Set the hook that `profile_pipeline` uses if it gets none.
 
     Args:
-        hook: A `ProfileHook`, or None for none.
+        hook: A `ProfileHook`, or None for no hook.
 
     Raises:
         TypeError: If it is neither.
@@ -222,7 +223,7 @@ def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
 
 
 def check_profile_hook(hook: Any) -> None:
-    """Check that ``hook`` can be wrapped around a profile, if it is one.
+    """Check that ``hook`` is a profile hook or None.
 
     Raises:
         TypeError: If it is neither an instance of a subclass of `ProfileHook` nor None.
@@ -233,7 +234,7 @@ def check_profile_hook(hook: Any) -> None:
 
 
 def get_default_profile_callback() -> Callable[[ProfileResult], None] | None:
-    """What `profile_pipeline` calls with each stage's result when it is given no callback; None if nothing.
+    """Return the callback that `profile_pipeline` uses if it gets none, or None if there is no default.
 
     Example:
         >>> from spdl.pipeline.config import get_default_profile_callback
@@ -244,10 +245,10 @@ def get_default_profile_callback() -> Callable[[ProfileResult], None] | None:
 
 
 def set_default_profile_callback(callback: Callable[[ProfileResult], None] | None = None) -> None:
-    """Choose what `profile_pipeline` calls with each stage's result when it is given no callback.
+    """Set the callback that `profile_pipeline` uses if it gets none.
 
     Args:
-        callback: Called with a `ProfileResult`, as soon as there is one. None for none.
+        callback: Called with each stage's `ProfileResult`, as soon as it is there. None for no callback.
 
     Raises:
         TypeError: If it is neither callable nor None.
@@ -262,7 +263,7 @@ def set_default_profile_callback(callback: Callable[[ProfileResult], None] | Non
 
 
 def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None:
-    """What is called with the declaration of each pipeline that is built; None if nothing.
+    """Return the callback that is called for each pipeline that is built, or None if there is none.
 
     Example:
         >>> from spdl.pipeline.config import get_default_build_callback
@@ -273,11 +274,11 @@ def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None
 
 
 def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] | None) -> None:
-    """Choose what is called with the declaration of each pipeline that is built, before anything else is done with it.
+    """Set a callback that is called for each pipeline that is built, before anything else happens.
 
     Args:
-        callback: Called with the `spdl.pipeline.defs.PipelineConfig` in the thread that builds. What it raises is
-            logged and otherwise ignored. None for none.
+        callback: Called with the `spdl.pipeline.defs.PipelineConfig`, in the thread that builds the pipeline. An
+            exception that it raises is logged and otherwise ignored. None for no callback.
 
     Raises:
         TypeError: If it is neither callable nor None.
@@ -295,7 +296,7 @@ def set_default_build_callback(callback: Callable[[PipelineConfig[Any]], None] |
 
 
 def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
-    """A copy of what `set_default_background_tasks` was given last; None if there are none.
+    """Return a copy of the list set by `set_default_background_tasks`, or None if there is none.
 
     Example:
         >>> from spdl.pipeline.config import get_default_background_tasks
@@ -307,14 +308,14 @@ def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
 
 
 def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) -> None:
-    """Choose which background tasks each pipeline runs that is built from now on, before those it is given itself.
+    """Set the background tasks of pipelines that are built from now on. They precede a pipeline's own tasks.
 
     Args:
-        tasks: Callables without arguments that return a `BackgroundTask`; a subclass of it will do. The list is
-            copied. None for none.
+        tasks: Callables without arguments that return a `BackgroundTask`, such as subclasses of it. The list is
+            copied. None for no tasks.
 
     Raises:
-        TypeError: If it is no list or tuple of callables.
+        TypeError: If it is not a list or tuple of callables.
 
     Example:
         >>> from spdl.pipeline import BackgroundTask
@@ -334,19 +335,19 @@ def check_background_tasks(argument: str, tasks: object) -> list[BackgroundTaskF
     """Return a copy of a list of factories.
 
     Raises:
-        TypeError: If it is no list or tuple of callables.
+        TypeError: If it is not a list or tuple of callables.
     """
     if not isinstance(tasks, list | tuple) or not all(map(callable, tasks)):
-        remedy = "Give the class of the task, or a function that makes one, and not the task itself."
+        remedy = "Pass the class of the task, or a function that makes one, not the task itself."
         refuse(TypeError, argument, "a list of callables without arguments, or None", tasks, remedy)
     return list(tasks)
 
 
 def is_diagnostic_mode_enabled() -> bool:
-    """Whether the environment asks for pipelines to be profiled instead of run.
+    """Return whether the environment asks for pipelines to be profiled instead of run.
 
-    That is what ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` does if it is 1, true, on or yes, in any case. It is looked up at
-    each call. Any other word than these and their opposites is logged as a warning and counts as none.
+    It does so if ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` is 1, true, on or yes, in upper or lower case. The variable is read
+    at each call. Words other than these and their opposites (0, false, off, no) cause a warning and count as unset.
 
     Example:
         >>> import os
@@ -361,10 +362,12 @@ def is_diagnostic_mode_enabled() -> bool:
 
 
 def diagnostic_mode_num_sources() -> int:
-    """How many items of the source diagnostic mode uses: ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``, else 1000.
+    """Return how many items of the source diagnostic mode uses.
+
+    This is the value of ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``, by default 1000.
 
     Raises:
-        ValueError: If the variable holds no integer of at least 1.
+        ValueError: If the variable is not an integer of at least 1.
 
     Example:
         >>> import os
@@ -381,11 +384,12 @@ def diagnostic_mode_num_sources() -> int:
 
 
 def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference's signature.
-    """Log each failure in one line, without a traceback, or in full.
+    """Choose whether each failure is logged in one line, without a traceback, or in full.
 
     Args:
-        value: Whether to. None leaves it to the environment variable ``SPDL_PIPELINE_COMPACT_LOG``, which counts as
-            unset if it is neither 1, true, on or yes nor one of their opposites, in any case; unset means in full.
+        value: True for one line, False for the full traceback. None leaves it to the environment variable
+            ``SPDL_PIPELINE_COMPACT_LOG``: 1, true, on or yes, in upper or lower case, mean one line. Their opposites
+            and any other word mean in full, and so does an unset variable.
 
     Raises:
         TypeError: If it is anything else.
@@ -399,7 +403,7 @@ def set_compact_log(value: bool | None) -> None:  # noqa: FBT001 - the reference
 
 
 def is_compact_log_enabled() -> bool:
-    """Whether each failure is logged in one line."""
+    """Return whether each failure is logged in one line."""
     chosen = _DEFAULTS.compact_log
     if chosen is not None:
         return chosen
@@ -411,7 +415,7 @@ def _is_true(name: str, value: str) -> bool:
     if value.lower() not in _TRUE + _FALSE:
         words = ", ".join(_TRUE + _FALSE)
         _LOG.warning(
-            "The environment variable %s is %r, which counts as unset. It may be one of %s, in any case.",
+            "The environment variable %s is %r, which counts as unset. It may be one of %s, in upper or lower case.",
             name,
             value,
             words,
@@ -419,5 +423,5 @@ def _is_true(name: str, value: str) -> bool:
     return value.lower() in _TRUE
 
 
-# It is asked for at every failure: a wrong word must not double the log.
+# Called at every failure: a wrong word must not add a warning to each of them.
 _is_true_warning_once = functools.cache(_is_true)

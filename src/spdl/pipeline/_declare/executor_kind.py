@@ -1,4 +1,4 @@
-"""Which kind of executor somebody gave us."""
+"""Tells kinds of executors apart."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["kind_of"]
 
 
 def kind_of(executor: Executor) -> Literal["threads", "processes", "unknown"]:
-    """Where an executor's calls run, as far as is known: in threads of this process, or in processes.
+    """Return where an executor's calls run, as far as is known: in threads of this process, or in processes.
 
-    Whoever made a pool of processes or interpreters has imported its module, so the others need not load it.
+    A program that made a pool of processes or interpreters has imported its module, so nothing is imported here.
     """
     priority = sys.modules.get("spdl.pipeline._shared_executors.entrypoint")
     kind = type(executor) if priority is None else priority.executor_type_of(executor)

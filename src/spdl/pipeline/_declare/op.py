@@ -1,4 +1,4 @@
-"""What can be said of a user's function without calling it."""
+"""Facts about a user's function that need no call of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _unwrapped(op: object) -> Any:
 
 
 def name_of(op: object) -> str:
-    """The short name: partials are unwrapped, instances give their class."""
+    """Return the short name. Partials are unwrapped, and instances have the name of their class."""
     function = _unwrapped(op)
     name = getattr(function, "__name__", None)
     # An object that delegates, such as a mock, has an attribute of any name.
@@ -25,9 +25,10 @@ def name_of(op: object) -> str:
 
 
 def place_of(op: object) -> str:
-    """What a function is called and where it is written, without its contents.
+    """Return a function's name, file and line.
 
-    Of a class that is its ``__init__``, of an object with ``__call__`` that method, of a generator the function.
+    For a class this is the line of its ``__init__``, for an object with ``__call__`` that of this method, and for a
+    generator that of its function.
     """
     function = _unwrapped(op)
     name = getattr(function, "__qualname__", None)
@@ -37,7 +38,7 @@ def place_of(op: object) -> str:
         code = _code_of(vars(function).get("__init__"))
     else:
         code = _code_of(function) or _code_of(getattr(type(function), "__call__", None))  # noqa: B004 - its code.
-    # What was made of a text, such as a dataclass's __init__, is in no file.
+    # Code that was compiled from a string, such as a dataclass's __init__, is in no file.
     place = "" if code is None or code.co_filename == "<string>" else f" at {code.co_filename}:{code.co_firstlineno}"
     return f"{name}{place}"
 
@@ -48,7 +49,7 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def called_function(op: object) -> Any:
-    """The function whose body runs when ``op`` is called, if it has one that can be looked at."""
+    """Return the function whose body runs when ``op`` is called, or None if it cannot be inspected."""
     function = _unwrapped(op)
     if isinstance(function, FunctionType | MethodType):
         return function
@@ -56,17 +57,16 @@ def called_function(op: object) -> Any:
 
 
 def is_async(op: object) -> bool:
-    """Whether calling ``op`` makes a coroutine or an async generator, as far as its definition tells."""
+    """Return whether calling ``op`` makes a coroutine or an async generator, as far as its definition tells."""
     return makes_coroutine(op) or any(map(isasyncgenfunction, bodies_of(op)))
 
 
 def makes_coroutine(op: object) -> bool:
-    """Whether calling ``op`` makes a coroutine, as far as its definition tells."""
+    """Return whether calling ``op`` makes a coroutine, as far as its definition tells."""
     return any(map(iscoroutinefunction, bodies_of(op)))
 
 
 def bodies_of(op: object) -> tuple[Any, Any]:
-    """What may hold the code that runs when ``op`` is called: itself, and its class's method for it."""
+    """Return the two objects that may hold the code of ``op``: itself and the ``__call__`` of its class."""
     function = _unwrapped(op)
-    # Which function it runs, not whether it is one.
-    return function, getattr(type(function), "__call__", None)  # noqa: B004
+    return function, getattr(type(function), "__call__", None)  # noqa: B004 - the method itself.

@@ -1,4 +1,4 @@
-"""What a stage does about items that fail: how many it bears, how often it tries, whom it tells."""
+"""The failure policy of a stage: how many items may fail, how often they are retried, and who is notified."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ON_TIMEOUT = ("report", "drop")
 
 def is_fraction(value: object) -> TypeGuard[Fraction]:
     """Return whether a value is a `fractions.Fraction`, without importing the module."""
-    # Whoever has a fraction has imported its module, which takes 3 ms that others need not pay.
+    # A program that has a Fraction has imported its module. Importing it here would cost all others 3 ms.
     module = sys.modules.get("fractions")
     return module is not None and isinstance(value, module.Fraction)
 
@@ -44,12 +44,14 @@ class FailurePolicy:
     """A stage's own policy.
 
     Attributes:
-        max_failures: How many items may fail, or which share of them; None leaves it to the pipeline's limit.
+        max_failures: How many items may fail, or which share of them. None leaves it to the pipeline's
+            ``max_failures``.
         retries: How many times a failed item is tried again.
-        retry_delay: Seconds before the first retry; each further one waits twice as long.
+        retry_delay: Seconds before the first retry; each further retry waits twice as long.
         on_failure: Called with each item that is given up.
         timeout: Seconds that one run of the op may take, or None.
-        on_timeout: Whether an op that takes longer is only reported, or abandoned and its item dropped.
+        on_timeout: ``"report"`` if an op that takes longer is only reported, ``"drop"`` if it is abandoned and its
+            item dropped.
     """
 
     max_failures: MaxFailures | None = None
@@ -60,15 +62,15 @@ class FailurePolicy:
     on_timeout: OnTimeout = "report"
 
 
-# The default: no limit of its own, no retries, nobody to tell.
+# The default: no maximum of its own, no retries, no callback.
 BEAR_ALL = FailurePolicy()
 
 
 def check_max_failures(value: object) -> MaxFailures:
-    """Return the value if it can be a limit.
+    """Return the value if it is valid for ``max_failures``.
 
     Raises:
-        TypeError: If it is neither an int nor a Fraction. A float is refused because 1.0 could mean one or all.
+        TypeError: If it is neither an int nor a Fraction. A float is refused because 1.0 could mean one item or all.
         ValueError: If it is a Fraction outside (0, 1].
     """
     accepted = "an int (negative: no limit) or a fractions.Fraction above 0 and at most 1"
@@ -80,10 +82,10 @@ def check_max_failures(value: object) -> MaxFailures:
 
 
 def check_policy(policy: FailurePolicy) -> FailurePolicy:
-    """Return the policy in the form that the engine relies on, if its values are what `PipelineBuilder.pipe` says.
+    """Check the values of a policy, and return it with its numbers converted to plain ints and floats.
 
     Raises:
-        TypeError, ValueError: If one of them is not.
+        TypeError, ValueError: If a value is not as `PipelineBuilder.pipe` describes it.
     """
     if policy is BEAR_ALL:
         return policy

@@ -1,4 +1,4 @@
-"""The declaration of a pipeline: frozen records that say what it is made of. They hold no behaviour."""
+"""The declaration of a pipeline: frozen records of its parts. They have no behaviour."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ _STAGES = "a stage, as made by Pipe, Aggregate, Disaggregate or PathVariants"
 
 
 def _set(record: object, **checked: object) -> None:
-    """Store what was checked, in the form that the rest relies on."""
+    """Store checked values in a frozen record."""
     for name, value in checked.items():
-        # The way that a frozen record offers for its own initialisation.
+        # A frozen record can be initialised in no other way.
         object.__setattr__(record, name, value)
 
 
 def _as_tuple(argument: str, accepted: str, value: object) -> tuple[Any, ...]:
-    # The letters of a string are never what was meant.
+    # A string is iterable, but its letters are never what the user meant.
     if isinstance(value, str) or not isinstance(value, Iterable):
         refuse(TypeError, argument, accepted, value)
     return tuple(value)
@@ -72,15 +72,15 @@ def _as_tuple(argument: str, accepted: str, value: object) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, repr=False)
 class SourceConfig(Generic[T]):
-    """Where the items come from; see `PipelineBuilder.add_source`.
+    """The source of the items; see `PipelineBuilder.add_source`.
 
     Args:
         source: An iterable or async iterable.
-        continuous: Iterate it over and over, an epoch each time.
-        dedicated_thread: Call it from one thread of its own.
+        continuous: Whether to iterate it over and over, once per epoch.
+        dedicated_thread: Whether to call it from one thread of its own.
 
     Raises:
-        ValueError: If ``source`` can be iterated neither by ``for`` nor by ``async for``.
+        ValueError: If neither ``for`` nor ``async for`` can iterate ``source``.
         TypeError: If a flag is neither True nor False.
 
     Example:
@@ -94,7 +94,7 @@ class SourceConfig(Generic[T]):
     dedicated_thread: bool = False
 
     def __post_init__(self) -> None:
-        # Python looks for these on the type: a class with `__iter__` is not itself iterable.
+        # Python looks these methods up on the type: a class with `__iter__` is not itself iterable.
         kind = type(self.source)
         if getattr(kind, "__iter__", None) is None and getattr(kind, "__aiter__", None) is None:
             refuse(ValueError, "source", "an iterable or an async iterable", self.source, _how_to_iterate(self.source))
@@ -127,12 +127,12 @@ class PipeConfig(Generic[T, U]):
     """A stage that applies an op to each item. Make it with `Pipe`.
 
     Args:
-        name: What statistics and messages call the stage.
+        name: The stage's name in statistics and messages.
         op: Called with one item.
-        concurrency: How many items it works on at once.
+        concurrency: How many items the stage works on at once.
         executor: Where a synchronous op runs instead of the pipeline's threads.
         output_order: ``"completion"`` or ``"input"``.
-        policy: What becomes of items that fail or take too long, as `Pipe` makes it of its arguments.
+        policy: The policy for items that fail or take too long. `Pipe` makes it from its arguments.
 
     Raises:
         TypeError, ValueError: If an argument is not as `PipelineBuilder.pipe` describes it.
@@ -189,10 +189,10 @@ class PipeConfig(Generic[T, U]):
 
 
 def as_function(op: object) -> Callable[[Any], Any]:
-    """Return what an op is called by: itself, or its ``__getitem__``.
+    """Return the function that applies an op: the op itself, or its ``__getitem__``.
 
     Raises:
-        TypeError: If it has neither.
+        TypeError: If it is neither callable nor has ``__getitem__``.
     """
     if callable(op):
         return op
@@ -209,12 +209,12 @@ class AggregateConfig(Generic[T]):
     """A stage that gathers items. Make it with `Aggregate`.
 
     Args:
-        name: What statistics and messages call the stage.
+        name: The stage's name in statistics and messages.
         op: Decides when a batch is complete.
-        drop_last: Whether to drop what is left at the end.
+        drop_last: Whether to drop the remaining items at the end.
 
     Raises:
-        TypeError: If the op is no Aggregator, the name no str or the flag neither True nor False.
+        TypeError: If the op is not an Aggregator, the name not a str, or the flag neither True nor False.
 
     Example:
         >>> from spdl.pipeline.defs import Aggregate
@@ -240,10 +240,10 @@ class DisaggregateConfig(Generic[T]):
     """A stage that emits the elements of each item one by one. Make it with `Disaggregate`.
 
     Args:
-        name: What statistics and messages call the stage.
+        name: The stage's name in statistics and messages.
 
     Raises:
-        TypeError: If the name is no str.
+        TypeError: If the name is not a str.
 
     Example:
         >>> from spdl.pipeline.defs import Disaggregate
@@ -287,18 +287,18 @@ class SinkConfig(Generic[T]):
 
 @dataclass(frozen=True, repr=False)
 class PathVariantsConfig(Generic[T]):
-    """A fork: a router says which path an item takes, and the paths' results are merged. Made by `PathVariants`.
+    """A fork: a router chooses each item's path, and the paths' results are merged. Make it with `PathVariants`.
 
     Args:
-        name: What statistics and messages call the stage.
-        router: Returns the index of the path that an item takes; of a batch, an index for each element.
+        name: The stage's name in statistics and messages.
+        router: Returns the index of the path that an item takes, or for a batch an index for each element.
         paths: The stages of each path.
-        batched: Whether the items are batches, of which each path gets its share.
+        batched: Whether the items are batches. Each path then gets its share of each batch.
 
     Raises:
-        TypeError: If the paths are no sequence of sequences, the name no str or the flag neither True nor False.
-        ValueError: If the router is not callable, there is no path, or one is empty or holds something that is no
-            stage.
+        TypeError: If the paths are not a sequence of sequences, the name not a str, or the flag neither True nor False.
+        ValueError: If the router is not callable, if there is no path, or if a path is empty or contains something
+            other than stages.
 
     Example:
         >>> from spdl.pipeline.defs import PathVariants, Pipe
@@ -320,9 +320,9 @@ class PathVariantsConfig(Generic[T]):
             stages = _as_tuple(argument, "a sequence of stages", path)
             if not stages:
                 refuse(ValueError, argument, "a sequence of at least one stage", path)
-            for place, stage in enumerate(stages):
+            for position, stage in enumerate(stages):
                 if not _is_stage(stage):
-                    refuse(ValueError, f"{argument}[{place}]", _STAGES, stage)
+                    refuse(ValueError, f"{argument}[{position}]", _STAGES, stage)
             paths.append(stages)
         if not paths:
             refuse(ValueError, "paths", "a sequence of at least one path", self.paths)
@@ -346,21 +346,21 @@ StageConfig: TypeAlias = PipeConfig[Any, Any] | AggregateConfig[Any] | Disaggreg
 
 
 def _is_stage(value: object) -> bool:
-    """Whether it is one of the records that declare a stage."""
+    """Return whether a value is a record that declares a stage."""
     return isinstance(value, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig)
 
 
 @dataclass(frozen=True, repr=False)
 class MergeConfig:
-    """Several pipelines in place of a source. Made by `Merge`.
+    """Several merged pipelines that replace a source. Make it with `Merge`.
 
     Args:
         pipeline_configs: The pipelines, at least one. Their sinks are ignored.
-        op: How to merge them, if not one item from each in turn; see `Merge`.
+        op: A coroutine function that merges them; see `Merge`. By default one item from each is taken in turn.
 
     Raises:
-        TypeError: If it is no sequence of `PipelineConfig`, or ``op`` is no coroutine function.
-        ValueError: If there is none.
+        TypeError: If ``pipeline_configs`` is not a sequence of `PipelineConfig`, or ``op`` not a coroutine function.
+        ValueError: If there is no pipeline.
 
     Example:
         >>> from spdl.pipeline.defs import Merge, PipelineConfig, SinkConfig, SourceConfig
@@ -394,12 +394,12 @@ class PipelineConfig(Generic[T]):
     """A whole pipeline: a source or merged pipelines, the stages in order, and a sink.
 
     Args:
-        src: Where the items come from.
+        src: The source of the items.
         pipes: The stages, from the source to the sink.
         sink: The buffer that the consumer reads from.
 
     Raises:
-        TypeError: If one of them is something else.
+        TypeError: If an argument is of another type.
 
     Example:
         >>> from spdl.pipeline import build_pipeline
@@ -416,7 +416,7 @@ class PipelineConfig(Generic[T]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.src, SourceConfig | MergeConfig):
-            refuse(TypeError, "src", "a SourceConfig or what Merge makes", self.src)
+            refuse(TypeError, "src", "a SourceConfig or the result of Merge", self.src)
         pipes = _as_tuple("pipes", "a sequence of stages", self.pipes)
         for index, stage in enumerate(pipes):
             if not _is_stage(stage):

@@ -1,4 +1,4 @@
-"""Which stage of which pipeline: the name that messages use."""
+"""The identity of a stage, as messages show it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ SINK = "sink"
 
 @dataclass(frozen=True, slots=True)
 class StageInfo:
-    """Identifies a stage in failures. ``str()`` gives ``"0:1:decode[4]"``.
+    """The identity of a stage in messages. ``str()`` gives ``"0:1:decode[4]"``.
 
     Attributes:
         pipeline_id: The pipeline's number, counted in this process from 0.
-        stage_id: The stage's number in the pipeline, from the sources on; a merge comes before what it merges.
-        stage_name: The stage's name, which others of the pipeline may have as well.
-        concurrency: How many items it was declared to work on at once, if more than one.
+        stage_id: The stage's number in the pipeline, counted from the sources on. A merge comes before the pipelines
+            that it merges.
+        stage_name: The stage's name. Other stages of the pipeline may have the same name.
+        concurrency: How many items the stage was declared to work on at once, if more than one.
 
     Example:
         >>> from spdl.pipeline import StageInfo
@@ -33,5 +34,5 @@ class StageInfo:
     concurrency: int | None = None
 
     def __str__(self) -> str:
-        slots = "" if self.concurrency is None else f"[{self.concurrency}]"
-        return f"{self.pipeline_id}:{self.stage_id}:{self.stage_name}{slots}"
+        concurrency = "" if self.concurrency is None else f"[{self.concurrency}]"
+        return f"{self.pipeline_id}:{self.stage_id}:{self.stage_name}{concurrency}"

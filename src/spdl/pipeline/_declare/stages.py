@@ -1,4 +1,4 @@
-"""What declares the stages of a pipeline: functions with the names and defaults that users write."""
+"""Functions that declare the stages of a pipeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Aggregate", "Disaggregate", "Merge", "PathVariants", "Pipe"]
 
 
-def Pipe(  # noqa: N802 - part of the public contract: it stands where a class name would.
+def Pipe(  # noqa: N802 - part of the public contract: it is used like a class name.
     op: Op,
     /,
     *,
@@ -38,19 +38,19 @@ def Pipe(  # noqa: N802 - part of the public contract: it stands where a class n
     timeout: float | None = None,
     on_timeout: OnTimeout = "report",
 ) -> PipeConfig[Any, Any]:
-    """Declare a stage that applies ``op`` to each item; `PipelineBuilder.pipe` says more of each argument.
+    """Declare a stage that applies ``op`` to each item. `PipelineBuilder.pipe` describes each argument in full.
 
     Args:
-        op: Called with one item; a function, its async or generator form, or an object with ``__getitem__``.
+        op: Called with one item: a function, its async or generator form, or an object with ``__getitem__``.
         concurrency: How many items the stage works on at once.
         executor: Where to run a synchronous op instead of the pipeline's threads.
-        name: What statistics and messages call the stage; by default, what the op is called.
+        name: The stage's name in statistics and messages. The default is the name of the op.
         output_order: ``"completion"``, or ``"input"`` to keep the order of the input.
         max_failures: How many items may fail, or a `fractions.Fraction` of those tried. None leaves it to the pipeline.
         retries: How many times an item is tried again.
-        retry_delay: Seconds until the first retry; each further one waits twice as long.
+        retry_delay: Seconds until the first retry; each further retry waits twice as long.
         on_failure: Called with a `FailedItem` for each item that is given up.
-        timeout: Seconds that one call of the op may take; None sets no limit.
+        timeout: Seconds that one call of the op may take. None sets no limit.
         on_timeout: ``"report"``, or ``"drop"`` to give such an item up as well.
 
     Returns:
@@ -77,7 +77,7 @@ def _named(name: object, default: str) -> str:
     return default if name is None else check_str("name", name) or default
 
 
-def Aggregate(  # noqa: N802 - as Pipe.
+def Aggregate(  # noqa: N802 - as for Pipe.
     input: int | Aggregator[Any, Any],  # noqa: A002 - the public contract's name.
     /,
     *,
@@ -87,7 +87,7 @@ def Aggregate(  # noqa: N802 - as Pipe.
 
     Args:
         input: How many items make a list, or an `Aggregator` that decides for itself.
-        drop_last: Whether to drop what is left at the end, instead of passing on a shorter list.
+        drop_last: Whether to drop the remaining items at the end, instead of passing on a shorter list.
 
     Returns:
         The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
@@ -113,26 +113,27 @@ def Aggregate(  # noqa: N802 - as Pipe.
     return AggregateConfig(f"aggregate(op={name}, drop_last={flag})", op, flag)
 
 
-def PathVariants(  # noqa: N802 - as Pipe.
+def PathVariants(  # noqa: N802 - as for Pipe.
     router: Callable[[Any], Any],
     paths: Sequence[Sequence[StageConfig]],
     name: str | None = None,
     batched: bool = False,  # noqa: FBT001, FBT002 - the public contract.
 ) -> PathVariantsConfig[Any]:
-    """Declare a fork; `PipelineBuilder.path_variants` says more of each argument.
+    """Declare a fork. `PipelineBuilder.path_variants` describes each argument in full.
 
     Args:
         router: Called with one item at a time; returns the index of a path. May be a coroutine function.
         paths: The stages of each path.
-        name: What statistics and messages call the stage.
-        batched: The items are batches: the router returns an index for each element, and each path gets its share.
+        name: The stage's name in statistics and messages. The default is ``path_variants``.
+        batched: Whether the items are batches. The router then returns an index for each element, and each path gets
+            its share.
 
     Returns:
         The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.
 
     Raises:
-        TypeError, ValueError: If the router is not callable, there is no path, or a path is empty or holds something
-            that is no stage.
+        TypeError, ValueError: If the router is not callable, if there is no path, or if a path is empty or contains
+            something other than stages.
 
     Example:
         >>> from spdl.pipeline import build_pipeline
@@ -143,32 +144,33 @@ def PathVariants(  # noqa: N802 - as Pipe.
         ...     print(sorted(pipeline))
         [-3, -1, 0, 1]
     """
-    # The record makes tuples of the paths.
+    # The record converts the paths to tuples.
     return PathVariantsConfig(_named(name, "path_variants"), router, paths, batched)  # type: ignore[arg-type]
 
 
-def Merge(  # noqa: N802 - as Pipe.
+def Merge(  # noqa: N802 - as for Pipe.
     pipeline_configs: Sequence[PipelineConfig[Any]], op: MergeOp | None = None
 ) -> MergeConfig:
-    """Declare that several pipelines take the place of a source.
+    """Declare that several merged pipelines replace a source.
 
-    Their items are passed on as they come, one from each in turn. Their sinks are ignored. Their sources must all be
-    continuous or none of them, else `build_pipeline` raises ValueError.
+    Their items are passed on as they come, one from each pipeline in turn. Their sinks are ignored. Either all of
+    their sources are continuous or none; otherwise `build_pipeline` raises ValueError.
 
     Args:
         pipeline_configs: The pipelines, at least one.
-        op: How to merge them otherwise: a coroutine function that is called once, with the stage's `StageInfo`, a list
-            of `asyncio.Queue` to take from, one for each pipeline, and one to put into. It runs on the event-loop
-            thread. At its end a pipeline's queue gives something for which `is_eof` is true; with continuous sources,
-            at the end of each epoch something for which `is_epoch_end` is, which is to be put out once for all of
-            them. When the op returns, the merge has ended, and what is still to come of the pipelines is given up;
-            what it raises fails the pipeline.
+        op: A coroutine function that merges them in another way. It is called once, on the event loop thread, with the
+            stage's `StageInfo`, a list of `asyncio.Queue` to take from, one for each pipeline, and an `asyncio.Queue`
+            to put into. The last object in a pipeline's queue is one for which `is_eof` is true. With continuous
+            sources, there is one for which `is_epoch_end` is true at the end of each epoch; the op must put it out
+            once for all pipelines. When the op returns, the merge has ended, and any further items of the pipelines
+            are dropped. An exception that it raises fails the pipeline.
 
     Returns:
         The declaration, for the ``src`` of a `PipelineConfig`. Nothing runs yet.
 
     Raises:
-        TypeError, ValueError: If there is no pipeline, or one is something else, or the op is no coroutine function.
+        TypeError, ValueError: If there is no pipeline, if one is not a `PipelineConfig`, or if the op is not a
+            coroutine function.
 
     Example:
         >>> from spdl.pipeline import build_pipeline, is_eof
@@ -183,12 +185,12 @@ def Merge(  # noqa: N802 - as Pipe.
         ...     print(*pipeline)
         a b c d
     """
-    # The record makes a tuple of them.
+    # The record converts them to a tuple.
     return MergeConfig(pipeline_configs, op)  # type: ignore[arg-type]
 
 
-def Disaggregate() -> DisaggregateConfig[Any]:  # noqa: N802 - as Pipe.
-    """Declare a stage that passes on the elements of each item one by one; elements that are None are dropped.
+def Disaggregate() -> DisaggregateConfig[Any]:  # noqa: N802 - as for Pipe.
+    """Declare a stage that passes on the elements of each item one by one. Elements that are None are dropped.
 
     Returns:
         The stage's declaration, for the ``pipes`` of a `PipelineConfig`. Nothing runs yet.

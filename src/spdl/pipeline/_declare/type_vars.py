@@ -1,4 +1,4 @@
-"""Type variables of the declarations: whoever does not say what the items are gets Any, not an error."""
+"""Type variables of the declarations. Items without a declared type are Any, not an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["T", "U"]
 
 if TYPE_CHECKING:
-    # Type checkers bring this module along; Python itself knows defaults from 3.13 on.
+    # Type checkers bring this module along. Python itself has defaults from 3.13 on.
     from typing_extensions import TypeVar
 
     T = TypeVar("T", default=Any)

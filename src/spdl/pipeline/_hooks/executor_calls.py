@@ -1,4 +1,4 @@
-"""Calls that the event loop has done in an executor of the user's."""
+"""Calls that the event loop makes in a user's executor."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["ExecutorCalls", "ProcessCalls", "Whole"]
 
 
 class ExecutorCalls:
-    """One call per task of a stage with hooks."""
+    """Makes one call in the executor for each task of a stage with hooks."""
 
     def __init__(self, stage: AsyncNode, op: Callable[[Any], Any], executor: Executor) -> None:
         self.stage = stage
         self.op = op
         self.executor = executor
-        # What was submitted and has not come back.
+        # Calls that were submitted and have not ended.
         self.futures: set[Future[Any]] = set()
 
     def warm(self) -> None:
-        """Do what must be done before the engine has threads."""
+        """Prepare the executor. Called before the engine has threads."""
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """Have the executor call ``function(argument)``."""
+        """Call ``function(argument)`` in the executor, and return the result."""
         return await self.submit(LocalCall(self.stage.engine, function), argument)
 
     async def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Submit a call and wait for it. An executor that is broken or closed fails the pipeline."""
+        """Submit a call and wait for its result. If the executor is broken or closed, the pipeline fails."""
         try:
             future = self.executor.submit(function, *arguments)
         except BaseException as error:
@@ -56,12 +56,12 @@ class ExecutorCalls:
             engine.fail(self.stage, None, error)
 
     def await_calls(self, seconds: float) -> int:
-        """Withdraw what has not begun, wait for what has, and return how many calls still run after so many seconds."""
+        """Withdraw calls that have not begun and wait for the others. Return how many still run after ``seconds``."""
         return await_calls(list(self.futures), seconds)
 
 
 class ProcessCalls(ExecutorCalls):
-    """The same for a pool of processes: what crosses is pickled one by one, and generators come back whole."""
+    """Makes calls in a process pool. Items are pickled one by one, and a generator's results come back all at once."""
 
     def warm(self) -> None:
         from spdl.pipeline._nodes.executors.process_pool import warm  # noqa: PLC0415 - it imports multiprocessing.
@@ -69,7 +69,7 @@ class ProcessCalls(ExecutorCalls):
         warm(self.stage.name, self.op, self.executor)
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        from spdl.pipeline._nodes.executors.process_work import Done, work, wrap  # noqa: PLC0415 - as above.
+        from spdl.pipeline._nodes.executors.process_work import Done, work, wrap  # noqa: PLC0415 - see `warm`.
 
         (outcome,), _, cpu = await self.submit(work, function, [wrap(argument)])
         self.stage.counters.add_foreign_cpu(cpu)
@@ -80,12 +80,12 @@ class ProcessCalls(ExecutorCalls):
 
 
 class Whole:
-    """A generator's results, which came back all at once. Its only task was the call that made them."""
+    """A generator's results, which came back all at once. The call that made them was the generator's only task."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._values = values
 
     async def each(self) -> AsyncGenerator[Any, None]:
-        """Give them out one by one."""
+        """Yield the results one by one."""
         for value in self._values:
             yield value

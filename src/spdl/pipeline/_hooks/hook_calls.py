@@ -1,4 +1,4 @@
-"""The calls of the hooks around one task."""
+"""Calls the hooks around one task."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Outcome", "cancelled_by", "run_inside"]
 
 
 class Outcome(NamedTuple):
-    """What came of a task.
+    """The outcome of a task and its hooks.
 
     Attributes:
-        value: What the task returned; None if it raised or never began.
-        error: What is left to be told, if anything was raised and not swallowed.
-        blamed: The hook that raised it; None if it was the task.
+        value: The result of the task; None if it raised or never began.
+        error: The exception that was raised and that no hook swallowed, or None.
+        blamed: The hook that raised the exception; None if the task did.
         done: Whether the task returned.
     """
 
@@ -35,13 +35,13 @@ class Outcome(NamedTuple):
     done: bool
 
 
-async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what they do about what is raised.
+async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exceptions differently.
     hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]
 ) -> Outcome:
-    """Await a task inside its hooks, the first one outermost.
+    """Await a task inside its hooks. The first hook is outermost.
 
-    Written out instead of with an exit stack, so that it is known who raised what, and who asked for a cancellation:
-    that takes effect wherever something is awaited next, be it in another hook or around another item.
+    This does not use an exit stack, because it must know which hook raised an exception or requested a cancellation. A
+    cancellation takes effect at the next await, which may be in another hook or around another item.
     """
     current = asyncio.current_task()
     assert current is not None
@@ -58,7 +58,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what t
                 _refuse(hook, context)
             await context.__aenter__()
             entered.append((hook, context))
-        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure, once the others have seen it.
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure after the other hooks ran.
             error = raised
         if current.cancelling() > before:
             error = await end_cancellation(current, before) or error
@@ -69,7 +69,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what t
         try:
             value = await task()
             done = True
-        except BaseException as raised:  # noqa: BLE001 - as above.
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
             error = raised
         if current.cancelling() > before:
             error = await end_cancellation(current, before) or error
@@ -81,7 +81,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what t
                 await context.__aexit__(None, None, None)
             elif await context.__aexit__(type(error), error, error.__traceback__):
                 error = blamed = None
-        except BaseException as raised:  # noqa: BLE001 - as above.
+        except BaseException as raised:  # noqa: BLE001 - it becomes the item's failure.
             error = raised
         if current.cancelling() > before:
             error = await end_cancellation(current, before) or error
@@ -92,7 +92,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that differ in what t
 
 def _refuse(hook: TaskHook, returned: object) -> NoReturn:
     if isinstance(returned, CoroutineType):
-        # It would complain that it was never awaited.
+        # Otherwise it would warn that it was never awaited.
         returned.close()
     name = f"{type(hook).__qualname__}.task_hook"
     raise TypeError(
@@ -102,15 +102,15 @@ def _refuse(hook: TaskHook, returned: object) -> NoReturn:
 
 
 def cancelled_by(hooks: Sequence[TaskHook], error: asyncio.CancelledError) -> RuntimeError:
-    """The failure of an item whose task was cancelled by one of these hooks."""
+    """Return the failure of an item whose task was cancelled by one of these hooks."""
     names = " or ".join(repr(type(hook).__qualname__) for hook in hooks)
-    failure = RuntimeError(f"The task hook {names} cancelled the task that it is around.")
+    failure = RuntimeError(f"The task hook {names} cancelled the task that it wraps.")
     failure.__cause__ = error
     return failure
 
 
 def _name(hook: TaskHook, error: BaseException) -> BaseException:
-    """Say in the exception which hook raised it."""
+    """Return the exception with a note that names the hook that raised it."""
     if isinstance(error, asyncio.CancelledError):
         return cancelled_by([hook], error)
     note_once(error, f"Raised by the task hook {type(hook).__qualname__!r}, not by the op.")

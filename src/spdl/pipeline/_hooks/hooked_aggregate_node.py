@@ -1,4 +1,4 @@
-"""Aggregators with hooks: the event loop looks after each call, a worker makes it."""
+"""Aggregators with hooks: the event loop manages each call, and a worker makes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["HookedAggregateNode"]
 
 
 class HookedAggregateNode(AggregateNode):
-    """An aggregator whose calls are tasks of the event loop, one at a time."""
+    """An aggregator whose calls are tasks on the event loop, one at a time."""
 
     __slots__ = ("hooks", "serving", "worker_calls")
 
@@ -39,7 +39,7 @@ class HookedAggregateNode(AggregateNode):
         super().__init__(engine, name, op, drop_last=drop_last)
         self.hooks = hooks
         self.worker_calls = WorkerCalls(engine, self)
-        # A server runs, or is about to.
+        # Whether the serving coroutine runs or is about to.
         self.serving = False
 
     def end_input(self) -> bool:
@@ -60,7 +60,7 @@ class HookedAggregateNode(AggregateNode):
         return True
 
     async def serve(self) -> None:
-        """Make calls as long as there is something to ask."""
+        """Make calls as long as there are any."""
         engine = self.engine
         lock = engine.lock
         lock.acquire()
@@ -72,7 +72,7 @@ class HookedAggregateNode(AggregateNode):
             lock.release()
             begin = perf_counter()
             made: list[Any] = []
-            # Not two calls at once, though a hook of one may give up waiting.
+            # Each call is waited for, so that no two run at once even if a hook cancels the wait.
             task = partial(self.worker_calls.call_to_the_end, call.function, call.hand[0], made)
             try:
                 outcome = await run_inside(self.hooks, call.hand[0], task)
@@ -93,13 +93,13 @@ class HookedAggregateNode(AggregateNode):
     def _conclude(self, call: Call, outcome: Outcome) -> None:
         error = outcome.error
         if isinstance(error, asyncio.CancelledError):
-            # The aggregator runs in a worker and cannot have done it.
+            # A hook did this: the aggregator runs in a worker and cannot cancel the task.
             error = cancelled_by(self.hooks, error)
         elif outcome.blamed is None or not isinstance(error, Exception):
             self.conclude(call, outcome.value, error)
             return
-        # A hook failed and not the aggregator: what that made is no worse for it. An item that never reached it is
-        # given up; what is to be flushed is not, since that is many items.
+        # A hook failed, not the aggregator, so the aggregator's result is still valid. An item that never reached the
+        # aggregator is given up. A flush is not given up, since it stands for many items.
         engine = self.engine
         self.counters.failed += 1
         root = self.roots[-1] if self.roots else None

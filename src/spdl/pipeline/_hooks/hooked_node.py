@@ -1,4 +1,4 @@
-"""Stages with hooks: the event loop looks after each task, workers or an executor run the op."""
+"""Stages with hooks: the event loop manages each task, and workers or an executor run the op."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["HookedNode"]
 
 
 class HookedNode(AsyncNode):
-    """An async stage whose op is the user's op inside its hooks."""
+    """An async stage whose op is the user's op, wrapped in its hooks."""
 
     __slots__ = ("disaggregates", "elsewhere", "worker_calls")
 
@@ -47,9 +47,9 @@ class HookedNode(AsyncNode):
         expand: bool = False,
     ) -> None:
         super().__init__(engine, name, op, concurrency, order=order, policy=policy)
-        # The op returns an iterable, of which each step is a task.
+        # Whether the op returns an iterable. Each of its steps is then a task.
         self.disaggregates = expand
-        # Who runs synchronous ops: workers, or an executor of the user's.
+        # These run synchronous ops: workers, or the user's executor.
         self.worker_calls: WorkerCalls | None = None
         self.elsewhere: ExecutorCalls | None = None
         if executor is not None:

@@ -1,4 +1,4 @@
-"""Ops as the event loop runs them when a stage has hooks."""
+"""Wraps the ops of stages with hooks, for the event loop to run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from .task_hook import TaskHook
 
-    # How to have a synchronous function called where it may block: by a worker, or in the user's executor.
+    # Calls a synchronous function where it may block: in a worker, or in the user's executor.
     Caller: TypeAlias = Callable[[Callable[[Any], Any], Any], Awaitable[Any]]
 
 __all__ = ["Caller", "hooked_async_generator", "hooked_coroutine", "hooked_function", "hooked_generator"]
 
 
 def hooked_function(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
-    """A coroutine function that has ``op`` called inside its hooks."""
+    """Return a coroutine function that calls ``op`` inside its hooks."""
 
     async def run(item: Any) -> Any:
         value = await call(op, item)
-        # What a lambda returned, say.
+        # A lambda may return a coroutine, for example.
         return await value if isinstance(value, CoroutineType) else value
 
     async def task(item: Any) -> Any:
@@ -40,7 +40,7 @@ def hooked_function(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: C
 
 
 def hooked_coroutine(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
-    """The same for a coroutine function, which the event loop runs itself."""
+    """Return a coroutine function that awaits ``op``, a coroutine function, inside its hooks."""
 
     async def task(item: Any) -> Any:
         return await _run(hooks, item, lambda: op(item))
@@ -49,12 +49,12 @@ def hooked_coroutine(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Cal
 
 
 def hooked_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook], call: Caller) -> Callable[[Any], Any]:
-    """An async generator function that has a generator's steps taken inside the hooks."""
+    """Return an async generator function that takes each step of a generator inside the hooks."""
     return lambda item: _steps(op(item), item, hooks, call)
 
 
 def hooked_async_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) -> Callable[[Any], Any]:
-    """The same for an async generator function."""
+    """Return an async generator function that takes each step of an async generator inside the hooks."""
     return lambda item: _async_steps(op(item), item, hooks)
 
 
@@ -66,7 +66,7 @@ async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitabl
 
 
 def _advance(generator: Iterator[Any]) -> tuple[Any, ...]:
-    """Take a generator's next result; an empty tuple is its end, since no coroutine can raise a StopIteration."""
+    """Return a generator's next result in a tuple, or () at its end: a coroutine cannot raise StopIteration."""
     try:
         return (next(generator),)
     except StopIteration:
@@ -87,7 +87,7 @@ async def _steps(
             async for value in values:
                 yield value
     finally:
-        # Other iterators, such as a list's, have nothing to close.
+        # Other iterators, such as that of a list, have nothing to close.
         if isinstance(generator, GeneratorType):
             generator.close()
 
@@ -109,7 +109,7 @@ async def _hooked_steps(
     ended = False
 
     async def noted() -> Any:
-        # A hook may swallow the exception that says so.
+        # Noted here, because a hook may swallow the exception.
         nonlocal ended
         try:
             return await step()

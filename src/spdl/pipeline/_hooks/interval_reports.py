@@ -1,4 +1,4 @@
-"""Reports at intervals, from the event loop."""
+"""Calls reports at intervals, on the event loop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["reporting"]
 
 @asynccontextmanager
 async def reporting(name: str, interval: float, report: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Have ``report`` called at intervals in here; what it raises is logged.
+    """Call ``report`` at intervals while the block runs. Its exceptions are logged.
 
     Args:
-        name: Whose ``interval_stats_callback`` it calls.
-        interval: Seconds from one call to the next; 0 or less: none.
-        report: Calls it.
+        name: The owner of the ``interval_stats_callback``, for the log.
+        interval: Seconds from one call to the next. With 0 or less there are no calls.
+        report: Calls the callback.
     """
     reports = None
     if interval > 0:
@@ -40,5 +40,5 @@ async def _repeat(name: str, interval: float, report: Callable[[], Awaitable[Non
         await asyncio.sleep(interval)
         try:
             await report()
-        except Exception as error:  # noqa: BLE001 - statistics that cannot be told are no reason to stop.
+        except Exception as error:  # noqa: BLE001 - a failed report is no reason to stop.
             log_error(error, "The interval_stats_callback of %s raised, which is ignored", name)

@@ -1,4 +1,4 @@
-"""What a user writes to have something happen around each task of a stage."""
+"""The base class for users' hooks around the tasks of a stage."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["TaskHook"]
 class TaskHook(ABC):
     """Async context managers around a stage and around each of its tasks.
 
-    They run on the pipeline's event-loop thread and must not block it. The op itself runs where it would without
+    They run on the pipeline's event loop thread and must not block it. The op itself runs where it would without
     hooks, so a hook costs some 50 microseconds per task: the way to the event loop and back.
 
-    Give them to a pipeline by ``build(task_hook_factory=...)``, which is called for every stage but sources and sinks.
-    Of a fork or a merge, whose routing is no task, only `stage_hook` is entered.
+    Pass them to a pipeline with ``build(task_hook_factory=...)``. The factory is called for every stage except sources
+    and sinks. For a fork or a merge only `stage_hook` is entered, since routing is not a task.
 
     Example:
         >>> from contextlib import asynccontextmanager
@@ -41,10 +41,10 @@ class TaskHook(ABC):
 
     @asynccontextmanager
     async def stage_hook(self) -> AsyncIterator[None]:
-        """Wrap the life of the stage: it is entered before the stage's first task and left after its last.
+        """Wrap the lifespan of the stage: it is entered before the stage's first task and left after its last.
 
-        Overriding methods must be decorated with `contextlib.asynccontextmanager`. What is raised here fails the
-        pipeline. It is left without an exception however the stage ended.
+        Overriding methods must be decorated with `contextlib.asynccontextmanager`. An exception raised here fails the
+        pipeline. It is left without an exception, however the stage ended.
         """
         yield
 
@@ -52,12 +52,12 @@ class TaskHook(ABC):
     def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[None]:
         """Wrap one task: a call of the op, one step of a generator, an aggregator's ``accumulate`` or ``flush``.
 
-        Overriding methods must be decorated with `contextlib.asynccontextmanager`. What the op raises passes through
-        here and must be let through; at the end of a generator that is `StopAsyncIteration`. What the hook itself
-        raises drops the item, which is counted as failed and reported with the hook's name.
+        Overriding methods must be decorated with `contextlib.asynccontextmanager`. Exceptions of the op pass through
+        here, and the hook must not swallow them; at the end of a generator this is `StopAsyncIteration`. If the hook
+        itself raises, the item is dropped, counted as failed and reported with the hook's name.
 
         Args:
-            input_item: What the op was given. For an aggregator's ``flush``, something for which `is_eof` or
+            input_item: The item that the op gets. For an aggregator's ``flush``, an object for which `is_eof` or
                 `is_epoch_end` is true.
 
         Returns:

@@ -26,23 +26,23 @@ __all__ = ["TaskStatsHook"]
 
 
 class TaskStatsHook(TaskHook):
-    """Measures the tasks of a stage, and logs a line of level INFO at its end and at intervals.
+    """A hook that measures the tasks of a stage, and logs a line of level INFO at its end and at intervals.
 
-    Stages have it by default, and it costs them nothing: it reads what the engine counts anyway. So do derived classes
-    that leave ``task_hook`` as it is, as long as all hooks of the stage are such; otherwise it runs around each task,
-    like any other hook. Derive one to send what was measured elsewhere, or set the ``interval_stats_callback`` of an
-    object before the pipeline is given it. An object measures one stage.
+    Stages have it by default. It costs nothing, because it reads counters that the engine keeps anyway. The same is
+    true of derived classes that do not override ``task_hook``, if all hooks of the stage are of this kind. Otherwise
+    the hook runs around each task, like any other hook. To send the statistics elsewhere, derive a class, or set the
+    ``interval_stats_callback`` of an object before the pipeline gets it. An object measures one stage.
 
     Args:
         info: The stage.
-        interval: Seconds from one report to the next; 0 or less: none before the end.
+        interval: Seconds between reports. With 0 or less, there is no report before the end.
 
     Attributes:
-        info: As given.
-        interval: As given.
+        info: The stage, as passed in.
+        interval: Seconds between reports, as passed in.
 
     Raises:
-        TypeError, ValueError: If the interval is no number, or NaN.
+        TypeError, ValueError: If the interval is not a number, or is NaN.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, TaskStatsHook
@@ -71,27 +71,27 @@ class TaskStatsHook(TaskHook):
         return TaskRecord(self._successes, self._failures, self._seconds, self._times.counts.copy())
 
     def measure(self, read: Callable[[], TaskRecord]) -> None:
-        """Have the attributes tell what ``read`` returns. Called by the pipeline; never raises.
+        """Read the statistics from ``read`` from now on. Called by the pipeline; never raises.
 
         Args:
-            read: Returns what was counted since the stage began.
+            read: Returns the counts since the stage began.
         """
         self._read = read
 
     @property
     def num_tasks(self) -> int:
-        """How many tasks have ended."""
+        """The number of tasks that have ended."""
         record = self._read()
         return record.successes + record.failures
 
     @property
     def num_success(self) -> int:
-        """How many of them did not raise."""
+        """The number of tasks that have ended without an exception."""
         return self._read().successes
 
     @property
     def ave_time(self) -> float:
-        """Mean seconds of those; 0 if there were none."""
+        """The mean time of these successful tasks in seconds; 0 if there were none."""
         return self._read().total().ave_time
 
     @asynccontextmanager
@@ -105,12 +105,12 @@ class TaskStatsHook(TaskHook):
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:  # noqa: ARG002 - for derived classes.
-        """Measure a task. What it raises goes on; an `Exception` counts as a failure."""
+        """Measure a task. Its exceptions pass through; an `Exception` counts as a failure."""
         begin = perf_counter()
         try:
             yield
         except StopAsyncIteration:
-            # The end of a generator, whose results were its tasks.
+            # The end of a generator is not a task: each of its results was one.
             raise
         except Exception:
             self._failures += 1
@@ -121,10 +121,10 @@ class TaskStatsHook(TaskHook):
         self._times.add(seconds)
 
     async def interval_stats_callback(self, stats: TaskPerfStats) -> None:
-        """Called at intervals, on the event loop; logs a line unless it is overridden. What it raises is logged.
+        """Called at intervals, on the event loop. Logs a line unless it is overridden. Its exceptions are logged.
 
         Args:
-            stats: What was measured since the last call.
+            stats: The statistics since the last call.
         """
         self._log(stats)
 

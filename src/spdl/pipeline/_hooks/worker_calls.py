@@ -1,4 +1,4 @@
-"""Calls that workers make for the event loop, since they would block it."""
+"""Calls that workers make for the event loop, because the calls would block it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["WorkerCalls"]
 
 
 class _WorkerCall:
-    """One call, and what came of it."""
+    """One call and its outcome."""
 
     __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "value")
 
@@ -29,21 +29,21 @@ class _WorkerCall:
         self.function = function
         self.argument = argument
         self.future = future
-        # The worker that does it, once one has begun.
+        # The worker that makes the call, once it has begun.
         self.thread: int | None = None
-        # The worker is done with it.
+        # Whether the worker has finished the call.
         self.ended = False
-        # Nobody waits for it any more, and its worker was replaced.
+        # Whether nobody waits for the call any more and its worker was replaced.
         self.abandoned = False
         self.value: Any = None
         self.error: BaseException | None = None
 
 
 class WorkerCalls(Node):
-    """The workers' side of a stage whose tasks the event loop looks after.
+    """The workers' side of a stage whose tasks the event loop manages.
 
-    It is no stage of the graph: workers find it where they look for ready stages. What they have done is handed to
-    the loop all at once, so that the loop is woken once for several calls.
+    It is not a stage of the graph, but workers find it where they look for ready stages. Finished calls are handed to
+    the event loop together, so that the loop is woken once for several calls.
     """
 
     __slots__ = ("calls", "done", "posted", "stage")
@@ -53,7 +53,7 @@ class WorkerCalls(Node):
         self.stage = stage
         self.calls: deque[_WorkerCall] = deque()
         self.done: list[_WorkerCall] = []
-        # The loop was told and has not looked yet.
+        # Whether the event loop was woken and has not fetched the finished calls yet.
         self.posted = False
 
     def ready(self) -> bool:
@@ -68,7 +68,7 @@ class WorkerCalls(Node):
         cpu, begin = thread_time(), perf_counter()
         try:
             call.value = call.function(call.argument)
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is waited for.
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the task that waits for the result.
             call.error = error
         seconds, cpu = perf_counter() - begin, thread_time() - cpu
         engine.lock.acquire()
@@ -101,10 +101,10 @@ class WorkerCalls(Node):
         return call
 
     async def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """Have a worker call ``function(argument)``. Called on the loop.
+        """Call ``function(argument)`` in a worker, and return the result. Called on the event loop.
 
         Raises:
-            BaseException: What the function raises.
+            BaseException: Any exception of the function.
         """
         call = self._post(function, argument)
         try:
@@ -115,16 +115,18 @@ class WorkerCalls(Node):
         return _outcome(call)
 
     async def call_to_the_end(self, function: Callable[[Any], Any], argument: Any, made: list[Any]) -> Any:
-        """The same, but a call that was begun is waited for even if the task is cancelled, unless the pipeline stops.
+        """Call ``function(argument)`` in a worker, and wait for it even if the task is cancelled.
+
+        A call that has not begun is withdrawn at a cancellation. If the pipeline stops, it does not wait either.
 
         Args:
-            function: What is called.
-            argument: With what.
-            made: Where to leave what it returned if the task was cancelled.
+            function: The function to call.
+            argument: Its argument.
+            made: A list that the result is appended to if the task was cancelled.
 
         Raises:
-            BaseException: What the function raises.
-            asyncio.CancelledError: If it raises nothing and the task was cancelled.
+            BaseException: Any exception of the function.
+            asyncio.CancelledError: If the function raised nothing and the task was cancelled.
         """
         call = self._post(function, argument)
         cancellation: asyncio.CancelledError | None = None
@@ -142,11 +144,11 @@ class WorkerCalls(Node):
         try:
             raise cancellation
         finally:
-            # Its frames hold what was made.
+            # The exception's frames hold the result.
             del cancellation
 
     def _withdraw(self, call: _WorkerCall) -> bool:
-        """Take back a call that no worker has begun; return whether it is one."""
+        """Withdraw a call if no worker has begun it. Return whether it was withdrawn."""
         engine = self.engine
         with engine.lock:
             if call not in self.calls:
@@ -156,7 +158,7 @@ class WorkerCalls(Node):
             return True
 
     def _abandon(self, call: _WorkerCall) -> None:
-        """Give up a call whose task was cancelled: because it took too long, or because the pipeline stops."""
+        """Abandon a call whose task was cancelled, because of a timeout or because the pipeline stops."""
         engine = self.engine
         if self._withdraw(call):
             return

@@ -1,3 +1,3 @@
 """The objects that users hold: the builder, the pipeline and its iterators."""
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.

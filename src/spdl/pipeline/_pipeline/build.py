@@ -1,4 +1,4 @@
-"""From a declaration to a pipeline that can be started."""
+"""Builds a pipeline from its declaration."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["build_pipeline"]
 
 T = TypeVar("T")
 
-# Ops that wait for a disk or a network leave cores to others, hence some more threads than cores. So many threads that
-# the interpreter spends its time on handing the GIL around help nobody; who has that many cores says so.
+# Ops that wait for a disk or a network leave cores idle, hence more threads than cores. With too many threads, the
+# interpreter would spend its time on passing the GIL around. Users with that many cores can set `num_threads`.
 _MORE_THAN_CORES = 4
 _MOST_THREADS = 32
 
@@ -46,26 +46,27 @@ def build_pipeline(
 ) -> Pipeline[T]:
     """Build a pipeline from its declaration. No thread is started yet.
 
-    Where the environment variable ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` asks for it (see
-    `spdl.pipeline.config.is_diagnostic_mode_enabled`), nothing will run: the first read of what is returned calls
-    `profile_pipeline`, writes the results to the log or, where that does not show INFO, to stderr, and ends the process
+    If the environment variable ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` asks for it (see
+    `spdl.pipeline.config.is_diagnostic_mode_enabled`), the pipeline will not run. Instead its first read calls
+    `profile_pipeline`, writes the results to the log (or to stderr if the log does not show INFO), and ends the process
     with status 0 (by `SystemExit`).
 
     Args:
-        pipeline_cfg: What `PipelineBuilder.get_config` returns, or made of the records in `spdl.pipeline.defs`.
+        pipeline_cfg: The declaration: returned by `PipelineBuilder.get_config`, or made from the records in
+            `spdl.pipeline.defs`.
         num_threads: As for `PipelineBuilder.build`.
         max_failures: As for `PipelineBuilder.build`.
         report_stats_interval: As for `PipelineBuilder.build`.
         queue_class: As for `PipelineBuilder.build`.
         task_hook_factory: As for `PipelineBuilder.build`.
         stage_id: As for `PipelineBuilder.build`.
-        background_tasks: What runs beside the stages, on the pipeline's event loop: callables without arguments, each
-            of which returns a `BackgroundTask`; a subclass of it will do. The process's default ones
-            (`spdl.pipeline.config.set_default_background_tasks`) come before them.
+        background_tasks: Tasks that run beside the stages, on the pipeline's event loop: callables without arguments
+            that return a `BackgroundTask`, such as subclasses of it. The default tasks of the process
+            (`spdl.pipeline.config.set_default_background_tasks`) precede them.
         use_thread_output_queue: As for `PipelineBuilder.build`.
 
     Returns:
-        The pipeline. It starts with `Pipeline.start`, within `Pipeline.auto_stop`, or with the first read.
+        The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
@@ -79,7 +80,7 @@ def build_pipeline(
         ...     print(sorted(pipeline))
         [0, 10, 20, 30, 40, 50]
     """
-    # Declaring pipelines needs none of the modules that run them, which are half of the package.
+    # Imported here because declaring pipelines needs none of these modules, which are half of the package.
     from spdl.pipeline._declare.policy import check_max_failures  # noqa: PLC0415
     from spdl.pipeline._plan.graph import plan  # noqa: PLC0415
     from spdl.pipeline._plan.instrumentation import Instrumentation  # noqa: PLC0415
@@ -113,7 +114,7 @@ def build_pipeline(
         error.add_note(description)
         raise
     if defaults.is_diagnostic_mode_enabled():
-        from spdl.pipeline._profiling.diagnosis import Diagnosis  # noqa: PLC0415 - hardly anybody asks for it.
+        from spdl.pipeline._profiling.diagnosis import Diagnosis  # noqa: PLC0415 - rarely needed.
 
         return Diagnosis(engine, pipeline_cfg)
     return Pipeline(engine, description)
@@ -125,7 +126,7 @@ def _call_back(config: PipelineConfig[Any]) -> None:
         return
     try:
         callback(config)
-    except Exception as error:  # noqa: BLE001 - whatever it does, it must not keep the pipeline from being built.
+    except Exception as error:  # noqa: BLE001 - no error of it may keep the pipeline from being built.
         log_error(error, "The default build callback %s raised, which is ignored", place_of(callback))
 
 

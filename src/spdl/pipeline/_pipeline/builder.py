@@ -1,4 +1,4 @@
-"""The fluent way to declare and build a pipeline."""
+"""Declares and builds a pipeline with a chain of method calls."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["PipelineBuilder"]
 class PipelineBuilder(Generic[T, U]):
     """Declares a pipeline stage by stage, and builds it.
 
-    Its type parameters are the items of the source and those of the pipeline. Each method but `get_config` and
-    `build` returns the builder itself.
+    Its type parameters are the type of the source's items and that of the pipeline's results. All methods except
+    `get_config` and `build` return the builder itself.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -58,23 +58,24 @@ class PipelineBuilder(Generic[T, U]):
         continuous: bool = False,
         dedicated_thread: bool = False,
     ) -> Self:
-        """Say where the items come from.
+        """Set the source of the items.
 
         Args:
-            source: An iterable or async iterable; ``__aiter__`` wins where both exist. It is iterated once, when the
-                pipeline runs. The calls of ``iter()`` and ``next()`` never overlap but may come from different
-                threads, and run at most 2 items ahead of the first stage's free slots. Where the pipeline stops
-                early, or the iterator raises, its ``close()`` is called if it has one; ``aclose()`` always is. What it
-                raises fails the pipeline.
-            continuous: Iterate the source over and over, an epoch each time; so it must start anew, as a generator does
-                not. The pipeline goes on with the next epoch while the consumer reads this one; batches never span
-                epochs, and each iterator over the pipeline ends with its epoch.
-            dedicated_thread: Call ``iter()``, ``next()`` and ``close()`` from one thread of its own, for iterators
-                that are bound to a thread, such as cursors of sqlite3. Each item is then handed to another thread,
-                which costs some 20 microseconds. Without effect on an async source.
+            source: An iterable or async iterable. If it is both, it is iterated as an async iterable. It is iterated
+                once, when the pipeline runs. The calls of ``iter()`` and ``next()`` never overlap, but may come from
+                different threads. They run at most 2 items ahead of those that the first stage can start at once. If
+                the pipeline stops early, or the iterator raises, its ``close()`` is called if it has one. ``aclose()``
+                of an async iterator is called in any case. An exception of the iterator fails the pipeline.
+            continuous: Whether to iterate the source over and over, once per epoch. Iterating it again must start from
+                the beginning, which a generator cannot do. The pipeline goes on with the next epoch while the consumer
+                reads this one. Batches never span epochs, and each iterator over the pipeline ends with its epoch.
+            dedicated_thread: Whether to call ``iter()``, ``next()`` and ``close()`` from one thread of its own. This is
+                for iterators that are bound to a thread, such as cursors of sqlite3. Each item is then handed to
+                another thread, which costs some 20 microseconds. It has no effect on an async source.
 
         Raises:
-            ValueError: If ``source`` cannot be iterated, or a source was added already.
+            ValueError: If ``source`` cannot be iterated, or if a source was added already.
+            TypeError: If a flag is neither True nor False.
         """
         if self._source is not None:
             raise ValueError(f"The pipeline already has a source, {self._source!r} ({callers_line()}).")
@@ -99,42 +100,44 @@ class PipelineBuilder(Generic[T, U]):
     ) -> Self:
         """Add a stage that applies an op to each item.
 
-        What the op returns is passed on, except that None drops the item. A generator's results are passed on one
-        by one. An op that raises drops its item, which is counted and logged: a stage's first 10 with tracebacks, then
-        ever fewer. The rest goes on. `KeyboardInterrupt`, `SystemExit` and their like fail the pipeline.
+        The op's results are passed on, except that None drops the item. A generator's results are passed on one by
+        one. If an op raises, its item is dropped, counted and logged: a stage's first 10 failures with tracebacks, then
+        fewer and fewer. The other items go on. `KeyboardInterrupt`, `SystemExit` and similar exceptions fail the
+        pipeline.
 
         Args:
-            op: Called with one item. A function, a generator function, their async forms, any callable, or an object
-                with ``__getitem__`` (such as a list or a dict). Async ops run on one event-loop thread, so they must
-                not block; all others run on the pipeline's worker threads, and gain from concurrency as far as they
-                release the GIL.
+            op: Called with one item. It is a function, a generator function, an async form of either, any other
+                callable, or an object with ``__getitem__`` (such as a list or a dict). Async ops run on one event loop
+                thread, so they must not block. All others run on the pipeline's worker threads, and gain from
+                concurrency as far as they release the GIL.
             concurrency: How many items the stage works on at once. Synchronous ops without an executor are also bounded
                 by the ``num_threads`` of `build`, which all stages share.
-            executor: Where to run a synchronous op instead of the pipeline's threads, up to ``concurrency`` items at
-                once: give at least as many as it has workers. It is not shut down. What is sent to a
-                ProcessPoolExecutor must be picklable; a generator's results come back all at once.
-            name: The stage's name in statistics and messages; by default, and if empty, the op's.
+            executor: Runs a synchronous op instead of the pipeline's threads, up to ``concurrency`` items at once. Set
+                ``concurrency`` to at least its number of workers. The pipeline does not shut it down. Everything that
+                is sent to a ProcessPoolExecutor must be picklable, and a generator's results come back all at once.
+            name: The stage's name in statistics and messages. If it is None or empty, this is the op's name.
             output_order: ``"completion"`` passes results on as they come. ``"input"`` keeps the order of the input:
-                a slow item then holds back up to ``concurrency + 2`` finished ones.
+                a slow item then holds back up to ``concurrency + 2`` finished items.
             max_failures: How many items may fail before the pipeline fails: an int, or a `fractions.Fraction`, above 0
-                and at most 1, of those tried. From the 100th item on, the share is checked whenever one fails, and at
-                the end of the input and of each epoch. A negative int sets no limit. None leaves it to `build`, whose
-                limit does not count the failures of stages that have one of their own.
-            retries: How many times an item is tried again after its op raised. Meanwhile it keeps its slot but no
-                thread. A generator is not tried again once it has begun.
-            retry_delay: Seconds until the first retry; each further one waits twice as long.
-            on_failure: Called with a `FailedItem` for each item that is given up, in the thread that noticed: a worker,
-                that of the event loop or of the time limits, several at once perhaps. So it should be fast, and
-                thread-safe. An `Exception` that it raises is logged; anything else fails the pipeline.
-            timeout: Seconds that one call of the op may take, or a generator for one result; None sets no limit. Each
-                retry has its own. In a process pool, or an executor of another kind than thread pools, it begins when
-                the item is handed over, so that waiting there counts; in a process pool a generator's results count
-                together. With task hooks, these and the wait for a thread count as well.
-            on_timeout: What happens after that. ``"report"`` logs the item and where the op is, counts it, and goes on
-                waiting. ``"drop"`` also gives the item up as failed, without retries, and its result, should it come,
-                is discarded. An async op is then cancelled. A thread cannot be: it is left to its op and another one
-                takes its place, at most ``2 * num_threads`` at a time, after which the pipeline fails. An executor of
-                yours stays busy with it until the op returns.
+                and at most 1, of the items tried. From the 100th item on, a fraction is checked whenever an item fails,
+                and at the end of the input and of each epoch. A negative int sets no limit. None leaves it to the
+                ``max_failures`` of `build`, which does not count the failures of stages with their own.
+            retries: How many times an item is tried again after its op raised. While it waits for a retry, it counts
+                towards ``concurrency`` but takes no thread. A generator is not tried again once it has begun.
+            retry_delay: Seconds until the first retry; each further retry waits twice as long.
+            on_failure: Called with a `FailedItem` for each item that is given up, in the thread that noticed the
+                failure: a worker, the event loop thread, or the thread that watches the timeouts. Several calls may run
+                at once, so it should be fast and must be thread-safe. An `Exception` that it raises is logged; any
+                other exception fails the pipeline.
+            timeout: Seconds that one call of the op may take, or that a generator may take for one result. None sets no
+                limit. Each retry has its own timeout. In a process pool, or an executor that is not a thread pool, it
+                begins when the item is handed over, so waiting in the executor counts. In a process pool, a generator's
+                results count together. With task hooks, the hooks and the wait for a thread count as well.
+            on_timeout: The action after a timeout. ``"report"`` logs the item and the line that the op is at, counts
+                the timeout, and goes on waiting. ``"drop"`` also gives the item up as failed, without retries, and
+                discards its result if one comes. An async op is then cancelled. A thread cannot be interrupted: it is
+                left to its op, and a new thread replaces it. If there are more than ``2 * num_threads`` such threads at
+                a time, the pipeline fails. A worker of your executor stays busy until the op returns.
 
         Raises:
             TypeError, ValueError: If an argument is not as described; the message names it.
@@ -166,8 +169,8 @@ class PipelineBuilder(Generic[T, U]):
 
         Args:
             input: How many items make a list, or an `Aggregator` (see `spdl.pipeline.defs`) that decides for itself.
-            drop_last: Whether to drop what is left at the end, instead of passing on a shorter list (or what the
-                aggregator's ``flush`` returns).
+            drop_last: Whether to drop the remaining items at the end, instead of passing on a shorter list (or the
+                result of the aggregator's ``flush``).
 
         Raises:
             TypeError, ValueError: If ``input`` is neither an int of at least 1 nor an Aggregator.
@@ -176,7 +179,7 @@ class PipelineBuilder(Generic[T, U]):
         return self
 
     def disaggregate(self) -> Self:
-        """Add a stage that passes on the elements of each item one by one; None elements are dropped."""
+        """Add a stage that passes on the elements of each item one by one. Elements that are None are dropped."""
         self._stages.append(Disaggregate())
         return self
 
@@ -191,19 +194,20 @@ class PipelineBuilder(Generic[T, U]):
 
         Args:
             router: Called with one item at a time, in order; returns the index of a path. May be a coroutine function.
-                If it raises, or names a path that does not exist, the pipeline fails. A path that is slow holds the
-                others up only once 32 items wait for it.
+                If it raises, or names a path that does not exist, the pipeline fails. A slow path holds up the others
+                only once 32 items wait for it.
             paths: The stages of each path, made by `Pipe`, `Aggregate`, `Disaggregate` or `PathVariants` of
                 `spdl.pipeline.defs`.
-            name: The stage's name in statistics and messages; by default ``path_variants``.
-            batched: The items are batches. The router returns one index for each element of the batch; each path gets
-                a list of its elements, which may be empty, for every batch, and passes on lists. The lists of a batch
-                are joined in the order of the paths, batches in the order of the fork; empty ones are dropped. Ops in
-                the paths may drop, fail or multiply their lists; the paths stay in step.
+            name: The stage's name in statistics and messages. The default is ``path_variants``.
+            batched: Whether the items are batches. The router then returns one index for each element of the batch. For
+                every batch, each path gets a list of its elements, which may be empty, and passes on lists. The lists
+                of a batch are joined in the order of the paths, and batches stay in the order of the fork. Empty
+                batches are dropped. Ops in the paths may drop, fail or multiply their lists; the paths stay in step.
 
         Raises:
-            ValueError: If the router is not callable, there is no path, or a path is empty or holds something else.
-            TypeError: If another argument is of another type.
+            ValueError: If the router is not callable, if there is no path, or if a path is empty or contains something
+                other than stages.
+            TypeError: If another argument has the wrong type.
         """
         self._stages.append(PathVariants(router, paths, name, batched))
         return self
@@ -212,11 +216,11 @@ class PipelineBuilder(Generic[T, U]):
         """Add the buffer that the consumer reads from.
 
         Args:
-            buffer_size: How many finished items may wait there, at least 1. Besides these, each slot of the last
-                stage may hold one.
+            buffer_size: How many finished items may wait there, at least 1. Besides these, the last stage may hold as
+                many finished items as its concurrency.
 
         Raises:
-            ValueError: If ``buffer_size`` is not an int of at least 1, or a sink was added already.
+            ValueError: If ``buffer_size`` is not an int of at least 1, or if a sink was added already.
         """
         if self._sink is not None:
             raise ValueError(f"The pipeline already has a sink, {self._sink!r} ({callers_line()}).")
@@ -249,35 +253,37 @@ class PipelineBuilder(Generic[T, U]):
         """Build the pipeline. No thread is started yet.
 
         Args:
-            num_threads: How many synchronous ops may run at once, over all stages without an executor. One more thread
-                waits for each source; an event-loop thread is added if something is async, and one more thread where
-                what it or an executor has done would wait for synchronous ops otherwise. By default, and with None, 4
-                more than the cores that the process may use, so that ops that wait for data leave no core idle; at most
-                32. What counts are the process's affinity and the CPU quota of its control groups, as in a container,
-                not the cores of the machine. No more threads are started than the stages' ``concurrency`` allows to
-                work. Several processes on one machine, such as one for each GPU, each count all cores: give every one
-                its share.
-            max_failures: How many items may fail, over all stages that have no limit of their own, before the pipeline
-                fails: an int, or a `fractions.Fraction` of those tried, which each of these stages counts anew: with
-                five of them, a limit of 2 % lets 10 % of the source's items fail. By default there is no limit, but a
-                pipeline of which every item failed raises all the same.
-            report_stats_interval: Seconds from one report on each stage and queue to the next, which cover the time
-                between. They are lines of level INFO, of the loggers ``spdl.pipeline.tasks`` and
-                ``spdl.pipeline.queues``. 0 or less: one line for each at its end, which covers all of it. It reaches
-                the process's default hook and queue; a class or factory given here brings its own.
-            queue_class: A class derived from `AsyncQueue`, or a function that makes one: called with a `StageInfo` and
-                ``buffer_size=`` for what each source and stage gives out, and for the sink. What it makes carries the
-                items, on the event-loop thread. None takes the process's default (see `spdl.pipeline.config`), which
-                costs nothing unless it was changed.
+            num_threads: How many synchronous ops may run at once, over all stages without an executor. There is one
+                more thread for each source, and an event loop thread if something is async. One more thread is added if
+                the results of the event loop or of an executor would otherwise wait for synchronous ops. The default,
+                or None, is 4 more than the cores that the process may use, so that ops that wait for data leave no core
+                idle; at most 32. The cores are those of the process's affinity and the CPU quota of its control groups,
+                as in a container, not those of the machine. No more threads are started than the stages'
+                ``concurrency`` can keep busy. If several processes run on one machine, such as one for each GPU, each
+                of them counts all cores, so give each its share.
+            max_failures: How many items may fail, over all stages without a ``max_failures`` of their own, before the
+                pipeline fails: an int, or a `fractions.Fraction` of the items tried. Each of these stages counts the
+                items tried anew: with five of them, a maximum of 2 % lets 10 % of the source's items fail. By default
+                there is no limit, but a pipeline in which every item failed raises nevertheless.
+            report_stats_interval: Seconds between reports on each stage and queue. Each report covers the time since
+                the last one. Reports are lines of level INFO, from the loggers ``spdl.pipeline.tasks`` and
+                ``spdl.pipeline.queues``. With 0 or less, each stage and queue logs one line at its end, which covers
+                the whole run. The interval applies to the process's default hook and queue; a class or factory given
+                here has its own.
+            queue_class: A class derived from `AsyncQueue`, or a function that makes one. It is called with a
+                `StageInfo` and ``buffer_size=`` for the output of each source and stage, and for the sink. The queues
+                carry the items, on the event loop thread. None takes the process's default (see
+                `spdl.pipeline.config`), which costs nothing unless it was changed.
             task_hook_factory: Called with the `StageInfo` of each stage; returns a list of `TaskHook`, which may be
-                empty. A stage with hooks is looked after by the event-loop thread. None takes the process's default,
-                as above.
+                empty. The event loop thread manages the tasks of stages with hooks. None takes the process's default
+                (see `spdl.pipeline.config`), which costs nothing unless it was changed.
             stage_id: The number of the first stage in messages, which name stages like ``0:1:decode[4]``: pipeline,
                 stage number, name and concurrency.
-            use_thread_output_queue: Accepted for compatibility: the consumer always reads from its own thread.
+            use_thread_output_queue: Accepted for compatibility, without effect: the consumer always reads from its own
+                thread.
 
         Returns:
-            The pipeline. It starts with `Pipeline.start`, within `Pipeline.auto_stop`, or with the first read.
+            The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.
 
         Raises:
             RuntimeError: If the source or the sink is missing.

@@ -1,4 +1,4 @@
-"""Iterate a source for a while, then what was remembered of it: to measure a consumer without its loader."""
+"""Repeats the first items of a source, to measure a consumer without its loader."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def cache_iterator(
     stop_after: int | None = None,
     delete_src: bool = True,
 ) -> Iterator[T]:
-    """Yield items of ``src`` and remember the first ones, then yield those over and over.
+    """Yield items of ``src``, cache the first ones, and then yield the cached items over and over.
 
-    How fast a training loop runs on remembered batches is how fast it could run if loading took no time.
+    The speed of a training loop on cached batches is the speed that it would have if loading took no time.
 
     Args:
-        src: Where the items come from.
-        num_caches: How many items to remember, at least 1. They stay in memory.
-        return_caches_after: How many items to take from ``src`` before the remembered ones are repeated; by default
+        src: The iterable that the items come from.
+        num_caches: How many items to cache, at least 1. They stay in memory.
+        return_caches_after: How many items to take from ``src`` before the cached items repeat. The default is
             ``num_caches``.
-        stop_after: How many items to yield in all, at least as many as are taken from ``src``; None goes on for ever.
-            Of a source that ends sooner what was remembered is repeated; an empty one ends at once.
-        delete_src: Whether to drop the reference to ``src`` once it is no longer needed, so that it may be collected
-            and what it holds be freed.
+        stop_after: How many items to yield in all, at least as many as are taken from ``src``. None goes on for ever.
+            If the source ends sooner, the cached items repeat. If the source is empty, the iterator ends at once.
+        delete_src: Whether to drop the reference to ``src`` once it is no longer needed, so that it can be collected
+            and its memory freed.
 
     Yields:
-        The items themselves, not copies: what is changed in place stays changed the next time.
+        The items themselves, not copies. If you change one in place, it is still changed the next time.
 
     Raises:
         TypeError, ValueError: At the call, if an argument is not as described; the message names it.
@@ -59,23 +59,23 @@ def cache_iterator(
         accepted = f"None or an int of at least {taken}, the items taken from the source"
         stop_after = check_int("stop_after", stop_after, least=taken, accepted=accepted)
     delete_src = check_flag("delete_src", delete_src)
-    source = _remembering(iter(src), num_caches, taken)
+    source = _caching(iter(src), num_caches, taken)
     if not delete_src:
         source = _keeping(src, source)
     return itertools.islice(source, stop_after)
 
 
-def _remembering(source: Iterator[T] | None, num_caches: int, taken: int) -> Iterator[T]:
-    remembered: list[T] = []
+def _caching(source: Iterator[T] | None, num_caches: int, taken: int) -> Iterator[T]:
+    cached: list[T] = []
     assert source is not None
     for item in itertools.islice(source, taken):
-        if len(remembered) < num_caches:
-            remembered.append(item)
+        if len(cached) < num_caches:
+            cached.append(item)
         yield item
     source = None
-    # A source that was empty ends here; one that was shorter repeats what there is.
-    while remembered:
-        yield from remembered
+    # An empty source ends here. A shorter source repeats the items that it had.
+    while cached:
+        yield from cached
 
 
 def _keeping(kept: object, items: Iterator[T]) -> Iterator[T]:

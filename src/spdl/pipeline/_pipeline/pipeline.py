@@ -1,4 +1,4 @@
-"""What the user holds of a running pipeline."""
+"""The pipeline object that users start, read and stop."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from spdl._check import check_str, check_timeout, positive, refuse
 from spdl._locate import callers_line
 from spdl.pipeline._declare.stage_info import SINK
 from spdl.pipeline._engine import lifetime, limits
-from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.lineage import Group
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._engine.start import start
+
+from .iterator import PipelineIterator, deadline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._metrics.statistics import PipelineStatistics
 
-__all__ = ["Pipeline", "PipelineIterator"]
+__all__ = ["Pipeline"]
 
 T = TypeVar("T")
 
 
 class Pipeline(Generic[T]):
-    """A pipeline: an iterable of what comes out of its last stage.
+    """A pipeline, and an iterable over the results of its last stage.
 
-    Make it with `PipelineBuilder`. It runs in the background from `start` (or the first read) to `stop`, the end of
-    its source, its garbage collection, or the interpreter's exit. Read it from one thread or several: each item goes
+    Make it with `PipelineBuilder`. It runs in the background from `start` (or the first read) until `stop`, the end of
+    its source, its garbage collection, or the interpreter's exit. One or several threads may read it: each item goes
     to one reader.
 
     Example:
@@ -52,7 +53,7 @@ class Pipeline(Generic[T]):
     def __init__(self, engine: Engine, description: str) -> None:
         self._engine = engine
         self._description = description
-        # Declaring pipelines needs no statistics, and a signal handler that asks for them must import nothing.
+        # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
         from spdl.pipeline._engine.statistics import collect  # noqa: PLC0415
 
         self._collect = collect
@@ -64,28 +65,28 @@ class Pipeline(Generic[T]):
         """Start the threads.
 
         Args:
-            timeout: Accepted for compatibility, and without effect. Starting waits for nothing but the process pools of
-                stages, until each has answered once.
-            **kwargs: Only ``daemon`` is accepted, for compatibility, and without effect but a warning: all threads
-                are daemons, and are stopped before the interpreter exits.
+            timeout: Accepted for compatibility, without effect. Starting waits only until each process pool of the
+                stages has answered once.
+            **kwargs: Only ``daemon`` is accepted, for compatibility. It causes a warning and has no other effect: all
+                threads are daemons, and are stopped before the interpreter exits.
 
         Raises:
-            RuntimeError: If it was started before. A pipeline runs once.
+            RuntimeError: If the pipeline was started before. A pipeline runs once.
             TypeError: If the op of a stage cannot be pickled for its process pool.
-            TypeError, ValueError: If the timeout is no number or NaN, or another argument is given.
+            TypeError, ValueError: If the timeout is not a number or is NaN, or if another argument is given.
         """
         check_timeout("timeout", timeout)
         if unknown := kwargs.keys() - {"daemon"}:
             raise TypeError(f"start() got an unexpected keyword argument {min(unknown)!r} ({callers_line()}).")
         if kwargs:
-            message = "`daemon` has no effect: the pipeline's threads are daemons and are stopped at the exit."
+            message = "`daemon` has no effect: the pipeline's threads are daemons and are stopped at exit."
             warnings.warn(message, stacklevel=2)
         with self._starting:
             if self._started:
                 raise RuntimeError("The pipeline was already started. A pipeline runs once: build another one.")
             self._started = True
         lifetime.watch(self._engine)
-        # The threads hold the engine and never the pipeline, so an abandoned pipeline is collected and stops them.
+        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them.
         weakref.finalize(self, self._engine.request_stop).atexit = False
         try:
             start(self._engine)
@@ -96,23 +97,23 @@ class Pipeline(Generic[T]):
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and wait for its threads.
 
-        Ops that run are waited for, in executors of yours as well; what they return is discarded. Items that were
-        finished can still be read. Calling it again, before `start`, or when the interpreter's exit has stopped all
-        pipelines, does nothing. Inside an op of the pipeline it only asks the pipeline to stop, since the op cannot
-        wait for itself.
+        It waits for running ops, including those in your executors, and discards their results. Finished items can
+        still be read. A call does nothing if the pipeline was stopped already, was not started, or was stopped by the
+        interpreter's exit. Inside an op of the pipeline it only asks the pipeline to stop, since the op cannot wait for
+        itself.
 
         Args:
-            timeout: Seconds to wait for running ops; None waits 10, and less than 0 is as 0. A source that blocks is
-                not waited for: its thread is a daemon and ends when the source returns.
+            timeout: Seconds to wait for running ops. None waits 10 seconds, and a negative number counts as 0. It does
+                not wait for a source that blocks: the source's thread is a daemon and ends when the source returns.
 
         Raises:
-            TypeError, ValueError: If the timeout is no number, or NaN.
-            TimeoutError: If an op still runs then; the message shows where. `stop` may be called again.
-            PipelineFailure: If a stage failed and no reader was told; at most once.
+            TypeError, ValueError: If the timeout is not a number, or is NaN.
+            TimeoutError: If an op still runs at the timeout; the message shows where. `stop` may be called again.
+            PipelineFailure: If a stage failed and no reader has seen the failure. It is raised at most once.
         """
         engine = self._engine
         if engine.exited:
-            # A generator that is collected last may come here when the modules' names are gone already.
+            # A generator that is collected at the very end may call this when the modules' names are gone.
             return
         timeout = check_timeout("timeout", timeout)
         if not self._started or engine.forked:
@@ -126,7 +127,7 @@ class Pipeline(Generic[T]):
         elsewhere = engine.await_executors(deadline)
         engine.reporter.consumer_ended()
         if alive or elsewhere:
-            # A pipeline that stops needs no words for what does not.
+            # Imported here because a pipeline that stops in time does not need it.
             from .stragglers import describe_stragglers  # noqa: PLC0415
 
             raise TimeoutError(describe_stragglers(engine, alive))
@@ -139,18 +140,19 @@ class Pipeline(Generic[T]):
         """Start the pipeline, and stop it at the end of the ``with`` block.
 
         Args:
-            timeout: Given to `stop`.
+            timeout: Passed to `stop`.
 
         Returns:
-            A context manager that gives the pipeline itself.
+            A context manager that yields the pipeline itself.
 
         Raises:
-            PipelineFailure, TimeoutError: As `stop`. An exception of the block itself takes precedence; if the pipeline
-                could not be stopped, a note on it says so.
-            RuntimeError, TypeError: As `start`, when the block is entered; a read starts the pipeline, too.
-            TypeError, ValueError: If the timeout is no number, or NaN.
+            PipelineFailure, TimeoutError: At the end of the block, as `stop` raises them. An exception of the block
+                itself takes precedence; if the pipeline could not be stopped, a note on it says so.
+            RuntimeError, TypeError: When the block is entered, as `start` raises them. Note that a read has started the
+                pipeline, too.
+            TypeError, ValueError: If the timeout is not a number, or is NaN.
         """
-        # Checked here and not where the block is entered, which is inside contextlib.
+        # Checked here, because entering the block runs inside contextlib.
         return self._auto_stop(check_timeout("timeout", timeout))
 
     @contextmanager
@@ -168,21 +170,21 @@ class Pipeline(Generic[T]):
         self.stop(timeout=timeout)
 
     def get_item(self, *, timeout: float | None = None) -> T:
-        """Return the next item, and start the pipeline if it was not.
+        """Return the next item, and start the pipeline if necessary.
 
         Args:
-            timeout: Seconds to wait; None waits as long as it takes, 0 (or less) looks once.
+            timeout: Seconds to wait. None waits as long as it takes; 0 or less looks once.
 
         Raises:
-            TypeError, ValueError: If the timeout is no number, or NaN.
-            TimeoutError: If there is none in time.
-            EOFError: If there will be none, because the source is exhausted or the pipeline was stopped; or, with a
-                continuous source, if an epoch has ended. The next read then begins the next one.
-            PipelineFailure: If there will be none because a stage failed. Repeated reads raise it again.
-            RuntimeError: If it would have to wait in a forked child, or inside an op of the pipeline's own.
+            TypeError, ValueError: If the timeout is not a number, or is NaN.
+            TimeoutError: If there is no item in time.
+            EOFError: If there will be no more items, because the source is exhausted or the pipeline was stopped. With
+                a continuous source, also if an epoch has ended; the next read then begins the next epoch.
+            PipelineFailure: If there will be no more items because a stage failed. Further reads raise it again.
+            RuntimeError: If it would have to wait in a forked child, or inside an op of this pipeline.
         """
         entries = self._engine.sink.entries
-        deadline = inf if timeout is None else _deadline(check_timeout("timeout", timeout))
+        deadline = inf if timeout is None else deadline_of(check_timeout("timeout", timeout))
         while True:
             try:
                 root, value = entries.popleft()
@@ -196,7 +198,7 @@ class Pipeline(Generic[T]):
             return item
 
     def _took(self, root: Any) -> None:
-        """Acknowledge what was popped from the sink."""
+        """Acknowledge an entry that was popped from the sink."""
         engine = self._engine
         if isinstance(root, Group):
             with engine.lock:
@@ -207,19 +209,19 @@ class Pipeline(Generic[T]):
         if not engine.sink.entries:
             engine.sink.counters.emptied(perf_counter())
         if engine.sink.full:
-            self._tell_room()
+            self._announce_room()
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
-        """Return an iterator over the items that remain; with a continuous source, over those of one epoch.
+        """Return an iterator over the remaining items, or with a continuous source over those of one epoch.
 
-        Leaving a loop and iterating anew goes on where the first stopped; nothing is lost.
+        If you leave a loop and iterate again, the new loop goes on where the first stopped. Nothing is lost.
 
         Args:
-            timeout: Seconds to wait for each item, after which ``next`` raises TimeoutError and may be called again;
+            timeout: Seconds to wait for each item. After that ``next`` raises TimeoutError, and may be called again.
                 None waits as long as it takes.
 
         Raises:
-            TypeError, ValueError: If the timeout is no number, or NaN.
+            TypeError, ValueError: If the timeout is not a number, or is NaN.
         """
         return PipelineIterator(self, check_timeout("timeout", timeout))
 
@@ -227,28 +229,29 @@ class Pipeline(Generic[T]):
         return self.get_iterator()
 
     def statistics(self) -> PipelineStatistics:
-        """What each stage has done so far, and which one limits the throughput.
+        """Return what each stage has done so far, and which one limits the throughput.
 
         It takes no lock, so it may be called at any time, from any thread, op or signal handler. Counts that change
-        while they are read may differ by the items that were just moving.
+        while they are read may differ by the items that are moving at that moment.
         """
         return self._collect(self._engine)
 
     def set_concurrency(self, stage: str, concurrency: int) -> None:
-        """Change how many items a stage works on at once, while the pipeline runs or before.
+        """Change how many items a stage works on at once. The pipeline may be running or not started yet.
 
-        If a synchronous stage is given more than the pipeline has threads, threads are added; one on an executor of
-        yours uses that one's as before. If a stage is given less than it works on now, it starts nothing until it is
-        below. Once the pipeline has ended or was stopped, nothing is changed.
+        If the new concurrency of a synchronous stage is higher than the pipeline's number of threads, threads are
+        added. A stage on your executor still uses the executor's threads or processes. If the new concurrency is lower
+        than the number of items that the stage works on now, the stage starts nothing until it is below. Once the
+        pipeline has ended or was stopped, a call changes nothing.
 
         Args:
-            stage: The stage's name, which must be that of one stage only: give names to `pipe`.
+            stage: The stage's name. No other stage may have it: pass ``name`` to `PipelineBuilder.pipe`.
             concurrency: At least 1.
 
         Raises:
-            ValueError: If there is no such stage or more than one, if it works on one item at a time by its nature
+            ValueError: If no stage or more than one has this name, if the stage always works on one item at a time
                 (`aggregate`, `disaggregate`, a fork or a merge), or if ``concurrency`` is less than 1.
-            TypeError: If ``stage`` is no str or ``concurrency`` no int.
+            TypeError: If ``stage`` is not a str or ``concurrency`` not an int.
             RuntimeError: In a forked child, and in a finalizer or a signal handler that interrupted the pipeline.
         """
         check_str("stage", stage)
@@ -261,7 +264,7 @@ class Pipeline(Generic[T]):
             refuse(ValueError, "stage", f"the name of one stage only, among {names}", stage, remedy)
         (node,) = found
         if not node.adjustable:
-            remedy = "That one works on one item at a time by its nature."
+            remedy = "This stage always works on one item at a time."
             refuse(ValueError, "stage", "the name of a stage made by `pipe`", stage, remedy)
         self._check_usable("changed")
         with engine.lock:
@@ -316,22 +319,22 @@ class Pipeline(Generic[T]):
             limits.set_queue_capacity(engine, found[0] if found else None, capacity)
 
     def failures(self) -> list[FailedItem]:
-        """The items that were given up, oldest first; of more than 100 the most recent ones.
+        """Return the failed items, oldest first: at most the 100 most recent ones.
 
         The records hold text, no items and no exceptions.
         """
         return self._engine.failures.quarantine.items()
 
-    def _tell_room(self) -> None:
+    def _announce_room(self) -> None:
         engine = self._engine
-        # What interrupts the engine leaves it to the next read.
+        # A read that interrupts the engine cannot take the lock, and leaves this to the next read.
         if engine.forked or engine.holds_lock():
             return
         with engine.lock:
             engine.room_in_sink()
 
     def _wait(self, deadline: float, gate: Lock | None = None) -> None:  # noqa: C901 - one step for each way out.
-        """Wait until the sink may hold something, or the gate is opened. Raises if it will not, or not in time."""
+        """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
         if not self._started:
             self.start()
         engine = self._engine
@@ -362,19 +365,19 @@ class Pipeline(Generic[T]):
                 engine.sink.readers.remove(gate)
             except ValueError:
                 if not opened:
-                    # It was opened this very moment: what it announced is for somebody else, or for the next read.
+                    # The gate was opened at this very moment. Pass the wake-up on to another reader or the next read.
                     engine.sink.wake_reader()
         if not opened or engine.sink.entries:
             engine.sink.counters.awaited(perf_counter() - begin)
         if not opened and not engine.sink.entries:
             raise TimeoutError(
                 f"No item became available in time: none came in {perf_counter() - begin:.3g} seconds. Nothing is "
-                "lost, and the next read goes on. `statistics()` tells which stage keeps the others waiting; "
+                "lost, and the next read goes on. `statistics()` says which stage keeps the others waiting; "
                 "a longer `timeout` (in seconds), or None, waits for it"
             )
 
     def _check_usable(self, verb: str) -> None:
-        """Raise where the engine cannot be waited for."""
+        """Raise RuntimeError if this thread cannot wait for the engine."""
         engine = self._engine
         if engine.forked:
             raise RuntimeError(
@@ -405,82 +408,3 @@ class Pipeline(Generic[T]):
         elif self._started:
             state = "running"
         return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
-
-
-class PipelineIterator(Interruptible, Generic[T]):
-    """Iterates a `Pipeline` until its end. Once ended, it stays ended; a failure is raised again at each ``next``.
-
-    `Pipeline.get_iterator` makes it. With a continuous source it ends with the epoch.
-
-    Example:
-        >>> from spdl.pipeline import PipelineBuilder
-        >>> with PipelineBuilder().add_source("ab").add_sink().build(num_threads=1).auto_stop() as pipeline:
-        ...     iterator = pipeline.get_iterator(timeout=10)
-        ...     print(next(iterator), next(iterator), next(iterator, "the end"))
-        a b the end
-    """
-
-    __slots__ = ("_counters", "_deliver", "_ended", "_engine", "_entries", "_gate", "_pipeline", "_pop", "_timeout")
-
-    def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
-        self._pipeline = pipeline
-        self._timeout = timeout
-        self._ended = False
-        self._gate = Lock()
-        self._engine = pipeline._engine  # noqa: SLF001 - the two are one thing in two classes.
-        self._counters = self._engine.sink.counters
-        self._entries = self._engine.sink.entries
-        self._pop = self._entries.popleft
-        self._deliver = self._engine.lineage.deliver_position
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> T:
-        deadline = None
-        while not self._ended:
-            try:
-                root, value = self._pop()
-            except IndexError:
-                deadline = _deadline(self._timeout) if deadline is None else deadline
-                self._wait(deadline)
-                continue
-            # The usual case without a call: this is all that an item costs the consumer's thread.
-            if root.__class__ is not int or self._engine.sink.full:
-                self._pipeline._took(root)  # noqa: SLF001
-                if root is EPOCH_END:
-                    break
-            else:
-                self._deliver(root)
-                if not self._entries:
-                    self._counters.emptied_at = perf_counter()
-            item: T = value
-            return item
-        self._ended = True
-        raise StopIteration
-
-    def _wait(self, deadline: float) -> None:
-        # A gate for each wait: threads that share an iterator must not open each other's.
-        self._gate = gate = Lock()
-        gate.acquire()
-        if self._ended:
-            return
-        try:
-            self._pipeline._wait(deadline, gate)  # noqa: SLF001
-        except EOFError:
-            self._ended = True
-        if self._ended:
-            # An interrupted reader may have been told of an item, which is for somebody else now.
-            self._engine.sink.wake_reader()
-
-    def interrupt(self) -> None:
-        """End the iteration, also for a thread that waits in ``next()``. Needs no lock."""
-        self._ended = True
-        try:
-            self._gate.release()
-        except RuntimeError:  # Nobody waits.
-            return
-
-
-def _deadline(timeout: float | None) -> float:
-    return inf if timeout is None else monotonic() + timeout

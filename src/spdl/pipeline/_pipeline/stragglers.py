@@ -1,4 +1,4 @@
-"""What still runs when a pipeline was to have stopped, in words."""
+"""Describes the ops that still run after a pipeline should have stopped."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FRAMES_SHOWN = 3
 
 
 def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
-    """Say which stage still works on what, and where.
+    """Return a text that names each op that still runs, its item, and the line that it is at.
 
-    Which op a thread runs is read from its stack, so that it need not be written down for every op.
+    The op that a thread runs is read from its stack, so that the engine need not record it for every item.
     """
     lines = []
     others = []
@@ -40,7 +40,7 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
             thread = f", in {named[ident]}" if ident in named else ""
             lines.append(f"Stage {stage!r}{_item(engine, root)}{thread}:\n{stack}")
         elif ident in named and not (suspended and frame.f_globals.get("__name__") == "selectors"):
-            # It runs what is no stage's: a background task, say. That a loop waits as its tasks do goes without saying.
+            # It runs something else, such as a background task. An event loop that only waits is not worth a line.
             others.append(f"{named[ident]}:\n{stack}")
     lines += suspended
     for node in engine.nodes:
@@ -53,7 +53,7 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
 
 
 def _suspended(engine: Engine) -> list[str]:
-    """What is awaited on the event loop, and does not heed its cancellation."""
+    """Describe the ops on the event loop that do not heed their cancellation."""
     lines = []
     for task in [] if engine.event_loop is None else engine.event_loop.suspended():
         frames = list(_frames_of(task.get_coro()))
@@ -67,7 +67,7 @@ def _suspended(engine: Engine) -> list[str]:
 
 
 def _frames_of(awaited: object) -> Iterator[FrameType]:
-    """The frames of a coroutine and of what it awaits, outermost first."""
+    """Yield the frames of a coroutine and of the awaitables that it awaits, outermost first."""
     while awaited is not None:
         for kind in ("cr", "ag", "gi"):
             if isinstance(frame := getattr(awaited, f"{kind}_frame", None), FrameType):
@@ -79,14 +79,14 @@ def _frames_of(awaited: object) -> Iterator[FrameType]:
 
 
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
-    """The stage whose op this stack is in, and the item's root."""
+    """Return the stage whose op this stack is in, and the item's root."""
     while frame is not None:
-        # What a worker's loop has looked at last is no longer at work.
+        # The node in a worker's main loop is the last one that it looked at, not one that is at work.
         if str(frame.f_globals.get("__name__")).startswith("spdl.pipeline._") and frame.f_code is not serve.__code__:
             names = frame.f_locals
             node = names.get("node", names.get("self"))
             if isinstance(node, Node) and node.engine is engine:
-                # A worker's loop has the root at hand, others an attempt or a generator that belongs to one.
+                # Some frames have the item's root itself; others have an attempt or a generator that holds it.
                 holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
                 roots = (getattr(holder, "root", None) for holder in holders)
                 return node.name, names.get("root", next((root for root in roots if root is not None), None))

@@ -1,4 +1,4 @@
-"""How a process ends in diagnostic mode."""
+"""The exception that ends a process in diagnostic mode."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["Diagnosed"]
 
 
 class Diagnosed(SystemExit):
-    """A pipeline was profiled instead of run, so the process ends. If it is a worker process, its parent does too."""
+    """Raised to end the process after a pipeline was profiled instead of run. A worker process ends its parent too."""

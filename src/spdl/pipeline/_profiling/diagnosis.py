@@ -1,4 +1,4 @@
-"""What `build_pipeline` returns in diagnostic mode: it looks like a pipeline, and profiles instead of running."""
+"""The pipeline that `build_pipeline` returns in diagnostic mode. It profiles instead of running."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 from spdl._check import check_timeout
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._failures.failure import PipelineFailure
-from spdl.pipeline._pipeline.pipeline import Pipeline, PipelineIterator
+from spdl.pipeline._pipeline.iterator import PipelineIterator
+from spdl.pipeline._pipeline.pipeline import Pipeline
 
 from .diagnosed import Diagnosed
 from .profile_pipeline import profile_pipeline
@@ -28,12 +29,12 @@ T = TypeVar("T")
 class Diagnosis(Pipeline[T]):
     """A pipeline whose first read profiles it and ends the process.
 
-    One that is the source of another runs as usual: it is the other one that is read first. One in a worker process
-    cannot know of another in the parent, so there it is the one in the worker process.
+    If it is the source of another pipeline, it runs as usual, since the other pipeline is read first and profiled. If
+    the source is in a worker process, it cannot know of the pipeline in the parent, so the source is profiled.
 
     Args:
-        engine: What would have run.
-        config: Its declaration.
+        engine: The engine that would have run.
+        config: The declaration of the pipeline.
     """
 
     _under_way = False
@@ -63,7 +64,7 @@ class Diagnosis(Pipeline[T]):
         self._diagnose()
 
     def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
-        """Return an iterator whose first ``next`` does as `get_item`."""
+        """Return an iterator whose first ``next`` profiles the pipeline and ends the process."""
         if Diagnosis._under_way:
             self._runs = True
             return super().get_iterator(timeout=timeout)
@@ -74,7 +75,7 @@ class Diagnosis(Pipeline[T]):
         try:
             profile_pipeline(self._config, defaults.diagnostic_mode_num_sources(), callback=_report)
         except PipelineFailure as failure:
-            # Where the source is a pipeline in a worker process, that one was read first.
+            # If the source is a pipeline in a worker process, it was read first and has been profiled.
             if not any(isinstance(error.__cause__, Diagnosed) for error in failure.exceptions):
                 raise
         finally:
@@ -83,7 +84,7 @@ class Diagnosis(Pipeline[T]):
 
 
 def _report(result: ProfileResult) -> None:
-    # It is all that this process is for, so it must not depend on how logging was set up.
+    # The result is the only purpose of this process, so it must not depend on how logging was set up.
     if not logging.getLogger("spdl.pipeline").isEnabledFor(logging.INFO):
         sys.stderr.write(f"{result}\n")
     callback = defaults.get_default_profile_callback()
@@ -92,7 +93,7 @@ def _report(result: ProfileResult) -> None:
 
 
 class _DiagnosisIterator(PipelineIterator[Any]):
-    """Reads from a `Diagnosis`."""
+    """An iterator that reads from a `Diagnosis`."""
 
     __slots__ = ()
 

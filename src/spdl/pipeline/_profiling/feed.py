@@ -1,4 +1,4 @@
-"""The source of a measurement: gives a stage its items again and again, until enough has been seen."""
+"""The source of a measurement: gives a stage its items again and again, until the measurement is long enough."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_SECONDS", "Feed"]
 
-# A measurement ends after this time, or as soon as the ops that it began with have ended where that takes longer.
+# A measurement ends after this time or, if that is later, as soon as the ops that it began with have ended.
 MOST_SECONDS = 1.0
-# It ends earlier if it has lasted this long and ops have ended so often: then more would change little.
+# It ends earlier if it has lasted this long and this many ops have ended. More of them would change little.
 _LEAST_SECONDS = 0.2
 _ENOUGH_ROUNDS = 8
 _ENOUGH_INPUTS = 100
 
-# How often a stage is looked at of which no op has ended yet: ever less, so that the time is known as precisely.
+# While no op has ended, the stage is polled with pauses that are this share of the time so far. So the time is known
+# with the same relative precision, however long it is.
 _LEAST_PAUSE, _PAUSE = 0.0002, 0.02
 
 
 class Feed:
     """Gives the items to the only stage of a pipeline, in order and from the start for each measurement.
 
-    So all measurements of a stage are of the same items. It gives as many as the stage works on at once, waits for the
-    first op to end, and from then on gives only what will be done in time: otherwise slow ops would take a multiple
-    of that, since some items wait in front of a stage.
+    So all measurements of a stage use the same items. The feed gives as many items as the stage works on at once, and
+    waits for the first op to end. From then on it gives only items that will be done in time. Otherwise slow ops would
+    take a multiple of the time, since some items wait upstream of the stage.
 
     Attributes:
         num_given: How many items were given so far.
-        started_at: When the first one was, as `time.perf_counter` tells.
-        cpu_at_start: The process's CPU time then.
-        times: How long the pipeline's threads had been on cores, and waiting for them, when the last one was given.
-        seconds: How long after the first one that was.
+        started_at: The time of the first item, by `time.perf_counter`.
+        cpu_at_start: The process's CPU time at that moment.
+        times: How long the pipeline's threads had been on cores, and waiting for cores, when the last item was given.
+        seconds: The seconds from the first item to the last.
     """
 
     def __init__(self, items: Sequence[Any], concurrency: int, times: TimesOfNewThreads, *, repeat: bool) -> None:
         self._items = itertools.cycle(items) if repeat else items
         self._concurrency = concurrency
         self._times = times
-        # Set when there is one: the source is made before the engine.
+        # Set later, since the source is made before the engine.
         self.engine: Engine | None = None
         self.num_given = 0
         self.started_at = self.cpu_at_start = self.seconds = 0.0
         self.times: Times | None = None
 
     def watch(self, engine: Engine) -> None:
-        """Note the engine whose first stage is given the items."""
+        """Note the engine whose first stage gets the items."""
         self.engine = engine
 
     def __iter__(self) -> Iterator[Any]:
@@ -66,22 +67,22 @@ class Feed:
             self.num_given += 1
             yield item
         if latency is None:
-            # They were few. What the threads do until an op has ended stands for what they do.
+            # There were few items. The times until the first op has ended stand for the whole.
             self._await_first()
         self.note_times()
 
     def note_times(self) -> None:
-        """Read what the threads have done, while they live."""
+        """Read the times of the threads while they are alive."""
         self.times, self.seconds = self._times.read(), perf_counter() - self.started_at
 
     def num_ended(self) -> int:
-        """On how many items the op has ended."""
+        """Return how many items the op has finished, or failed on."""
         assert self.engine is not None
         counters = self.engine.nodes[0].counters
         return counters.completed + counters.failed
 
     def _await_first(self) -> float:
-        """Wait until an op has ended or given a result; return how long that took."""
+        """Wait until an op has ended or produced a result. Return how long that took."""
         engine = self.engine
         assert engine is not None
         while not (self.num_ended() or engine.nodes[0].counters.emitted or engine.stopping or engine.failures):

@@ -1,4 +1,4 @@
-"""The first items of what a profile begins with."""
+"""Reads the first items of a source, with which a profile begins."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["first_items"]
 
-# A source that needs longer for all that were asked for has given enough of them after this time.
+# Reading ends after this time, even if the source has given fewer items than requested.
 _MOST_SECONDS = 5.0
 
 
 def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
-    """Take the first items of a source, of one epoch if it is continuous: fewer if it has fewer, or is slow.
+    """Return the first items of a source, or fewer if it has fewer or is slow. A continuous source gives one epoch.
 
-    Not one more is asked for, and its iterator is closed.
+    No further item is requested, and the source's iterator is closed.
 
     Raises:
         PipelineFailure: If the source raised.
-        RuntimeError: If there are none.
+        RuntimeError: If there are no items.
     """
     source = config.source
     few = _FewAsync(source, num_items) if hasattr(source, "__aiter__") else _Few(source, num_items)
@@ -37,7 +37,7 @@ def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
     if not items:
         raise RuntimeError(
             f"The source {SOURCE!r} ({config!r}) gave no items, so there is nothing to profile the stages with. "
-            "Give one that has some; a generator that was iterated before has none left."
+            "Give a source that has items; a generator that was iterated before has none left."
         )
     return items
 
@@ -60,12 +60,12 @@ class _Few:
                     exhausted = True
                     return
                 yield item
-                # The first one may take long, where there is something to open.
+                # The first item is not timed: it may take long, for example to open a file.
                 ends_at = ends_at or monotonic() + _MOST_SECONDS
                 if monotonic() > ends_at:
                     return
         finally:
-            # As a pipeline does: after an early end only.
+            # Like a pipeline, close it only after an early end.
             if not exhausted and hasattr(iterator, "close"):
                 iterator.close()
 

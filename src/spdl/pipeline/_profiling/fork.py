@@ -1,4 +1,4 @@
-"""What the paths of a fork are given, and what comes of their results."""
+"""Splits items among the paths of a fork, and merges results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["join", "merged", "split"]
 
 
 def split(fork: PathVariantsConfig[Any], items: Sequence[Any]) -> list[list[Any]]:
-    """Ask the router where each item goes; return what each path is given.
+    """Ask the router for each item's path, and return the items of each path.
 
     Raises:
         PipelineFailure: If the router raised, or named no path.
     """
-    route = _asking_async(fork) if is_async(fork.router) else _asking(fork)
+    route = _route_async(fork) if is_async(fork.router) else _route(fork)
     shares: list[list[Any]] = [[] for _ in fork.paths]
-    # One after the other, as in the pipeline: a router may take turns.
+    # One item after the other, as in the pipeline, since a router may depend on the order.
     stage = Pipe(route, name=fork.name, output_order="input", max_failures=0)
     with bare_pipeline(SourceConfig(items), [stage], 1).auto_stop() as pipeline:
         for item, where in pipeline:
@@ -39,11 +39,11 @@ def split(fork: PathVariantsConfig[Any], items: Sequence[Any]) -> list[list[Any]
     return shares
 
 
-def _asking(fork: PathVariantsConfig[Any]) -> Callable[[Any], Any]:
+def _route(fork: PathVariantsConfig[Any]) -> Callable[[Any], Any]:
     return lambda item: (item, _checked(fork, item, fork.router(item)))
 
 
-def _asking_async(fork: PathVariantsConfig[Any]) -> Callable[[Any], Any]:
+def _route_async(fork: PathVariantsConfig[Any]) -> Callable[[Any], Any]:
     async def ask(item: Any) -> tuple[Any, Any]:
         return item, _checked(fork, item, await fork.router(item))
 
@@ -62,16 +62,16 @@ def _checked(fork: PathVariantsConfig[Any], item: Any, where: Any) -> Any:
 
 
 def join(fork: PathVariantsConfig[Any], results: Sequence[list[Any]]) -> list[Any]:
-    """What the stage behind a fork is given, made of the results of its paths."""
+    """Return the input of the stage downstream of a fork, made from the results of the fork's paths."""
     if fork.batched:
-        # Which shares were of one batch is not known any more, and does not matter for a measurement.
+        # The original batches are not known any more. They do not matter for a measurement.
         batches = itertools.zip_longest(*results, fillvalue=())
         return [batch for shares in batches if (batch := list(itertools.chain.from_iterable(shares)))]
     return merged([items for items in results if items], None)
 
 
 def merged(branches: Sequence[list[Any]], op: Any) -> list[Any]:
-    """What the stage behind a merge is given: the branches' results, merged as in the pipeline.
+    """Return the input of the stage downstream of a merge: the branches' results, merged as in the pipeline.
 
     Raises:
         PipelineFailure: If the op raised.

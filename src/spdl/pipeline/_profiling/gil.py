@@ -1,4 +1,4 @@
-"""Tells from measurements whether ops hold the GIL; the rule stands in `ProfileResult.gil`."""
+"""Tells from measurements whether ops hold the GIL. `ProfileResult.gil` describes the rule."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["GilUse", "cpu_share", "gil_use"]
 
 GilUse: TypeAlias = Literal["holds", "partly", "releases", "waits", "takes turns", "unknown"]
 
-# Ops that use less of their time than this as CPU time wait.
+# Ops wait if CPU time is a smaller share of their time than this.
 _WAITS = 0.2
-# More at once must get at least so many times as much done, or they take turns.
+# Waiting ops take turns unless running several at once multiplies the results by at least this.
 _GAINS = 1.5
-# So many cores would be in use by the ops that are looked at together, if they never held each other up.
+# The measurement that is examined is the one whose ops would use this many cores if they never held each other up.
 _ENOUGH_CORES = 3
-# How far from one runnable thread to all of them.
+# Bounds for the position between one runnable thread (0) and all of them (1).
 _HOLDS, _RELEASES = 0.3, 0.6
-# How many more threads than where ops run alone may be runnable on average, over all measurements, if they hold it.
+# If ops hold the GIL, this many more threads than at a concurrency of 1 may be runnable, on average over measurements.
 _ABOVE, _BUSY_ABOVE = 1.0, 0.5
-# If even the ops that run one by one must wait for a core so much of the time, the machine is busy with other work.
+# If ops at a concurrency of 1 wait for a core for more than this share of the time, the machine has other work.
 _BUSY = 0.25
-# Ops that use more of their time than this as CPU time do nothing else.
+# Ops do nothing but compute if CPU time is a larger share of their time than this.
 _COMPUTES = 0.8
-# No ops that hold the GIL use so many cores.
+# Ops that hold the GIL never use this many cores.
 _SEVERAL_CORES = 1.4
 
 
 def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
-    """Say how a stage's ops share the GIL."""
+    """Return how a stage's ops share the GIL."""
     alone = next((it for it in stats if it.concurrency == 1), None)
     together = sorted((it for it in stats if it.concurrency > 1), key=lambda it: it.concurrency)
     if alone is None or not together or alone.busy_seconds <= 0:
@@ -44,17 +44,18 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     if enough.num_runnable is None or alone.num_runnable is None:
         cores = max(it.cpu_seconds / it.seconds if it.seconds > 0 else 0.0 for it in together)
         return "releases" if cores >= _SEVERAL_CORES else "unknown"
-    # More than one even where ops run one by one: the engine's own threads, which wait for a core, too.
+    # This is more than one even at a concurrency of 1, because the engine's own threads wait for a core, too.
     least = max(1.0, alone.num_runnable)
     way = (enough.num_runnable - least) / (max(_ENOUGH_CORES, enough.concurrency * share) - 1)
     busy = _is_busy(alone)
-    # They would wait but for the time without a core that was left out, which may have been other threads'.
+    # These ops would count as waiting if the time without a core were not left out. That time may be other threads'.
     unsure = alone.cpu_seconds < _WAITS * alone.busy_seconds
     if way < _HOLDS:
-        # A single measurement may have got no core at all, and then nobody could take the GIL.
+        # All measurements are averaged: in a single one, no thread may have got a core to take the GIL on.
         above = sum((it.num_runnable or 0.0) - least for it in together) / len(together)
         return "holds" if above < (_BUSY_ABOVE if busy else _ABOVE) and not unsure else "unknown"
-    # On a busy machine a thread that holds the GIL may wait for a core and all others for it; and all that wakes waits.
+    # On a busy machine, a thread that holds the GIL may wait for a core while all others wait for the GIL. And each
+    # thread that wakes up waits for a core.
     if unsure or (busy and (way < _RELEASES or share < _COMPUTES)):
         return "unknown"
     return "releases" if way >= _RELEASES else "partly"
@@ -65,11 +66,11 @@ def _is_busy(alone: ProfileStats) -> bool:
 
 
 def cpu_share(alone: ProfileStats) -> float:
-    """The share of their time, waiting for a core left out, that ops which run one by one use as CPU time: 0 to 1."""
+    """Return the share of CPU time in the time of ops at a concurrency of 1, without waits for a core: 0 to 1."""
     on_core = 1 - min(0.9, alone.num_waiting or 0.0)
     return min(1.0, alone.cpu_seconds / (alone.busy_seconds * on_core)) if alone.busy_seconds > 0 else 0.0
 
 
 def _rate(stats: ProfileStats) -> float:
-    # Ops may drop all their items, and generators may not come to an end of any.
+    # Ops may drop all their items, and generators may never end.
     return max(stats.num_inputs, stats.num_outputs) / stats.seconds if stats.seconds > 0 else 0.0

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Measurement", "bare_pipeline", "measure"]
 
-# So many results may wait, so that the stage does not wait for the thread that takes them. They may be large.
+# How many results may wait, so that the stage does not wait for the thread that takes them. They may be large.
 _SINK_SIZE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was measured, and what the stage gave meanwhile.
+    """The result of a measurement.
 
     Attributes:
-        stats: What was measured.
-        outputs: The first results: as many as the items give once, and as many as were asked for. Of items that are
-            worked on at once, one of the second round may be here instead of one of the first that took longer.
-        failure: What says so, if every item failed.
+        stats: The statistics.
+        outputs: The first results of the stage: as many as the items give once, and at most as many as requested. Since
+            items are worked on at once, a result of the second round may be here instead of a slower one of the first.
+        failure: The failure of the pipeline if every item failed, or None.
     """
 
     stats: ProfileStats
@@ -49,7 +49,7 @@ class Measurement:
 def bare_pipeline(
     src: SourceConfig[Any] | MergeConfig, stages: Sequence[StageConfig], num_threads: int
 ) -> Pipeline[Any]:
-    """Build a pipeline with nothing of what the process has as defaults: no hooks, queues or background tasks."""
+    """Build a pipeline without the defaults of the process: no hooks, queues or background tasks."""
     config = PipelineConfig(src, stages, SinkConfig[Any](max(_SINK_SIZE, num_threads)))
     bare = Instrumentation(lambda _info: [], AsyncQueue, -1)
     engine = plan(config, num_threads=num_threads, max_failures=-1, stage_id=0, instrumentation=bare)
@@ -62,19 +62,19 @@ def measure(
     """Run a stage alone.
 
     Args:
-        stage: The stage, no fork.
-        items: What it is given, from the first one on; at least one.
+        stage: The stage. It must not be a fork.
+        items: The items that it gets, in order; at least one.
         concurrency: How many items it works on at once.
         repeat: Whether to give the items again once all were given.
-        most_outputs: How many results are kept.
+        most_outputs: How many results to keep.
 
     Raises:
-        PipelineFailure: If the stage failed as a whole: its aggregator raised, or its op what is no Exception.
+        PipelineFailure: If the whole stage failed: its aggregator raised, or its op raised something other than an
+            Exception.
     """
     feed = Feed(items, concurrency, TimesOfNewThreads(), repeat=repeat)
     pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency)], concurrency)
-    # Its counters, while it runs: what is public of them is made for readers that are in no hurry.
-    engine = pipeline._engine  # noqa: SLF001
+    engine = pipeline._engine  # noqa: SLF001 - the public statistics would be too slow to read while it runs.
     feed.watch(engine)
     counters = engine.nodes[0].counters
     taken, failure = _Taken(most_outputs), None
@@ -108,24 +108,24 @@ def measure(
 
 
 def _alone(stage: StageConfig, concurrency: int) -> StageConfig:
-    """The stage as it is measured."""
+    """Return the stage with the settings that it is measured with."""
     if not isinstance(stage, PipeConfig):
         return stage
-    # Retries belong to its speed. Where it is crowded on purpose, timeouts and limits say nothing, and nobody is to
-    # learn of failures that cost no item.
+    # Retries are part of a stage's speed. Timeouts and `max_failures` mean nothing if a stage is overloaded on purpose,
+    # and `on_failure` must not report failures that lose no item.
     policy = FailurePolicy(retries=stage.policy.retries, retry_delay=stage.policy.retry_delay)
     return replace(stage, concurrency=concurrency, executor=None, policy=policy)
 
 
 class _Taken:
-    """What was taken from the stage.
+    """The results that were taken from the stage.
 
     Attributes:
         outputs: The first results.
-        num_outputs: How many there were.
-        seconds: Until the last one came, or the end.
-        cpu_seconds: The process's CPU time meanwhile.
-        waited: Seconds in which there was none to take.
+        num_outputs: How many results there were.
+        seconds: The seconds until the last result, or until the end.
+        cpu_seconds: The process's CPU time in these seconds.
+        waited: The seconds in which there was no result to take.
     """
 
     def __init__(self, most_outputs: int) -> None:
@@ -135,7 +135,7 @@ class _Taken:
         self.seconds = self.cpu_seconds = self.waited = 0.0
 
     def take(self, pipeline: Pipeline[Any], feed: Feed) -> None:
-        """Take all results, or those that come in time of a stage that has more."""
+        """Take all results, or those that come in time if the stage has more."""
         results = iter(pipeline)
         try:
             while True:
@@ -151,7 +151,7 @@ class _Taken:
                     self.outputs.append(output)
                 del output
                 if now - feed.started_at > MOST_SECONDS and self.num_outputs > feed.num_ended():
-                    # A generator may give results for ever.
+                    # A generator may yield results for ever.
                     feed.note_times()
                     return
         finally:

@@ -1,4 +1,4 @@
-"""A profile in the making: from stage to stage, with what each gives the next one."""
+"""Profiles a pipeline stage by stage. Each stage's results are the input of the next."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = ["Profile"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-# In this order: the first measurement gets furthest, and what it gives is what the next stage is given.
+# The highest comes first: that measurement gets furthest, and its results are the input of the next stage.
 _CONCURRENCIES = (32, 16, 8, 4, 1)
 
 
 class _Flow(NamedTuple):
-    """What is passed on.
+    """The items that pass from one stage to the next.
 
     Attributes:
         items: The items.
-        rate: How many there are for each that leaves the source.
-        origin: The name of what gave them.
+        rate: How many items there are for each item that leaves the source.
+        origin: The name of the stage or source that produced them.
     """
 
     items: list[Any]
@@ -51,7 +51,7 @@ class Profile:
     """Measures stages, and keeps the results.
 
     Args:
-        num_inputs: How many items a stage is given at most.
+        num_inputs: How many items a stage gets at most.
         callback: Called with each result.
         hook: Wrapped around each measurement.
 
@@ -71,7 +71,8 @@ class Profile:
         """Measure all stages of a pipeline."""
         self._of_branch(config, most_outputs=0)
 
-    # What a function is given must not be held by its caller as well: it goes as soon as there are results.
+    # In the following methods, a caller must not keep a reference to the items that it passes on, so that they can be
+    # freed as soon as there are results.
 
     def _of_branch(self, config: PipelineConfig[Any], *, most_outputs: int) -> _Flow:
         if isinstance(config.src, MergeConfig):
@@ -90,8 +91,8 @@ class Profile:
             name = path + stage.name
             if not flow.items:
                 raise RuntimeError(
-                    f"The stage {name!r} cannot be profiled, since {flow.origin} gave nothing. See why it drops what "
-                    f"it is given, or raise `num_inputs`, now {self._num_inputs}."
+                    f"The stage {name!r} cannot be profiled, since {flow.origin} gave nothing. See why it drops all "
+                    f"its items, or raise `num_inputs`, now {self._num_inputs}."
                 )
             most = most_outputs if index == len(stages) - 1 else self._num_inputs
             if isinstance(stage, PathVariantsConfig):
@@ -134,14 +135,14 @@ class Profile:
         shares = [items] * len(concurrencies) if repeat else shares_of(items[trial.num_items :], concurrencies)
         if not any(shares):
             raise RuntimeError(
-                f"The stage {name!r} uses its items up, and was given {len(items)} only: raise `num_inputs`, now "
+                f"The stage {name!r} uses its items up, and got only {len(items)} of them: raise `num_inputs`, now "
                 f"{self._num_inputs}."
             )
         measured: list[Measurement] = []
         for concurrency, share in zip(concurrencies, shares, strict=True):
             if not share:
                 continue
-            # Of those that are all given the same, one's results will do.
+            # If all measurements use the same items, the results of one are enough.
             most = 0 if repeat and measured else most_outputs - len(outputs)
             with self._hooked(name, concurrency):
                 it = measure(stage, share, concurrency, repeat=repeat, most_outputs=most)

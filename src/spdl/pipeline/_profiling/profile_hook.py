@@ -1,4 +1,4 @@
-"""What users wrap around the measurements of a profile."""
+"""The base class for users' hooks around the measurements of a profile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProfileHook"]
 class ProfileHook(ABC):
     """Context managers around a profile and each of its measurements: for a tracer, a progress display, a sampler.
 
-    They are entered and left in the thread that calls `profile_pipeline`. What they raise ends the profile.
+    They are entered and left in the thread that calls `profile_pipeline`. An exception in one ends the profile.
 
     Example:
         >>> import time
@@ -42,16 +42,19 @@ class ProfileHook(ABC):
 
         Args:
             stage: The stage's name, as in `ProfileResult`.
-            concurrency: How many items it works on at once.
+            concurrency: How many items the stage works on at once.
 
         Returns:
-            A context manager. What it raises ends the profile, and `profile_pipeline` raises it.
+            A context manager. An exception that it raises ends the profile, and `profile_pipeline` raises it.
+
+        Raises:
+            Exception: Any exception ends the profile, and `profile_pipeline` raises it.
         """
 
     @abstractmethod
     def pipeline_profile_hook(self) -> AbstractContextManager[object]:
-        """Wrap the whole profile, the reading of the source included.
+        """Wrap the whole profile, including the reading of the source.
 
         Returns:
-            A context manager. What it raises, `profile_pipeline` raises.
+            A context manager. An exception that it raises ends the profile, and `profile_pipeline` raises it.
         """

@@ -30,43 +30,42 @@ def profile_pipeline(
 ) -> list[ProfileResult]:
     """Measure how fast each stage is alone, at concurrencies of 32, 16, 8, 4 and 1.
 
-    The first items of the source are read (for 5 seconds at most). With these the first stage is run in a pipeline of
-    its own, once for each concurrency and with as many threads, from the first item on, and again from the first one
-    when all were given. Its results are what the next stage is given, and so on.
+    The first items of the source are read (for 5 seconds at most). Then the first stage runs in a pipeline of its own,
+    once for each concurrency and with as many threads. It gets these items in order, and from the first one again when
+    all were given. Its results are the input of the next stage, and so on.
 
-    * A measurement takes between 0.2 and 1 second, and ends as soon as the ops have ended 8 times as often as the stage
-      works on items at once (100 times at least). It takes longer only where the ops themselves do.
-    * Ops are called far more often than there are items. One that fails on an item that it has seen, since it uses its
-      items up or must not do its work twice, is given each item once: more of them at the higher concurrencies. Ops
-      that take more than a second are not tried.
+    * A measurement takes between 0.2 and 1 second. It ends as soon as the number of ops that have ended is 8 times the
+      concurrency, and at least 100. It takes longer only if the ops themselves do.
+    * Ops are called far more often than there are items. An op may fail on an item that it has seen, because it uses
+      its items up or must not do its work twice. Such an op gets each item once, and more of the items at the higher
+      concurrencies. To find such ops, each is first tried on an item several times, unless it takes more than a second.
     * ``aggregate`` and ``disaggregate`` are measured at a concurrency of 1 only.
-    * Executors are left out, with their initializers: all synchronous ops run on threads, which is what tells whether
-      they need processes.
-      Timeouts, limits of failures and ``on_failure`` are left out as well. Retries are not.
-    * Of a fork each path is measured with what the router sends there; a path that gets nothing is left out with a
-      warning. Pipelines that are merged are measured one after the other, and what they give is merged.
+    * Executors and their initializers are left out: all synchronous ops run on threads, which shows whether they need
+      processes. Timeouts, ``max_failures`` and ``on_failure`` are left out as well. Retries are not.
+    * In a fork, each path is measured with the items that the router sends there. A path that gets no items is left out
+      with a warning. Pipelines that are merged are measured one after the other, and their results are merged.
     * Items that an op fails on are logged and left out, as always.
 
-    No more than ``num_inputs`` items of a stage, and as many of its results, are held in memory at a time; that is the
-    number to lower where items are large.
+    At most ``num_inputs`` items of a stage, and as many of its results, are in memory at a time. Lower this number if
+    the items are large.
 
     Args:
         cfg: The declaration, as made by `PipelineBuilder.get_config`.
-        num_inputs: How many items are read from each source, at most. A source that is its own iterator, as a generator
-            is, has lost them; of a continuous one a single epoch is read.
-        callback: Called with each stage's result as soon as there is one; what it raises ends the profile. None takes
-            the process's default, see `spdl.pipeline.config.set_default_profile_callback`.
+        num_inputs: How many items are read from each source, at most. A source that can be iterated only once, like a
+            generator, has lost these items afterwards. Of a continuous source one epoch is read.
+        callback: Called with each stage's result as soon as it is there. An exception that it raises ends the profile.
+            None takes the process's default, see `spdl.pipeline.config.set_default_profile_callback`.
         hook: Wrapped around the profile and each measurement. None takes the process's default, see
             `spdl.pipeline.config.set_default_profile_hook`.
 
     Returns:
-        A list with a result for each stage, in the order of declaration. It is empty where the environment variable
+        A list with a result for each stage, in the order of declaration. It is empty if the environment variable
         ``LOCAL_RANK`` is set and not 0, so that one process of each machine in a distributed job profiles.
 
     Raises:
         TypeError, ValueError: If an argument is not as described.
-        RuntimeError: If the source gives nothing, a stage gives nothing for the next one or fails on every item, or one
-            that uses its items up has too few.
+        RuntimeError: If the source gives no items, if a stage fails on every item or gives no results for the next one,
+            or if a stage that uses its items up gets too few.
         PipelineFailure: If a source, an aggregator, a router or the op of a merge raised.
 
     Example:

@@ -1,4 +1,4 @@
-"""What a profile says of a stage."""
+"""The results of a profile."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class ProfileStats:
     """One measurement: a stage alone, at one concurrency.
 
     Attributes:
-        concurrency: How many items it worked on at once, with as many threads.
+        concurrency: How many items the stage worked on at once, with as many threads.
         qps: Results passed on per second.
-        occupancy_rate: Share of the time in which results waited to be taken from it, 0 to 1. They are taken at once,
-            so it is near 0 unless the taking thread could not keep up.
-        num_inputs: Items that the op ended on, whether it failed or not.
-        num_outputs: Results passed on.
-        num_failures: Items that the op failed on.
-        seconds: Seconds from the first item given to the stage to its last result.
-        busy_seconds: Seconds spent in ops, summed over concurrent ones. Waiting for a core or for the GIL counts.
-        cpu_seconds: CPU seconds of the threads in ops; for async ops, that of the event-loop thread.
-        num_runnable: How many threads were on a core or waited for one, on average. Those that wait for the GIL, a
-            lock, a disk or a network do not count. None where the system does not tell.
-        num_waiting: How many of these waited for a core, on average: with more than 0 at a concurrency of 1, something
-            else had the machine busy. None where the system does not tell.
+        occupancy_rate: The share of the time in which results waited to be taken from the stage, 0 to 1. They are taken
+            at once, so it is near 0 unless the thread that takes them could not keep up.
+        num_inputs: How many items the op finished or failed on.
+        num_outputs: How many results were passed on.
+        num_failures: How many items the op failed on.
+        seconds: Seconds from the stage's first item to its last result.
+        busy_seconds: Seconds spent in ops, summed over concurrent ops. Waiting for a core or for the GIL counts.
+        cpu_seconds: CPU seconds of the threads in ops; for async ops, those of the event loop thread.
+        num_runnable: How many threads were on a core or waited for one, on average. Threads that wait for the GIL, a
+            lock, a disk or a network do not count. None if the system does not provide this.
+        num_waiting: How many of these waited for a core, on average. If it is more than 0 at a concurrency of 1, the
+            machine was busy with something else. None if the system does not provide this.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
@@ -58,14 +58,14 @@ class ProfileStats:
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """How one stage does alone, at different concurrencies.
+    """The measurements of one stage alone, at different concurrencies.
 
-    ``str()`` gives it in a line.
+    ``str()`` returns one line.
 
     Attributes:
-        name: The stage's name; in a fork, that of the path is put in front, as in ``path_variants_path0/decode``.
-        stats: A `ProfileStats` per concurrency, in the order in which they were made: falling.
-        flow: How many items enter the stage for each that leaves the source (each of the sources, if several are
+        name: The stage's name. In a fork, the name of the path precedes it, as in ``path_variants_path0/decode``.
+        stats: A `ProfileStats` for each concurrency, in the order of the measurements, highest concurrency first.
+        flow: How many items enter the stage for each item that leaves the source (each of the sources, if several are
             merged).
         is_async: Whether its ops run on the event loop, so that they need no threads.
 
@@ -85,34 +85,39 @@ class ProfileResult:
     def gil(self) -> GilUse:
         """How its ops share the GIL.
 
-        * ``"holds"``: they compute one after the other, so threads do not help but processes may. A lock of the ops'
-          own that they hold while they compute looks the same.
+        * ``"holds"``: they compute one after the other, so threads do not help but processes may. If the ops hold a
+          lock of their own while they compute, the result is the same.
         * ``"partly"``: some of the computing overlaps.
         * ``"releases"``: they compute at the same time, as far as there are cores.
-        * ``"waits"``: they hardly compute, and more of them at once wait at the same time.
-        * ``"takes turns"``: they hardly compute, yet more at once get no more done: a lock, a single connection, a
-          device at its limit, or native code that waits without releasing the GIL.
-        * ``"unknown"``: it cannot be told, since the machine was too busy with other work, or the stage was measured at
-          one concurrency only.
+        * ``"waits"``: they hardly compute, and concurrent ops wait at the same time.
+        * ``"takes turns"``: they hardly compute, yet concurrent ops get no more done. Causes are a lock, a single
+          connection, a device at its limit, or native code that waits without releasing the GIL.
+        * ``"unknown"``: this cannot be determined, because the machine was too busy with other work, or the stage was
+          measured at one concurrency only.
 
-        The rule: ops whose `cpu_share` is less than a fifth wait; they take turns if no concurrency gives 1.5 times the
-        results. Of the others, so many are looked at together that three cores would be in use if they never held each
-        other up: four of those that do nothing but compute. If they hold the GIL, about one thread at a time can use a
-        core. If they release it, about all of them do, or wait for a core where there are not enough. Below 0.3 of the
-        way from the one to the other they hold it, if also the measurements at all other concurrencies have less than
-        one runnable thread more on average. From 0.6 on they release it. On a machine that is busy with other work
-        (even one op at a time waits for a core for a quarter of the time) only the clear cases are told: less than half
-        a thread more, and from 0.6 on for ops that do nothing but compute; the others are unknown, as are those that
-        would wait but for the time that was left out because no core was free. Where the system
-        does not tell how long threads waited for cores, ops that use 1.4 cores release it, and others are unknown.
+        The rule: ops whose `cpu_share` is less than a fifth wait. They take turns if no concurrency gives 1.5 times the
+        results.
+
+        For other ops, the rule examines the measurement in which the ops would use three cores if they never held each
+        other up; for ops that do nothing but compute, this is a concurrency of 4. If they hold the GIL, about one
+        thread at a time can use a core. If they release it, about all threads use a core, or wait for one if there are
+        not enough. Let 0 be the first case and 1 the second. Below 0.3 the ops hold the GIL, provided that all
+        measurements at concurrencies above 1 have on average less than one runnable thread more than that at 1. From
+        0.6 on they release it.
+
+        A machine is busy with other work if even one op at a time waits for a core for a quarter of the time. Then only
+        two clear cases get a result: less than half a runnable thread more, and from 0.6 on for ops that do nothing but
+        compute. All others are unknown. Ops are also unknown if they would count as waiting with the time in which no
+        core was free, which is left out. If the system does not say how long threads waited for cores, ops that use 1.4
+        cores release the GIL, and others are unknown.
         """
         return gil_use(self.stats)
 
     @property
     def cpu_share(self) -> float:
-        """The share of their time, 0 to 1, that ops compute where they run one by one. The rest is spent waiting.
+        """The share of their time, 0 to 1, in which ops compute at a concurrency of 1. The rest is spent waiting.
 
-        Waiting for a core of a busy machine is left out. 0 if it was not measured at a concurrency of 1.
+        Waiting for a core of a busy machine is left out. It is 0 if there is no measurement at a concurrency of 1.
         """
         return next((cpu_share(it) for it in self.stats if it.concurrency == 1), 0.0)
 

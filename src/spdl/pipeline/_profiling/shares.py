@@ -1,4 +1,4 @@
-"""Shares items out among measurements, for stages that can be given each of them only once."""
+"""Divides items among measurements, for stages that can take each item only once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["shares_of"]
 
 
 def shares_of(items: Sequence[Any], concurrencies: Sequence[int]) -> list[list[Any]]:
-    """Share items out such that each concurrency gets as many of them as it takes for as many rounds.
+    """Divide items so that each concurrency gets a share in proportion to it, and thus the same number of rounds.
 
-    Sorted or not, each share holds items from everywhere, and each at least one if there are enough.
+    Each share has items from the whole sequence, even if it is sorted, and at least one item if there are enough.
     """
     shares: list[list[Any]] = [[] for _ in concurrencies]
     for item, index in zip(items, _turns(concurrencies), strict=False):
@@ -24,6 +24,6 @@ def shares_of(items: Sequence[Any], concurrencies: Sequence[int]) -> list[list[A
 
 def _turns(concurrencies: Sequence[int]) -> Iterator[int]:
     yield from range(len(concurrencies))
-    # Each one's turns at even distances.
-    places = [((turn + 0.5) / slots, index) for index, slots in enumerate(concurrencies) for turn in range(slots)]
-    yield from itertools.cycle([index for _, index in sorted(places)])
+    # The turns of each measurement are evenly spaced.
+    turns = [((turn + 0.5) / count, index) for index, count in enumerate(concurrencies) for turn in range(count)]
+    yield from itertools.cycle([index for _, index in sorted(turns)])

@@ -1,4 +1,4 @@
-"""Finds out whether a stage can be given the same items for each of its measurements."""
+"""Finds out whether a stage can take the same items in each of its measurements."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Trial", "try_again"]
 
-# Ops that are slower than this are taken to bear the same item again: trying it would take too long.
+# Ops that are slower than this are assumed to accept the same item again, since a trial would take too long.
 _SLOW_SECONDS = 1.0
-# How many items are tried for one that the op does not fail on.
+# How many items are tried to find one that the op does not fail on.
 _MOST_ITEMS = 3
-# How often an op must refuse an item that it took before: one that fails now and then does not do it so often.
+# How often in a row an op must refuse an item that it took before. An op that fails now and then refuses less often.
 _REFUSALS = 2
 
 
 class Trial:
-    """Whether a stage can be given the same item again, as far as one item tells.
+    """The result of a trial: whether a stage can take the same item again, as far as one item shows.
 
-    It also has done what an op does in its first call only, such as importing what it needs.
+    The trial also lets the op do the work of a first call, such as importing modules.
 
     Attributes:
         num_items: How many items were tried.
-        used_up: What the stage gave for them, if it cannot be given the same item again.
+        used_up: The results for these items if the stage cannot take the same item again, else None.
     """
 
     def __init__(self, num_items: int, used_up: list[Any] | None) -> None:
@@ -47,19 +47,19 @@ class Trial:
 def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
     """Try a stage on one item several times.
 
-    It cannot be given an item again if it then fails, or gives nothing, though it did not the first time.
+    It cannot take an item again if it had a result the first time, but then fails or has none.
     """
     if isinstance(stage, AggregateConfig):
         return Trial(0, None)
     if isinstance(stage, PipeConfig):
-        # A retry would be one more time.
+        # Without retries, each of which would be one more trial.
         stage = replace(stage, policy=BEAR_ALL)
     for index, item in enumerate(items[:_MOST_ITEMS]):
         first = _try(stage, item)
         if first.stats.seconds > _SLOW_SECONDS:
             break
         if first.outputs:
-            with _no_word_of(stage):
+            with _failures_not_logged(stage):
                 if not any(_try(stage, item).outputs for _ in range(_REFUSALS)):
                     return Trial(index + 1, first.outputs)
             break
@@ -71,8 +71,8 @@ def _try(stage: StageConfig, item: Any) -> Measurement:
 
 
 @contextmanager
-def _no_word_of(stage: StageConfig) -> Iterator[None]:
-    """Log no failures of the stage: that it does not take an item twice is no mistake."""
+def _failures_not_logged(stage: StageConfig) -> Iterator[None]:
+    """Log no failures of the stage, since refusing an item the second time is not a mistake."""
 
     def is_other(record: logging.LogRecord) -> bool:
         return not (record.msg.startswith("Stage ") and isinstance(record.args, tuple) and stage.name in record.args)

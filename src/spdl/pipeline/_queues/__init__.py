@@ -1,3 +1,3 @@
-"""Queues of the user's between stages, and merges that the user writes; both run on the event loop."""
+"""Users' own queues between stages, and users' own merges. Both run on the event loop."""
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.

@@ -1,4 +1,4 @@
-"""The queue that users derive theirs from."""
+"""The base class for users' queues."""
 
 from __future__ import annotations
 
@@ -19,24 +19,27 @@ T = TypeVar("T")
 class AsyncQueue(asyncio.Queue[T]):
     """An `asyncio.Queue` between two stages.
 
-    Pipelines do without: items go from stage to stage in the hands of threads. Give a derived class as ``queue_class``
-    to `PipelineBuilder.build` where you must see or delay each item: one queue is then made for what each source and
-    stage gives out, and carries it on the event-loop thread. That costs some 100 microseconds per item and edge.
+    Pipelines do not need such queues, because their threads carry items from stage to stage. If you must see or delay
+    each item, pass a derived class as ``queue_class`` to `PipelineBuilder.build`. One queue is then made for the output
+    of each source and stage, and carries it on the event loop thread. That costs some 100 microseconds per item and
+    edge.
 
-    A queue must give out what was put in, once each. Between epochs it is given something for which `is_epoch_end` is
-    true, and last something for which `is_eof` is; these must come out as well. In the place of an item it may give out
-    another object, such as one that wraps it. One that loses something, or gives out the same object again, fails the
-    pipeline with an error that names it: in the end, or, where the end itself is lost, 5 seconds after the last item.
-    What it lost cannot be told if something else was given out in its place that is not known to have been: a new
-    object, one that was given out more than 1000 items before, or a list, bytes or the like before the last item.
-    Making one never raises.
+    A queue must return every object that was put in, once. At the end of each epoch it gets an object for which
+    `is_epoch_end` is true, and at the very end one for which `is_eof` is true; these must come out as well. Instead of
+    an item it may return another object, such as one that wraps the item.
+
+    A queue that loses an object, or returns the same object again, fails the pipeline with an error that names the
+    queue. This happens at the end of the input or, if the end itself is lost, 5 seconds after the last item. A loss
+    goes unnoticed if the queue returns another object instead that the pipeline does not recognise: a new object, one
+    that was returned more than 1000 items ago, or a list, bytes or a similar object that was not the last item.
+    Making a queue never raises.
 
     Args:
-        info: What fills the queue.
-        buffer_size: How many items may wait in it.
+        info: The stage or source that fills the queue.
+        buffer_size: How many items may wait in the queue.
 
     Attributes:
-        info: As given.
+        info: The stage or source that fills the queue.
 
     Example:
         >>> from spdl.pipeline import AsyncQueue, PipelineBuilder, is_eof
@@ -61,5 +64,5 @@ class AsyncQueue(asyncio.Queue[T]):
 
     @asynccontextmanager
     async def stage_hook(self) -> AsyncIterator[None]:
-        """Wrap the life of the queue: entered before the pipeline works, left when all has passed."""
+        """Wrap the lifespan of the queue: entered before the pipeline works, left when all items have passed."""
         yield

@@ -1,4 +1,4 @@
-"""The part of a graph in which items pass through asyncio queues."""
+"""Nodes whose items pass through asyncio queues."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["ConveyorNode"]
 
 
 class ConveyorNode(Node):
-    """Moves items from its inlets through queues to the next stage; the user's code sees the items alone.
+    """A node that moves items from its inlets through queues to the next stage. User code sees only the items.
 
-    One task of the event loop does it all, from the start of the pipeline to the end of its input.
+    One task of the event loop does all of this, from the start of the pipeline to the end of its input.
     """
 
     __slots__ = ("asking", "begun", "ending", "inlets", "ledger", "over")
@@ -37,14 +37,14 @@ class ConveyorNode(Node):
         super().__init__(engine, name, None, concurrency=1)
         self.inlets: list[Channel] = []
         self.ledger = Ledger()
-        # The task was started; it has ended.
+        # Whether the task was started, and whether it has ended.
         self.begun = self.over = False
-        # The user's code is asked for the next object, and has been given the end of an inlet.
+        # Whether user code is asked for the next object, and whether it has received the end of an inlet.
         self.asking = self.ending = False
 
     @abstractmethod
     async def carry(self) -> None:
-        """Move all items. Ends when the input has ended and all of it has come out."""
+        """Move all items. Return when the input has ended and all of it has come out."""
 
     def read_from(self, feeder: Node | Source, channel: Channel) -> None:
         super().read_from(feeder, channel)
@@ -54,7 +54,7 @@ class ConveyorNode(Node):
         return self.inlets
 
     def limits_changed(self) -> None:
-        # It has no slots that finished items could keep: they stay in its queue.
+        # Finished items do not count towards its concurrency: they stay in its queue.
         self.room = self.output.capacity
 
     def queued(self) -> int:
@@ -78,7 +78,7 @@ class ConveyorNode(Node):
         return wanted
 
     async def serve(self) -> None:
-        """Do the work, and fail the pipeline if it cannot be done."""
+        """Move all items, and fail the pipeline if that raises."""
         engine = self.engine
         failure: BaseException | None = None
         try:
@@ -86,7 +86,7 @@ class ConveyorNode(Node):
         except BaseException as error:
             if engine.is_over():
                 raise
-            # Only the engine cancels from outside: what a queue or a merge raises of that kind is its failure.
+            # Only the engine cancels from outside, so a CancelledError of a queue or a merge is its own failure.
             failure = not_cancelled(error)
         finally:
             with engine.lock:
@@ -96,7 +96,7 @@ class ConveyorNode(Node):
                 engine.concluded()
 
     async def feed(self, index: int, queue: asyncio.Queue[Any]) -> None:
-        """Put what arrives at an inlet into a queue, and at last the end of the input."""
+        """Put everything that arrives at an inlet into a queue, and finally the end of the input."""
         engine = self.engine
         event_loop = engine.event_loop
         assert event_loop is not None
@@ -131,7 +131,7 @@ class ConveyorNode(Node):
         return item
 
     async def drain(self, queue: asyncio.Queue[Any]) -> None:
-        """Pass on what comes out of a queue, until the end of the input does."""
+        """Pass on everything that comes out of a queue, until the end of the input comes out."""
         while not self.cancelled:
             self.asking = True
             item = await queue.get()
@@ -142,7 +142,7 @@ class ConveyorNode(Node):
 
     @abstractmethod
     def root_of(self, item: Any) -> Root:
-        """Return where something comes from that came out. Called with the lock held."""
+        """Return the root of an object that came out. Called with the lock held."""
 
     def mark_came_out(self) -> None:
         """Called with the lock held when the end of an epoch came out."""

@@ -1,4 +1,4 @@
-"""Which source items the objects in a user's queue stand for."""
+"""Maps the objects in a user's queue to the source items that they come from."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Inside", "Ledger", "Past"]
 
 
 class Inside(NamedTuple):
-    """What was put in and has not come out.
+    """An object that was put in and has not come out.
 
     Attributes:
-        root: Where it came from.
+        root: Its root.
         item: The object.
         epoch: How many epochs had ended when it was put in.
     """
@@ -28,18 +28,18 @@ class Inside(NamedTuple):
 
 
 class Ledger:
-    """What was put into a user's queue and has not come out.
+    """The objects that were put into a user's queue and have not come out.
 
-    Users see their items alone, so where an item came from is looked up by its identity. Something that was never put
-    in, such as a wrapped item, stands for the oldest that is still inside.
+    User code sees only the items, so an item's root is looked up by its identity. An object that was never put in, such
+    as a wrapped item, stands for the oldest object that is still inside.
     """
 
     __slots__ = ("_inside", "epochs")
 
     def __init__(self) -> None:
-        # How many epochs have ended on the way in.
+        # How many ends of epochs were put in.
         self.epochs = 0
-        # By identity; the items are held as well, so that no identity is used twice.
+        # By identity. The items are held as well, so that no identity is used twice.
         self._inside: dict[int, list[Inside]] = {}
 
     def __bool__(self) -> bool:
@@ -49,7 +49,7 @@ class Ledger:
         return id(item) in self._inside
 
     def end_epoch(self) -> None:
-        """Note that an epoch has ended on the way in."""
+        """Note that the end of an epoch is put in."""
         self.epochs += 1
 
     def add(self, root: Root, item: Any) -> None:
@@ -57,7 +57,7 @@ class Ledger:
         self._inside.setdefault(id(item), []).append(Inside(root, item, self.epochs))
 
     def take(self, item: Any) -> Inside | None:
-        """Strike out what came out; None if nothing is inside."""
+        """Remove and return the entry of an object that came out; None if nothing is inside."""
         key = id(item) if item in self else next(iter(self._inside), None)
         if key is None:
             return None
@@ -68,13 +68,14 @@ class Ledger:
         return taken
 
     def clear(self) -> list[Inside]:
-        """Strike out all that is inside, and return it, the oldest first."""
+        """Remove and return all entries, oldest first."""
         left = [entry for entries in self._inside.values() for entry in entries]
         self._inside = {}
         return left
 
 
-# So many are known again. Small ones are held; of what is neither small nor can be referred to weakly, the last one is.
+# How many objects are recognised. Small objects are held, and others referred to weakly. Of those that allow no weak
+# reference, only the last one is held.
 _KNOWN = 1024
 _SMALL = 256
 _ATOMS = (int, float, complex, str, bytes, bool)
@@ -88,26 +89,26 @@ class _Known(NamedTuple):
 
 
 class Past:
-    """What came out of a queue just as it was put in, as far as it can be known again without being kept alive."""
+    """Objects that came out of a queue unchanged, as far as they can be recognised without being kept alive."""
 
     __slots__ = ("_known", "_last", "_number", "_order")
 
     def __init__(self) -> None:
-        # By identity, and their keys and numbers from the oldest on.
+        # The objects by identity; then their keys and numbers, oldest first.
         self._known: dict[int, _Known] = {}
         self._order: deque[tuple[int, int]] = deque()
         self._number = 0
         self._last: tuple[Any, Root] | None = None
 
     def add(self, item: Any, root: Root) -> None:
-        """Note what came out."""
+        """Note an object that came out."""
         key, known = id(item), self._known
         reference: object = item
         if type(item) not in _ATOMS or getsizeof(item) > _SMALL:
             try:
                 # An identity may be used again as soon as its object is gone.
                 reference = ref(item, lambda _: known.pop(key, None))
-            except TypeError:  # A list, say.
+            except TypeError:  # Lists, for example, allow no weak reference.
                 self._last = item, root
                 return
         self._number += 1
@@ -115,13 +116,13 @@ class Past:
         self._order.append((key, self._number))
         if len(self._order) > _KNOWN:
             oldest, number = self._order.popleft()
-            # It may have come out again since, or another object with its identity.
+            # The entry may be newer: the object, or another one with its identity, may have come out since.
             found = known.get(oldest)
             if found is not None and found.number == number:
                 known.pop(oldest, None)
 
     def root_of(self, item: Any) -> Root | None:
-        """Where something came from that came out before; None if it is not known to have."""
+        """Return the root of an object that came out before; None if it is not recognised."""
         known = self._known.get(id(item))
         if known is not None:
             return known.root

@@ -1,4 +1,4 @@
-"""A merge that the user writes."""
+"""Merges that the user writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["MergeOpNode"]
 
 
 class MergeOpNode(ConveyorNode):
-    """Runs ``op(info, input_queues, output_queue)``, which takes from the branches' queues as it likes."""
+    """A merge that runs ``op(info, input_queues, output_queue)``, which takes from the branches' queues as it likes."""
 
     __slots__ = ("merge",)
 
@@ -38,7 +38,7 @@ class MergeOpNode(ConveyorNode):
 
     def root_of(self, item: Any) -> Root:
         taken = self.ledger.take(item)
-        # What comes out though nothing is inside, the op has made.
+        # If nothing is inside, the op has made this object itself.
         return self.engine.lineage.gather([]) if taken is None else taken.root
 
     async def carry(self) -> None:
@@ -48,7 +48,7 @@ class MergeOpNode(ConveyorNode):
         draining = asyncio.ensure_future(self.drain(output))
         producing = asyncio.ensure_future(self._produce(inputs, output))
         try:
-            # What cannot be passed on must not leave the op waiting for room.
+            # If draining fails, the op must not wait for room for ever.
             await asyncio.wait([producing, draining], return_when=asyncio.FIRST_COMPLETED)
             await draining
             error = await producing
@@ -59,20 +59,20 @@ class MergeOpNode(ConveyorNode):
             raise error
         engine = self.engine
         with engine.lock:
-            # It may have dropped items, or returned before its input ended: nobody waits for the rest.
+            # The op may have dropped items, or returned before its input ended. Nobody waits for the rest.
             for left in self.ledger.clear():
                 engine.lineage.drop(left.root)
             engine.cut_off(self)
 
     async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> BaseException | None:
-        """Run the op, and have what it put out before it raised passed on first."""
+        """Run the op. Objects that it put out before it raised are still passed on first."""
         failure: BaseException | None = None
         try:
             await self.merge(self.info, inputs, output)
         except BaseException as error:
             if self.engine.is_over():
                 raise
-            # An interrupt must not leave the event loop through here.
+            # An interrupt must not leave the event loop from here.
             failure = not_cancelled(error)
         await output.put(EOF)
         return failure

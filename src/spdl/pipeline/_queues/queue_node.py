@@ -1,4 +1,4 @@
-"""An edge of the graph that a queue of the user's carries."""
+"""Edges of the graph whose items pass through a user's queue."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["QueueNode"]
 
-# Seconds that the end of the input may take to come out, once nothing is before it. Where the queue's own `get` waits,
-# somebody would have to put it in again; a `get` of the user's may be asleep.
+# Seconds that the end of the input may take to come out, once nothing precedes it. If the `get` of asyncio waits, the
+# end is lost, since nobody will put it in again. A user's own `get` may just be asleep, so it has longer.
 _PATIENCE = 5.0
 _PATIENCE_WITH_OWN_GET = 60.0
 
 
 class QueueNode(ConveyorNode):
-    """Carries what one stage gives out through the user's queue, and sees to it that all of it comes out, once."""
+    """Carries one stage's output through a user's queue, and checks that each object comes out once."""
 
     __slots__ = ("carrier", "epochs", "past")
 
@@ -35,7 +35,7 @@ class QueueNode(ConveyorNode):
         super().__init__(engine, name)
         self.carrier = carrier
         self.past = Past()
-        # How many epochs have ended on the way out.
+        # How many ends of epochs have come out.
         self.epochs = 0
 
     async def carry(self) -> None:
@@ -58,10 +58,10 @@ class QueueNode(ConveyorNode):
     async def _drain(self) -> None:
         await self.drain(self.carrier)
         if not (self.ending or self.cancelled):
-            raise self._fault("gave out the end of the input before it was put in")
+            raise self._fault("returned the end of the input before it was put in")
 
     async def _watch(self, feeding: asyncio.Future[None], draining: asyncio.Future[None]) -> None:
-        """Fail if the end of the input was put in and does not come out."""
+        """Raise if the end of the input was put in and does not come out."""
         await feeding
         waited = 0.0
         while not (draining.done() or self.cancelled):
@@ -72,8 +72,8 @@ class QueueNode(ConveyorNode):
                 waited = 0.0
                 continue
             waited += _PATIENCE
-            # One that waits where `asyncio.Queue` does, which does not tell.
-            waits = bool(carrier._getters)  # type: ignore[attr-defined] # noqa: SLF001 - see above.
+            # Whether `get` waits where `asyncio.Queue.get` does. There is no public way to know.
+            waits = bool(carrier._getters)  # type: ignore[attr-defined] # noqa: SLF001 - no public way.
             if waits or (not self.ledger and waited >= _PATIENCE_WITH_OWN_GET):
                 if draining.done() or self.cancelled:
                     return
@@ -82,10 +82,10 @@ class QueueNode(ConveyorNode):
 
     def root_of(self, item: Any) -> Root:
         if item not in self.ledger and (origin := self.past.root_of(item)) is not None:
-            raise self._fault(f"gave out the same object twice: {self._describe([origin])}")
+            raise self._fault(f"returned the same object twice: {self._describe([origin])}")
         taken = self.ledger.take(item)
         if taken is None:
-            raise self._fault(f"gave out something though nothing is inside: an object of type {type(item).__name__!r}")
+            raise self._fault(f"returned an object although nothing is inside: one of type {type(item).__name__!r}")
         if taken.epoch > self.epochs:
             raise self._fault(f"lost the end of an epoch, or let {self._describe([taken.root])} overtake it")
         if taken.item is item:
@@ -95,7 +95,7 @@ class QueueNode(ConveyorNode):
     def mark_came_out(self) -> None:
         self.epochs += 1
         if self.epochs > self.ledger.epochs:
-            raise self._fault("gave out the end of an epoch that has not ended")
+            raise self._fault("returned the end of an epoch that has not ended")
 
     def _describe_lost(self) -> str:
         lost = self.ledger.clear()
@@ -106,6 +106,6 @@ class QueueNode(ConveyorNode):
 
     def _fault(self, what: str) -> RuntimeError:
         return RuntimeError(
-            f"The queue {type(self.carrier).__name__!r} of stage {self.carrier.info} {what}. What is put into a queue "
-            "must come out of it, once each; so must what `is_eof` and `is_epoch_end` are true for."
+            f"The queue {type(self.carrier).__name__!r} of stage {self.carrier.info} {what}. Each object that is put "
+            "into a queue must come out of it once, including those for which `is_eof` or `is_epoch_end` is true."
         )

@@ -1,4 +1,4 @@
-"""The queue that measures how long one waits for it."""
+"""The queue that measures waiting times."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ T = TypeVar("T")
 
 
 class StatsQueue(AsyncQueue[T]):
-    """Measures how long its users wait for it, and logs a line of level INFO at its end and at intervals.
+    """A queue that measures how long stages wait for it, and logs a line of level INFO at its end and at intervals.
 
-    The class itself is the default and costs nothing: the engine counts without it. A derived class carries the items,
-    as `AsyncQueue` says, and so does an object of which a method was set. Derive one to send what was measured
-    elsewhere.
+    The class itself is the default and costs nothing, because the engine counts without it. A derived class carries the
+    items, as described for `AsyncQueue`, and so does an object with a replaced method. Derive a class to send the
+    statistics elsewhere.
 
     Args:
-        info: What fills the queue.
-        buffer_size: How many items may wait in it.
-        interval: Seconds from one report to the next; 0 or less: none before the end.
+        info: The stage or source that fills the queue.
+        buffer_size: How many items may wait in the queue.
+        interval: Seconds between reports. With 0 or less, there is no report before the end.
 
     Attributes:
-        info: As given.
-        interval: As given.
+        info: The stage or source that fills the queue.
+        interval: Seconds between reports, as passed in.
 
     Raises:
-        TypeError, ValueError: If the interval is no number, or NaN.
+        TypeError, ValueError: If the interval is not a number, or is NaN.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, StatsQueue
@@ -69,13 +69,13 @@ class StatsQueue(AsyncQueue[T]):
         self._items = 0
         self._put_seconds = self._get_seconds = self._occupied_seconds = 0.0
         self._put_times, self._get_times = Histogram(), Histogram()
-        # When something came into the empty queue; 0 while it is empty.
+        # When an item came into the empty queue; 0 while the queue is empty.
         self._occupied_since = 0.0
         self._began_at = perf_counter()
         self._last: QueueRecord | None = None
 
     async def put(self, item: T) -> None:
-        """Put an item in, and measure how long it waited for a place. Never raises: a full queue is waited for."""
+        """Put an item in, and measure how long it waited for room. Never raises: it waits while the queue is full."""
         begin = perf_counter()
         await super().put(item)
         now = perf_counter()
@@ -86,7 +86,7 @@ class StatsQueue(AsyncQueue[T]):
             self._put_times.add(now - begin)
 
     async def get(self) -> T:
-        """Take an item out and return it, and measure how long it was waited for."""
+        """Take an item out and return it, and measure how long that took."""
         begin = perf_counter()
         item = await super().get()
         now = perf_counter()
@@ -110,10 +110,10 @@ class StatsQueue(AsyncQueue[T]):
             self._log(self._record().total(self._began_at))
 
     async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
-        """Called at intervals, on the event loop; logs a line unless it is overridden. What it raises is logged.
+        """Called at intervals, on the event loop. Logs a line unless it is overridden. Its exceptions are logged.
 
         Args:
-            stats: What was measured since the last call.
+            stats: The statistics since the last call.
         """
         self._log(stats)
 

@@ -1,3 +1,3 @@
-"""Pools of threads, processes or interpreters that several stages share, the most urgent call first."""
+"""Pools of threads, processes or interpreters that several stages share, with the most urgent call first."""
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl import _guard  # noqa: F401 - raises if the reference has overwritten modules of this package.

@@ -1,4 +1,4 @@
-"""Who is next, and when."""
+"""Decides which call of a priority pool runs next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Dispatcher"]
 
 
 class _Call(NamedTuple):
-    """What was submitted. Tuples sort by their first fields: the greatest priority first, then the oldest."""
+    """A submitted call. Tuples sort by their first fields: the greatest priority first, then the oldest call."""
 
     negated_priority: float
     number: int
@@ -31,13 +31,13 @@ class _Call(NamedTuple):
 
 
 class Dispatcher:
-    """Keeps the calls that wait, and hands the most urgent one over whenever a worker is free.
+    """Keeps the waiting calls, and submits the most urgent one whenever a worker is free.
 
-    The workers are those of an executor of the standard library, which sees to their start, their end and their faults.
-    It never gets more calls than it has workers, so none waits there, where only its age would count.
+    The workers belong to an executor of the standard library, which handles their start, end and failures. The executor
+    never gets more calls than it has workers. A call that waited there would be ordered by its age alone.
 
     Args:
-        make_executor: Makes the executor, and another one in a forked child.
+        make_executor: Makes the executor. Called again in a forked child.
         max_workers: How many workers the executor has.
     """
 
@@ -49,16 +49,16 @@ class Dispatcher:
         self._reset()
         _DISPATCHERS.add(self)
         self._executor: Executor | None = None
-        # Wrong arguments show here, and not at the first call.
+        # Opened at once, so that wrong arguments show here and not at the first call.
         self._open()
 
     def _reset(self) -> None:
-        # A finalizer or a signal handler may submit a call while its thread is in here.
+        # Reentrant: a finalizer or a signal handler may submit a call while its thread holds the lock.
         self._lock = threading.RLock()
         self._idle = threading.Condition(self._lock)
         self._waiting: list[_Call] = []
         self._handed_over = 0
-        # Who waits in `shutdown`.
+        # How many threads wait in `shutdown`.
         self._joining = 0
         self.broken: BrokenExecutor | None = None
 
@@ -74,7 +74,7 @@ class Dispatcher:
     def submit(
         self, priority: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Future[Any]:
-        """Have a call made when it is the most urgent one; see `PriorityExecutorEntrypoint.submit`."""
+        """Submit a call; see `PriorityExecutorEntrypoint.submit`."""
         future: Future[Any] = Future()
         call = _Call(-priority, next(self._numbers), future, function, args, kwargs)
         with self._lock:
@@ -89,9 +89,9 @@ class Dispatcher:
         return future
 
     def _hand_over(self) -> None:
-        """Give the most urgent call to the executor if a worker is free for it.
+        """Submit the most urgent call to the executor if a worker is free.
 
-        A submission brings one call more, a result one free worker more: one hand-over for each is enough.
+        A submission adds one call and a result frees one worker, so one hand-over for each is enough.
         """
         while (call := self._take()) is not None:
             if not call.future.set_running_or_notify_cancel():
@@ -100,13 +100,13 @@ class Dispatcher:
             _finish_before_multiprocessing()
             try:
                 result = self._open().submit(call.function, *call.args, **call.kwargs)
-            except BaseException as error:  # noqa: BLE001 - it is broken, or the interpreter exits: the caller is told.
+            except BaseException as error:  # noqa: BLE001 - it is broken, or the interpreter exits: the future says so.
                 if isinstance(error, BrokenExecutor):
                     self._break(error)
                 call.future.set_exception(error)
                 self._release()
                 continue
-            # If it is here already, this takes the next one.
+            # If the result is there already, this hands over the next call.
             result.add_done_callback(partial(self._landed, call.future))
             return
 
@@ -118,12 +118,12 @@ class Dispatcher:
             return heapq.heappop(self._waiting)
 
     def _landed(self, future: Future[Any], result: Future[Any]) -> None:
-        """Pass an outcome on, and then see who is next: whoever waited for it may have had more urgent calls."""
+        """Pass an outcome on, then hand over the next call. The caller may have submitted a more urgent one by then."""
         error = CancelledError() if result.cancelled() else result.exception()
         if error is None:
             future.set_result(result.result())
         else:
-            # A call may raise this on account of a pool of its own. An executor that is broken knows.
+            # The call may have raised this because of a pool of its own, so ask the executor whether it is broken.
             if isinstance(error, BrokenExecutor) and getattr(self._executor, "_broken", True):
                 self._break(error)
             future.set_exception(error)
@@ -131,7 +131,7 @@ class Dispatcher:
         self._hand_over()
 
     def _break(self, error: BrokenExecutor) -> None:
-        """Fail all that waits. The executor holds its own lock now, and must not be asked for anything."""
+        """Fail all waiting calls. The executor holds its own lock now, so nothing may be called on it."""
         with self._lock:
             self.broken = error
             waiting, self._waiting = self._waiting, []
@@ -140,7 +140,7 @@ class Dispatcher:
                 call.future.set_exception(_copy(error))
 
     def _release(self) -> None:
-        """Count a free worker more."""
+        """Count one more free worker."""
         with self._lock:
             self._handed_over -= 1
             idle = not (self._waiting or self._handed_over)
@@ -151,7 +151,7 @@ class Dispatcher:
             self._executor.shutdown(wait=False)
 
     def shutdown(self, *, wait: bool, cancel_futures: bool) -> None:
-        """Take no more calls, and end the workers; see `PriorityPool.shutdown`."""
+        """Accept no more calls, and end the workers; see `PriorityPool.shutdown`."""
         with self._lock:
             self.closed = True
             cancelled: list[_Call] = []
@@ -172,13 +172,13 @@ class Dispatcher:
             self._executor.shutdown(wait=wait)
 
     def wait_until_idle(self) -> None:
-        """Wait for all that was submitted."""
+        """Wait until all submitted calls have ended."""
         with self._idle:
             self._idle.wait_for(lambda: not (self._waiting or self._handed_over))
 
     def abandon(self) -> None:
-        """Begin anew in a forked child: the workers stayed in the parent, and so do the results of what they do."""
-        # Ending it would take a lock that a thread of the parent's may have held.
+        """Start afresh in a forked child: the workers, and the results of their calls, stay in the parent."""
+        # The executor is not shut down: that would take a lock that a thread of the parent may have held.
         self._finalizer.detach()
         _LEFT_BEHIND.append(self._executor)
         self._executor = None
@@ -186,12 +186,12 @@ class Dispatcher:
 
 
 def _copy(error: BrokenExecutor) -> BrokenExecutor:
-    # Each caller raises one of its own: a traceback grows wherever its exception is raised again.
+    # Each caller gets an exception of its own, since a traceback grows each time its exception is raised.
     return type(error)(*error.args)
 
 
 _DISPATCHERS: weakref.WeakSet[Dispatcher] = weakref.WeakSet()
-# Threads that end the processes of pools which nobody holds any more.
+# Threads that end the processes of pools that were garbage collected.
 _ENDING: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _PRECEDED: set[type[Executor]] = set()
 _LEFT_BEHIND: list[Executor | None] = []
@@ -200,7 +200,7 @@ _hooked_process = 0
 
 
 def _end(executor: Executor) -> None:
-    """End the workers of a pool that nobody holds any more."""
+    """End the workers of a pool that was garbage collected."""
     thread = getattr(executor, "_executor_manager_thread", None)
     if thread is not None:
         _ENDING.add(thread)
@@ -208,22 +208,22 @@ def _end(executor: Executor) -> None:
 
 
 def _finish_all() -> None:
-    """Let all that was submitted be done before the executors' threads are ended, as they do for what they hold."""
-    global _exiting  # noqa: PLW0603 - it is the process's own.
+    """Wait until all submitted calls have ended. Executors do the same at exit, but only for calls that they hold."""
+    global _exiting  # noqa: PLW0603 - state of the process.
     _exiting = True
     for dispatcher in list(_DISPATCHERS):
         dispatcher.wait_until_idle()
 
 
 def _finish_before(kind: type[Executor]) -> None:
-    """See to the exit of the interpreter.
+    """Register a hook that finishes all calls before the interpreter exits.
 
-    Hooks of `atexit` come too late: concurrent.futures, which has hooks of another list, takes no calls by then. The
-    last one of that list is called first, so ours must come after that of the executor's module.
+    Hooks of `atexit` run too late: concurrent.futures uses another list of hooks, and accepts no calls after they have
+    run. The last hook of that list runs first, so ours must be registered after that of the executor's module.
     """
     if kind not in _PRECEDED:
         _PRECEDED.add(kind)
-        # During the exit nothing can be registered, or submitted, any more.
+        # During the exit, nothing can be registered or submitted any more.
         with contextlib.suppress(RuntimeError):
             threading._register_atexit(_finish_all)  # type: ignore[attr-defined] # noqa: SLF001
 
@@ -236,12 +236,12 @@ def _shut_down_all() -> None:
 
 
 def _finish_before_multiprocessing() -> None:
-    """See to the exit of a process that multiprocessing started, which has an order of its own.
+    """Register a hook that shuts all pools down before a process of multiprocessing exits.
 
-    It closes the queues to a pool's processes and then waits for these, before it runs any other hook; they wait for
-    the word to end, for ever. Its list of hooks is emptied when such a process begins, so they are set up late.
+    Such a process closes the queues to a pool's processes and then waits for these, before it runs any other hook. They
+    would wait for ever for the order to end. Its list of hooks is emptied when it begins, so this is called late.
     """
-    global _hooked_process  # noqa: PLW0603 - it is the process's own.
+    global _hooked_process  # noqa: PLW0603 - state of the process.
     util = sys.modules.get("multiprocessing.util")
     if util is not None and _hooked_process != os.getpid():
         _hooked_process = os.getpid()

@@ -1,4 +1,4 @@
-"""A pool of interpreters."""
+"""A priority pool of interpreters."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["PriorityInterpreterPoolExecutor"]
 
 
 class PriorityInterpreterPoolExecutor(PriorityPool):
-    """Threads with an interpreter each that several stages share, such that the most urgent call begins first.
+    """A pool of interpreters that several stages share. The most urgent call begins first.
 
-    As `PriorityThreadPoolExecutor`, but calls are pickled and run in an interpreter with a GIL of its own. It
-    requires Python 3.14 or later.
+    It works like `PriorityThreadPoolExecutor`, except that calls are pickled, and that each thread runs them in an
+    interpreter with a GIL of its own. It requires Python 3.14 or later.
 
     Args:
         max_workers: How many interpreters there are. By default as many as cores that this process may use.
-        thread_name_prefix: How the threads' names begin.
+        thread_name_prefix: The beginning of the threads' names.
         initializer: Called in each interpreter when it starts. If it raises, the pool is broken.
-        initargs: What the initializer is called with.
+        initargs: The arguments of the initializer.
 
     Raises:
         RuntimeError: If this Python has no `concurrent.futures.InterpreterPoolExecutor`.
-        TypeError, ValueError: If ``max_workers`` is no int of at least 1, or the initializer cannot be called.
+        TypeError, ValueError: If ``max_workers`` is not an int of at least 1, or the initializer cannot be called.
 
     Example:
         >>> import sys
@@ -51,9 +51,9 @@ class PriorityInterpreterPoolExecutor(PriorityPool):
         if sys.version_info < (3, 14):
             raise RuntimeError(
                 f"{type(self).__name__} requires Python 3.14 or later. Current version: {platform.python_version()}. "
-                "PriorityProcessPoolExecutor runs several GILs in earlier versions, too."
+                "In earlier versions, PriorityProcessPoolExecutor runs calls with several GILs."
             )
-        from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined] # noqa: PLC0415 - see above.
+        from concurrent.futures import InterpreterPoolExecutor  # type: ignore[attr-defined] # noqa: PLC0415 - Python 3.14 only.
 
         check_initializer(initializer)
         arguments = {

@@ -1,4 +1,4 @@
-"""What the priority pools have in common."""
+"""The base class of the priority pools."""
 
 from __future__ import annotations
 
@@ -22,40 +22,41 @@ __all__ = ["PriorityPool", "check_initializer", "check_workers"]
 
 
 class PriorityPool:
-    """Hands out entrypoints, ends the workers, and finds its like in other processes."""
+    """A pool whose workers are shared by entrypoints of different priorities. It can be pickled."""
 
     def __init__(self, kind: type[Executor], max_workers: int, arguments: dict[str, Any]) -> None:
-        # What it has in common with those that stand for it in other processes.
+        # Shared with the pools that stand for this one in other processes.
         self._identity = os.urandom(16)
         _CONNECTED[self._identity] = self
-        # Which executor of the standard library has the workers.
+        # The class of the standard library's executor that has the workers.
         self._kind = kind
-        # Another process makes a pool of its own of these.
+        # Another process makes a pool of its own with these.
         self._arguments = arguments
         self._ranks = itertools.count(1)
         self._dispatcher = Dispatcher(partial(kind, **{**arguments, "max_workers": max_workers}), max_workers)
 
     def get_executor(self, *, priority: float | None = None) -> PriorityExecutorEntrypoint:
-        """Return a new way into the pool.
+        """Return a new entrypoint of the pool.
 
         Args:
-            priority: A call of a greater one begins first; calls of the same one begin in the order of submission. By
-                default the first entrypoint has 1, the second 2, and so on: if stages get theirs in their order, the
-                one nearest the sink goes first, so that finished work leaves before new work is begun.
+            priority: Calls with a greater priority begin first; calls with the same priority begin in the order of
+                submission. By default the first entrypoint has priority 1, the second 2, and so on. If stages get
+                their entrypoints in order, the stage nearest the sink goes first, so that finished work leaves before
+                new work begins.
 
         Raises:
-            TypeError: If it is no number.
+            TypeError: If the priority is not a number.
             ValueError: If it is NaN.
         """
         rank = next(self._ranks) if priority is None else check_number("priority", priority, "a number or None")
         return PriorityExecutorEntrypoint(self, rank)
 
-    def shutdown(self, wait: bool = True, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the reference has it.
-        """Take no more calls, and end the workers once those that were submitted are done.
+    def shutdown(self, wait: bool = True, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - the reference's signature.
+        """Accept no more calls, and end the workers once all submitted calls are done.
 
         Args:
-            wait: Return only then. Otherwise the workers end on their own.
-            cancel_futures: Cancel the calls that have not begun.
+            wait: Whether to return only when the workers have ended. Otherwise they end in the background.
+            cancel_futures: Whether to cancel the calls that have not begun.
 
         Raises:
             TypeError: If an argument is neither True nor False.
@@ -80,13 +81,13 @@ class PriorityPool:
 
 
 def check_initializer(initializer: object) -> None:
-    """Raise TypeError if it can be no initializer."""
+    """Raise TypeError if ``initializer`` is neither callable nor None."""
     if initializer is not None and not callable(initializer):
         refuse(TypeError, "initializer", "a callable or None", initializer)
 
 
 def check_workers(max_workers: int | None, default: int) -> int:
-    """Return how many workers there are to be."""
+    """Return the number of workers, or ``default`` if ``max_workers`` is None."""
     return default if max_workers is None else positive("max_workers", max_workers)
 
 
@@ -95,10 +96,10 @@ _connecting = threading.Lock()
 
 
 def _connect(kind: type[PriorityPool], identity: bytes, arguments: dict[str, Any]) -> PriorityPool:
-    """The pool of this process that stands for one that was pickled, here or elsewhere."""
+    """Return this process's pool for a pickled pool. If there is none, or it was shut down, make a new one."""
     with _connecting:
         pool = _CONNECTED.get(identity)
-        if pool is None:
+        if pool is None or pool._dispatcher.closed:  # noqa: SLF001
             pool = kind(**arguments)
             pool._identity = identity  # noqa: SLF001
             _CONNECTED[identity] = pool
@@ -106,7 +107,7 @@ def _connect(kind: type[PriorityPool], identity: bytes, arguments: dict[str, Any
 
 
 def _renew_lock() -> None:
-    global _connecting  # noqa: PLW0603 - a thread of the parent's may have held it.
+    global _connecting  # noqa: PLW0603 - a thread of the parent may have held it.
     _connecting = threading.Lock()
 
 

@@ -1,4 +1,4 @@
-"""A pool of processes."""
+"""A priority pool of processes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ __all__ = ["PriorityProcessPoolExecutor"]
 
 
 class PriorityProcessPoolExecutor(PriorityPool):
-    """Processes that several stages share, such that the most urgent call begins first.
+    """A pool of processes that several stages share. The most urgent call begins first.
 
-    The pool itself is no executor: `get_executor` makes them. It is the caller's: a pipeline does not shut it down.
-    A process gets its next call when it has returned the result of the last, never before: that costs some 100
-    microseconds for each call, and no call of lower priority waits in front of a more urgent one.
+    The pool itself is not an executor: `get_executor` makes them. The caller owns the pool: a pipeline does not shut it
+    down. A process gets its next call only when it has returned the result of the last one. This costs some 100
+    microseconds for each call, but no urgent call waits for one of lower priority that has not begun.
 
     Args:
         max_workers: How many processes there are. By default as many as cores that this process may use (its affinity
             and its container's quota count).
         **kwargs: ``mp_context``, ``initializer``, ``initargs`` and ``max_tasks_per_child``, as for
-            `concurrent.futures.ProcessPoolExecutor`. The context may be named: ``mp_context="spawn"``.
+            `concurrent.futures.ProcessPoolExecutor`. ``mp_context`` may also be a name: ``mp_context="spawn"``.
 
     Raises:
-        TypeError, ValueError: If ``max_workers`` is no int of at least 1, or as `ProcessPoolExecutor` raises them.
+        TypeError, ValueError: If ``max_workers`` is not an int of at least 1, or if `ProcessPoolExecutor` refuses
+            another argument.
 
     Example:
         >>> import math

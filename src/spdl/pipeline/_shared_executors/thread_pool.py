@@ -1,4 +1,4 @@
-"""A pool of threads."""
+"""A priority pool of threads."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ if TYPE_CHECKING:
 
 __all__ = ["PriorityThreadPoolExecutor"]
 
-# As many as concurrent.futures takes, but of the cores that this process may use.
+# The default of concurrent.futures, but counting only the cores that this process may use.
 _MORE_THAN_CORES = 4
 _MOST_THREADS = 32
 
 
 class PriorityThreadPoolExecutor(PriorityPool):
-    """Threads that several stages share, such that the most urgent call begins first.
+    """A pool of threads that several stages share. The most urgent call begins first.
 
-    The pool itself is no executor: `get_executor` makes them. It is the caller's: a pipeline does not shut it down.
+    The pool itself is not an executor: `get_executor` makes them. The caller owns the pool: a pipeline does not shut it
+    down.
 
     Args:
         max_workers: How many calls run at once. By default 4 more than the cores that this process may use (its
             affinity and its container's quota count), 32 at most.
-        thread_name_prefix: How the threads' names begin.
+        thread_name_prefix: The beginning of the threads' names.
         initializer: Called in each thread when it starts. If it raises, the pool is broken.
-        initargs: What the initializer is called with.
+        initargs: The arguments of the initializer.
 
     Raises:
-        TypeError, ValueError: If ``max_workers`` is no int of at least 1, or the initializer cannot be called.
+        TypeError, ValueError: If ``max_workers`` is not an int of at least 1, or the initializer cannot be called.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, PriorityThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What goes wrong in a worker process, as its parent raises it."""
+"""Errors of a worker process, and how its parent raises them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from spdl.pipeline._failures.failure import PipelineFailure
 from spdl.pipeline._nodes.executors.process_work import Raised, WorkerTraceback, pack_error
 from spdl.pipeline._profiling.diagnosed import Diagnosed
 
-__all__ = ["Trouble", "WorkerTimeoutError"]
+__all__ = ["WorkerError", "WorkerTimeoutError"]
 
 
 class WorkerTimeoutError(RuntimeError, TimeoutError):
-    """A worker process sent nothing for too long."""
+    """Raised when a worker process sends nothing for too long."""
 
 
 class _Member(NamedTuple):
-    """An exception of a failed pipeline's, and its cause, which a pickle of it would lose."""
+    """An exception of a failed pipeline, with its cause, which pickling would lose."""
 
     raised: Raised
     cause: Raised | None
@@ -32,22 +32,22 @@ class _Member(NamedTuple):
         return error
 
 
-class Trouble(NamedTuple):
-    """An exception of the worker's, and what it was doing."""
+class WorkerError(NamedTuple):
+    """An exception of the worker, and a sentence that says what failed there."""
 
     what: str
     raised: Raised
-    # Of a failed pipeline: that one of its exceptions cannot be pickled must not hide the others.
+    # The exceptions of a failed pipeline, packed one by one: one that cannot be pickled must not hide the others.
     members: list[_Member] | None
 
     @classmethod
-    def of(cls, what: str, error: BaseException) -> Trouble:
+    def of(cls, what: str, error: BaseException) -> WorkerError:
         """Pack an exception that was just raised."""
         members = [_Member.of(member) for member in error.exceptions] if isinstance(error, PipelineFailure) else None
         return cls(what, pack_error(error), members)
 
     def unpack(self) -> Exception | Diagnosed:
-        """The exception, of its own type if that can be, with the worker's traceback as its cause."""
+        """Return the exception, with the worker's traceback as its cause. It keeps its type if it can be pickled."""
         note = f"The worker subprocess quit. {self.what}"
         if self.members is not None:
             error: BaseException = PipelineFailure([("", member.unpack()) for member in self.members])
@@ -59,7 +59,7 @@ class Trouble(NamedTuple):
         if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
             error.add_note(f"{note}.")
             return error
-        # It would end this process, or a loop, and not tell why.
+        # Any other exception would end this process, or a loop, without saying why.
         wrapped = RuntimeError(f"{note}: {self.raised.description}")
         wrapped.__cause__ = error
         return wrapped

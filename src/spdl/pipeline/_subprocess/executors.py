@@ -1,6 +1,6 @@
-"""Executors of stages, made anew in the process that runs the pipeline: none can be handed to another one."""
+"""Recreates the executors of stages in the process that runs the pipeline, since executors cannot be sent there."""
 
-# ruff: noqa: SLF001 - a pool of the standard library does not tell otherwise what it was made with.
+# ruff: noqa: SLF001 - the standard library's pools have no public attributes for their arguments.
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["declare_executors", "make_executors"]
 
 
 class DeclaredExecutor(Executor):
-    """Stands for an executor that nothing was submitted to, and says how to make another one like it.
+    """A stand-in for an unused executor, with the arguments to make another one like it.
 
     Args:
-        kind: Its class.
-        arguments: What it was made with.
+        kind: The executor's class.
+        arguments: The arguments that it was made with.
     """
 
     def __init__(self, kind: type[Executor], arguments: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ class DeclaredExecutor(Executor):
         self._arguments = arguments
 
     def make(self) -> Executor:
-        """Make an executor of this process."""
+        """Make the executor in this process."""
         arguments = self._arguments
         if self._kind is ProcessPoolExecutor:
             arguments = _process_arguments(**arguments)
@@ -43,14 +43,14 @@ class DeclaredExecutor(Executor):
 
 
 def declare_executors(config: PipelineConfig[Any], *, daemon: bool) -> PipelineConfig[Any]:
-    """Replace the standard library's pools, which cannot leave this process, by declarations of them.
+    """Replace the standard library's pools, which cannot leave this process, with stand-ins.
 
     Args:
         config: The pipeline.
-        daemon: Whether it will run in a process that may not have children.
+        daemon: Whether the pipeline will run in a process that may not have children.
 
     Raises:
-        ValueError: If one of them has been used, or cannot be made anew there.
+        ValueError: If a pool has been used, or cannot be recreated in the other process.
     """
     declared: dict[int, DeclaredExecutor] = {}
 
@@ -66,10 +66,10 @@ def declare_executors(config: PipelineConfig[Any], *, daemon: bool) -> PipelineC
 
 
 def make_executors(config: PipelineConfig[Any]) -> tuple[PipelineConfig[Any], list[Executor]]:
-    """Replace the declarations by executors of this process: stages that shared one do so again.
+    """Replace the stand-ins with executors of this process. Stages that shared an executor share one again.
 
     Returns:
-        The pipeline, and the executors, which the caller is to shut down.
+        The pipeline, and the executors. The caller must shut them down.
     """
     made: dict[int, Executor] = {}
 
@@ -107,14 +107,14 @@ def _replace_in_stages(stages: Sequence[StageConfig], replacing: _Replacing) -> 
 
 
 def _declare(stage: str, executor: Executor, *, daemon: bool) -> DeclaredExecutor | None:
-    """Say how the executor was made; None if it is of a kind that goes there as it is, if it can be pickled."""
+    """Return a stand-in for the executor, or None for other kinds of executors, which are pickled as they are."""
     if _is_used(executor):
-        _refuse(stage, executor, "was used, and what it has running cannot leave this process. Give one that is new")
+        _refuse(stage, executor, "has been used, and its running calls cannot leave this process. Give a new one")
     interpreters = sys.modules.get("concurrent.futures.interpreter")
     kind = type(executor)
     if kind is ProcessPoolExecutor:
         if daemon:
-            _refuse(stage, executor, "cannot have processes there, since daemon=True forbids them. Leave that out")
+            _refuse(stage, executor, "cannot have processes there, because daemon=True forbids them. Leave that out")
         return DeclaredExecutor(kind, _describe_processes(executor))
     if kind is ThreadPoolExecutor or (interpreters is not None and kind is interpreters.InterpreterPoolExecutor):
         return DeclaredExecutor(kind, _describe_threads(stage, executor))
@@ -122,7 +122,7 @@ def _declare(stage: str, executor: Executor, *, daemon: bool) -> DeclaredExecuto
 
 
 def _is_used(executor: Executor) -> bool:
-    # Subclasses are looked at, too.
+    # This covers subclasses too.
     if isinstance(executor, ThreadPoolExecutor):
         return bool(executor._threads or executor._shutdown)
     if isinstance(executor, ProcessPoolExecutor):
@@ -135,8 +135,8 @@ def _describe_threads(stage: str, executor: Any) -> dict[str, Any]:
     if hasattr(executor, "_initializer"):
         initializer, initargs = executor._initializer, executor._initargs
     elif not hasattr(executor, "_create_worker_context"):
-        _refuse(stage, executor, "does not tell its initializer in this version of Python. Give none")
-    else:  # From Python 3.14 on.
+        _refuse(stage, executor, "does not reveal its initializer in this version of Python. Give no initializer")
+    else:  # Python 3.14 and later.
         context = executor._create_worker_context()
         initializer, initargs = getattr(context, "initializer", None), getattr(context, "initargs", ())
     return {
@@ -158,8 +158,8 @@ def _describe_processes(executor: Any) -> dict[str, Any]:
 
 
 def _process_arguments(**arguments: Any) -> dict[str, Any]:
-    """The arguments of a pool whose processes end with the one that runs the pipeline, even if that is killed."""
-    import multiprocessing  # noqa: PLC0415 - only where there is such a pool.
+    """Return arguments for a pool whose processes end with the process that runs the pipeline, even if it is killed."""
+    import multiprocessing  # noqa: PLC0415 - only process pools need it.
 
     user = (arguments["initializer"], arguments["initargs"])
     return {
@@ -171,7 +171,7 @@ def _process_arguments(**arguments: Any) -> dict[str, Any]:
 
 
 def _begin_process(parent: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
-    # Those of a pool wait for work for ever: the pipe that it would come from is open at both ends in each of them.
+    # Otherwise a pool's processes would wait for work for ever: each holds both ends of the pipe that it comes from.
     end_with(parent, grace=0.0)
     if initializer is not None:
         initializer(*initargs)
@@ -179,6 +179,6 @@ def _begin_process(parent: int, initializer: Callable[..., object] | None, inita
 
 def _refuse(stage: str, executor: Executor, why: str) -> NoReturn:
     raise ValueError(
-        f"Stage {stage!r}: its executor, a {type(executor).__name__}, is made anew in the process that runs the "
+        f"Stage {stage!r}: its executor, a {type(executor).__name__}, is recreated in the process that runs the "
         f"pipeline; this one {why}."
     )

@@ -1,4 +1,4 @@
-"""The parent's end: it reads messages and takes items out of the shared file."""
+"""The parent's end of the connection: reads messages and copies items out of the shared file."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Inbox", "WorkerGone"]
 
-# Many messages in one call, where the worker is ahead.
+# One call reads many messages if the worker is ahead.
 _READ_AT_ONCE = 1 << 16
-# Milliseconds: the system takes a C int.
+# Milliseconds. The system takes a C int.
 _LONGEST_POLL = 2**31 - 1
 _ITEM_SIZE = array("Q").itemsize
 
 
-class WorkerGone(Exception):  # noqa: N818 - it is told to the user as another exception.
-    """The worker process has ended, and all that it sent has been read."""
+class WorkerGone(Exception):  # noqa: N818 - users see it as another exception.
+    """Raised when the worker process has ended and everything that it sent has been read."""
 
 
 class Inbox:
-    """Receives what a worker sends.
+    """Receives the messages and items of a worker.
 
     Args:
         messages: The descriptor that messages come from.
-        file: Where long content lies.
-        signs: Descriptors that become readable when the worker process ends, whoever else has got hold of the pipe.
+        file: The shared file that holds long content.
+        signs: Descriptors that become readable when the worker process ends, even if other processes hold the pipe.
     """
 
     def __init__(self, messages: int, file: SharedFile, signs: Iterable[int]) -> None:
@@ -47,7 +47,7 @@ class Inbox:
         self._poll = poll()
         for fd in (messages, *signs):
             self._poll.register(fd, POLLIN)
-        # What was read and not used yet.
+        # Bytes that were read and not used yet.
         self._unread = b""
         self._position = 0
 
@@ -55,8 +55,8 @@ class Inbox:
         """Return the next message's header.
 
         Raises:
-            WorkerGone: If there will be none.
-            TimeoutError: If there is none after ``timeout`` seconds.
+            WorkerGone: If there will be no more messages.
+            TimeoutError: If there is no message after ``timeout`` seconds.
         """
         position = self._position
         while True:
@@ -77,7 +77,7 @@ class Inbox:
             try:
                 read = os.read(self._messages, _READ_AT_ONCE)
             except BlockingIOError:
-                # There is nothing to read, so this is a sign, and nothing was sent before it.
+                # The pipe is empty, so what became readable is a sign, and everything sent before it has been read.
                 if ready:
                     raise WorkerGone from None
             else:
@@ -88,17 +88,17 @@ class Inbox:
                 raise TimeoutError
 
     def skip(self, header: Header) -> None:
-        """Leave the content of the message just received."""
+        """Skip the content of the message just received."""
         if header.offset == INLINE:
             self._position += header.pickled
 
     def load(self, header: Header) -> Any:
-        """Make the content of the message just received anew. Runs code of the user's: whatever unpickling calls."""
+        """Unpickle and return the content of the message just received. This may run code of the user."""
         if header.offset == INLINE:
             begin = self._position
             self._position = end = begin + header.pickled
             with memoryview(self._unread)[begin:end] as content:
-                return pickle.loads(content)  # noqa: S301 - from our own worker process, as all that comes here.
+                return pickle.loads(content)  # noqa: S301 - all messages are from our own worker process.
         begin, pickled = header.offset, header.offset + _ITEM_SIZE * header.buffers
         end = pickled + header.pickled
         if not header.buffers:
@@ -110,7 +110,7 @@ class Inbox:
         buffers = []
         for first, last in pairwise(ends):
             with self._file.view(first, last) as content:
-                # The one copy on this side: the memory is the item's from here on.
+                # The only copy on this side. The item owns this memory.
                 buffers.append(bytearray(content))
         with self._file.view(pickled, end) as content:
             return pickle.loads(content, buffers=buffers)  # noqa: S301

@@ -1,4 +1,4 @@
-"""Items as pickles whose buffers lie apart, so that nothing large is copied on the way to the shared file."""
+"""Pickles items with their buffers kept separate, so that large data is copied only into the shared file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemPickler"]
 
-# Copying less into the pickle, and out of it, costs less than one buffer more.
+# A separate buffer costs more than copying less than this into the pickle and out of it.
 _LEAST_APART = 2048
 
 _PROTOCOL = 5
@@ -22,31 +22,31 @@ _PROTOCOL = 5
 class ItemPickler:
     """Pickles one item at a time.
 
-    It pickles as multiprocessing does, which knows how to share sockets. What it writes is a list of pieces: bytes and
-    strings of 64 KiB and more are pieces by themselves, which pickle hands over without copying them.
+    It pickles as multiprocessing does, which can share sockets. The pickle is a list of pieces: bytes and strings of
+    64 KiB or more are pieces of their own, which pickle passes on without copying them.
     """
 
     def __init__(self) -> None:
-        # The pieces of the pickle, and what comes behind them: the content of arrays.
+        # The pieces of the pickle, and the buffers that follow them: the content of arrays.
         self.pieces: list[Any] = []
         self.buffers: list[memoryview] = []
-        # Its method `write` is all that a pickler needs of a file.
+        # A pickler needs nothing of a file but `write`.
         self._pickler = ForkingPickler(_Pieces(self.pieces.append), _PROTOCOL, True, self._set_apart)  # noqa: FBT003
         self._pickler.dispatch_table = reducers(self._pickler.dispatch_table)
 
     def pickle(self, item: object) -> None:
-        """Fill ``pieces`` and ``buffers``, which refer to the item's memory: use and clear them at once."""
+        """Fill ``pieces`` and ``buffers``. They refer to the item's memory, so use and clear them at once."""
         self.clear()
         self._pickler.clear_memo()
         self._pickler.dump(item)
 
     def clear(self) -> None:
-        """Let go of the item."""
+        """Drop the references to the item."""
         self.pieces.clear()
         self.buffers.clear()
 
     def _set_apart(self, buffer: PickleBuffer) -> bool:
-        """Take a buffer, or return True to have it in the pickle."""
+        """Keep a buffer separate, or return True to have it put into the pickle."""
         try:
             raw = buffer.raw()
         except BufferError:  # It is not contiguous.

@@ -6,9 +6,9 @@ import weakref
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar
 
-from .errors import Trouble, WorkerTimeoutError
+from .errors import WorkerError, WorkerTimeoutError
 from .inbox import WorkerGone
-from .wire import Kind, Order, step
+from .wire import Kind, Order, items_per_report
 from .worker_process import GRACE
 
 if TYPE_CHECKING:
@@ -19,40 +19,41 @@ __all__ = ["SubprocessIterable", "SubprocessIterator"]
 
 T = TypeVar("T")
 
-# How long a worker that was silent for too long may still take to end.
+# Seconds that a worker that was silent for too long has to end.
 _GRACE_AFTER_SILENCE = 0.5
 
 
 class SubprocessIterable(Generic[T]):
-    """What `iterate_in_subprocess` and `run_pipeline_in_subprocess` return: ``iter()`` begins a pass in the worker.
+    """An iterable whose items are made in a worker process. Each ``iter()`` begins a new pass there.
 
-    One pass is under way at a time. A new one ends the one before it, whose iterator then raises.
+    `iterate_in_subprocess` and `run_pipeline_in_subprocess` return it. Only one pass is under way at a time. A new pass
+    ends the one before, whose iterator then raises.
 
-    The worker ends when this is garbage collected, when the interpreter exits, at `close`, and after any error.
+    The worker ends when this object is garbage collected or closed, when the interpreter exits, and after any error.
     """
 
     def __init__(self, worker: WorkerProcess, buffer_size: int, timeout: float | None) -> None:
         self._worker = worker
         self._timeout = timeout
-        self._step = step(buffer_size)
-        # One thread at a time talks with the worker.
+        self._items_per_report = items_per_report(buffer_size)
+        # Only one thread at a time talks to the worker.
         self._lock = Lock()
-        # How many passes were begun. Messages bear the number of theirs.
+        # How many passes were begun. Each message carries the number of its pass.
         self._number = 0
-        # The latest one that came to its end.
+        # The latest pass that came to its end.
         self._complete = 0
-        # What was taken and the worker does not know of.
+        # How many items were taken since the last report to the worker.
         self._taken = 0
         # Why there is no worker any more.
         self._over = ""
         weakref.finalize(self, worker.close).atexit = False
 
     def await_ready(self) -> None:
-        """Wait until the worker has made what it iterates."""
+        """Wait until the worker has made the iterable."""
         with self._lock:
             header = self._receive("start")
             if header.kind == Kind.ERROR:
-                self._raise_trouble(header)
+                self._raise_error(header)
             self._worker.inbox.skip(header)
 
     def __iter__(self) -> SubprocessIterator[T]:
@@ -65,15 +66,15 @@ class SubprocessIterable(Generic[T]):
             return SubprocessIterator(self, self._number)
 
     def close(self) -> None:
-        """End the worker process. What it has under way is given up; code of yours that runs there has 3 seconds."""
+        """End the worker process. Items under way are lost. Code of yours that runs there has 3 seconds to end."""
         self._over = self._over or "it was closed"
         self._worker.end()
-        # Whoever waited for an item has been told by that.
+        # This has woken a thread that waited for an item, so the lock is soon free.
         with self._lock:
             self._worker.close()
 
     def _check_owner(self) -> None:
-        # Before the lock is asked for, which may have been held by another thread at the fork.
+        # Checked before taking the lock, which another thread may have held at the fork.
         if not self._worker.is_ours():
             raise RuntimeError(
                 "The worker process belongs to the process that this one was forked from. Start one here, or do not "
@@ -101,7 +102,7 @@ class SubprocessIterable(Generic[T]):
             while True:
                 header = self._receive("produce")
                 if header.number != number and header.kind != Kind.ERROR:
-                    # The parent has left the loop that this was for.
+                    # It belongs to a loop that the parent has left.
                     inbox.skip(header)
                     continue
                 if header.kind == Kind.ITEM:
@@ -110,7 +111,7 @@ class SubprocessIterable(Generic[T]):
                     inbox.skip(header)
                     self._complete = number
                     raise StopIteration
-                self._raise_trouble(header)
+                self._raise_error(header)
 
     def _load(self, header: Header) -> T:
         try:
@@ -126,13 +127,13 @@ class SubprocessIterable(Generic[T]):
 
     def _took(self) -> None:
         self._taken += 1
-        if self._taken == self._step:
+        if self._taken == self._items_per_report:
             self._taken = 0
             self._worker.order(Order.TAKEN)
 
     def stop(self, number: int) -> None:
-        """End the pass if it is still under way: whoever iterated has left the loop."""
-        # From a finaliser, which may run inside anything: it must not wait. A new pass ends this one in any case.
+        """End the pass if it is still under way, because the loop over it was left."""
+        # Called by a finaliser, which may interrupt any code, so it must not wait. A new pass ends this one anyway.
         if self._lock.acquire(blocking=False):
             try:
                 under_way = number == self._number != self._complete
@@ -158,14 +159,14 @@ class SubprocessIterable(Generic[T]):
             if what == "start":
                 hint = (
                     " It had not begun to work; stderr may say why. Processes that are not forked import the main "
-                    "module: what starts others belongs under `if __name__ == '__main__':` there."
+                    "module, so code that starts processes belongs under `if __name__ == '__main__':` there."
                 )
             raise RuntimeError(f"The worker subprocess exited unexpectedly ({self._worker.ended_how}).{hint}") from None
 
-    def _raise_trouble(self, header: Header) -> NoReturn:
-        trouble: Trouble = self._worker.inbox.load(header)
-        self._end(f"{trouble.what}: {trouble.raised.description}")
-        raise trouble.unpack()
+    def _raise_error(self, header: Header) -> NoReturn:
+        error: WorkerError = self._worker.inbox.load(header)
+        self._end(f"{error.what}: {error.raised.description}")
+        raise error.unpack()
 
     def _end(self, why: str, grace: float = GRACE) -> None:
         self._over = self._over or why

@@ -1,4 +1,4 @@
-"""Iterating something in a worker process."""
+"""Iterates an object in a worker process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any, TypeVar
 
-from spdl._check import check_flag, check_str, check_timeout, positive, refuse, show
+from spdl._check import check_flag, check_int, check_str, check_timeout, refuse, show
 from spdl._locate import callers_line
 
 from .iterable import SubprocessIterable
 from .payload import Payload
+from .wire import UNBOUNDED
 from .worker_process import WorkerProcess
 
 __all__ = ["check_initializers", "iterate_in_subprocess"]
@@ -31,44 +32,46 @@ def iterate_in_subprocess(
     daemon: bool = False,
     arena: None = None,
 ) -> SubprocessIterable[T]:
-    """Have another process make an iterable, and iterate it from here.
+    """Make an iterable in another process, and iterate it from here.
 
-    The process is started at once, and this returns when ``fn`` has returned there. Each ``for`` then calls ``iter()``
-    there; leaving a loop early, or beginning another one, ends the pass that was under way.
+    The process is started at once. This function returns when ``fn`` has returned there. Each ``for`` then calls
+    ``iter()`` there. If you leave a loop early or begin another one, the pass that was under way ends.
 
-    The content of arrays, tensors and large bytes travels through memory that both processes share: it is copied into
-    that there and out of it here, and not otherwise, so an item is yours alone. An array that was not writable is not
-    writable.
+    The content of arrays, tensors and large bytes travels through memory that both processes share. It is copied into
+    that memory there and out of it here, and nowhere else, so an item is yours alone. An array that was read-only
+    stays read-only.
 
     Args:
-        fn: Makes the iterable, in the worker process. It is called once. If it returns what can be iterated only once,
-            as a generator can, iterating again raises.
-        buffer_size: How many items may be on their way to you (of very many, some 30,000); one more may be ready in
-            the worker.
-        initializer: Called in the worker process before ``fn``, without arguments; or several, called in order.
+        fn: Makes the iterable, in the worker process. It is called once. If the iterable can be iterated only once,
+            like a generator, iterating again raises.
+        buffer_size: How many items may be on their way to you. One more may be ready in the worker. ``-1`` sets no
+            bound: the worker runs ahead until some 30,000 items are on their way, which is as many as the connection
+            takes with any ``buffer_size``. All of them take memory.
+        initializer: A callable without arguments, or a sequence of them. They are called in order in the worker
+            process, before ``fn``.
         mp_context: How the process is started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. The default is that of
             `multiprocessing`. With ``fork``, ``fn`` and the initializers may be anything, but locks that other threads
-            hold are copied as they stand, and torch, if it is loaded, computes with one thread there, since its pool
-            of threads is not forked. With the others they are pickled.
-        timeout: Seconds that the worker may be silent: while it starts, while ``fn`` and initializers run, and before
-            each item that you wait for. None, or infinity, waits as long as it takes.
-        daemon: Whether the process is one in the sense of `multiprocessing`, which may not have children. It ends with
-            this process in any case, even if that is killed.
-        arena: Part of the contract and not served yet.
+            hold are copied as they are, and torch, if it is loaded, computes with one thread there, since its pool of
+            threads is not forked. With the others, ``fn`` and the initializers are pickled.
+        timeout: Seconds that the worker may be silent: while it starts, while ``fn`` and the initializers run, and
+            before each item that you wait for. None, or infinity, waits as long as it takes.
+        daemon: Whether the process is a daemon in the sense of `multiprocessing`, which may not have children. The
+            process ends with this one in any case, even if this one is killed.
+        arena: Part of the contract and not supported yet.
 
     Returns:
-        An iterable. It owns the worker process, which ends when it is garbage collected, at its ``close()``, when the
-        interpreter exits, and after any error; it cannot be iterated any more then.
+        An iterable that owns the worker process. The process ends when the iterable is garbage collected, at its
+        ``close()``, when the interpreter exits, and after any error. After that the iterable cannot be iterated.
 
     Raises:
         TypeError, ValueError: If an argument is not as described; the message names it.
         NotImplementedError: If an arena is given.
-        RuntimeError: If this process is a daemonic one, which may not have children; if the worker process exits. The
-            latter is raised here, or where you iterate: by ``next`` within a moment, after the items that were sent.
-        TimeoutError: If the worker was silent for too long; it is a RuntimeError, too.
-        Exception: What an initializer, ``fn`` or the iterable raises there is raised here, of the same type if it can
-            be pickled (a RuntimeError otherwise), with the traceback of the worker as its cause and a note on what
-            it was doing. So is what an item raises when it is pickled there or unpickled here.
+        RuntimeError: If this process is a daemon, which may not have children, or if the worker process exits. The
+            latter is raised here or while you iterate: by ``next``, within a moment, after the items that were sent.
+        TimeoutError: If the worker was silent for too long. This error is also a RuntimeError.
+        Exception: If an initializer, ``fn`` or the iterable raises there. The exception has the same type if it can be
+            pickled, and is a RuntimeError otherwise. Its cause is the traceback of the worker, and a note says what
+            the worker was doing. Errors in pickling an item there or unpickling it here are raised in the same way.
 
     Example:
         >>> from spdl.pipeline import iterate_in_subprocess
@@ -80,7 +83,12 @@ def iterate_in_subprocess(
     if not callable(fn):
         remedy = "Wrap it: `lambda: iterable`, or a functools.partial." if isinstance(fn, Iterable) else ""
         refuse(TypeError, "fn", "callable without arguments", fn, remedy)
-    buffer_size = positive("buffer_size", buffer_size)
+    accepted = "an int of at least 1, or -1 for no bound"
+    buffer_size = check_int("buffer_size", buffer_size, least=-1, accepted=accepted)
+    if buffer_size == 0:
+        refuse(ValueError, "buffer_size", accepted, buffer_size)
+    if buffer_size < 0:
+        buffer_size = UNBOUNDED
     initializers = check_initializers(initializer)
     methods = multiprocessing.get_all_start_methods()
     if mp_context is not None and check_str("mp_context", mp_context) not in methods:
@@ -90,11 +98,11 @@ def iterate_in_subprocess(
         timeout = None
     daemon = check_flag("daemon", daemon)
     if arena is not None:
-        raise NotImplementedError(f"`arena` is not served yet, got {show(arena)} ({callers_line()}). Leave it out.")
+        raise NotImplementedError(f"`arena` is not supported yet, got {show(arena)} ({callers_line()}). Leave it out.")
     if multiprocessing.current_process().daemon:
         raise RuntimeError(
-            f"This process, {multiprocessing.current_process().name!r}, is a daemonic one, which may not have "
-            f"children ({callers_line()}). Start it with daemon=False, or iterate here, without another process."
+            f"This process, {multiprocessing.current_process().name!r}, is a daemon, which may not have children "
+            f"({callers_line()}). Start it with daemon=False, or iterate here, without another process."
         )
     payload = Payload((fn, initializers))
     try:
@@ -102,7 +110,7 @@ def iterate_in_subprocess(
     except Exception as error:
         error.add_note(
             "The worker process could not be started. Unless it is forked, `fn` and the initializers are pickled: use "
-            "functions that are defined at the top level of a module, or a functools.partial of one."
+            "functions that are defined at the top level of a module, or a functools.partial of such a function."
         )
         raise
     iterable: SubprocessIterable[T] = SubprocessIterable(worker, buffer_size, timeout)
@@ -114,13 +122,13 @@ def check_initializers(initializer: Any) -> list[Initializer]:
     """Return the initializers as a list.
 
     Raises:
-        TypeError: If one cannot be called.
+        TypeError: If an initializer cannot be called.
     """
     if initializer is None:
         return []
     if callable(initializer):
         return [initializer]
-    accepted = "callable without arguments, a sequence of such, or None"
+    accepted = "callable without arguments, a sequence of such callables, or None"
     if isinstance(initializer, str | bytes) or not isinstance(initializer, Sequence):
         refuse(TypeError, "initializer", accepted, initializer)
     for index, each in enumerate(initializer):

@@ -1,4 +1,4 @@
-"""The worker's end: it takes orders, and sends items no faster than the parent takes them."""
+"""The worker's end of the connection: takes orders, and sends items no faster than the parent takes them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from array import array
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
 
-from .allocator import Places
+from .allocator import Allocator
 from .item_pickler import ItemPickler
-from .wire import HEADER, INLINE, Kind, Order, inline_limit, step
+from .wire import HEADER, INLINE, Kind, Order, inline_limit, items_per_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["Dismissed", "Outbox"]
 
 
-class Dismissed(Exception):  # noqa: N818 - it is no error: the worker is not needed any more.
-    """The parent has asked the worker to end, or is gone."""
+class Dismissed(Exception):  # noqa: N818 - not an error: the worker is no longer needed.
+    """Raised when the parent has asked the worker to end, or is gone."""
 
 
 class Outbox:
-    """Sends what one pass after the other gives.
+    """Sends the items of one pass after the other.
 
     Args:
         orders: The descriptor that the parent's orders come from.
         messages: The descriptor that messages go to.
-        file: Where long content goes.
+        file: The shared file that long content goes to.
         buffer_size: How many items may be under way.
     """
 
@@ -38,53 +38,55 @@ class Outbox:
         self._messages = messages
         self._file = file
         self._buffer_size = buffer_size
-        self._step = step(buffer_size)
+        self._items_per_report = items_per_report(buffer_size)
         self._inline_limit = inline_limit(buffer_size)
-        self._places = Places(file)
+        self._allocator = Allocator(file)
         self._pickler = ItemPickler()
         self._poll = poll()
         self._poll.register(orders, POLLIN)
-        # How many passes were begun and how many asked for: the number of a pass tells its messages from older ones.
+        # How many passes were begun, and how many requested. The number of a pass tells its messages from older ones.
         self._number = 0
-        self._asked = 0
-        # Whether the parent has not left the latest one that it asked for.
+        self._requested = 0
+        # Whether the parent still iterates the latest pass that it requested.
         self._wanted = False
         self._credits = 0
 
     def await_pass(self) -> None:
-        """Wait until the parent asks for a pass, and begin it.
+        """Wait until the parent requests a pass, and begin it.
 
         Raises:
-            Dismissed: If it will not.
+            Dismissed: If the parent wants no more passes.
         """
-        while self._asked == self._number:
+        while self._requested == self._number:
             self._take_orders()
-        self._number = self._asked
+        self._number = self._requested
         self._credits = self._buffer_size
-        self._places.reset()
+        self._allocator.reset()
 
     def is_wanted(self) -> bool:
-        """Whether the parent still wants the pass that is under way.
+        """Return whether the parent still wants the pass that is under way.
 
         Raises:
-            Dismissed: If it wants none any more.
+            Dismissed: If the parent wants no more passes.
         """
         while self._poll.poll(0):
             self._take_orders()
-        return self._goes_on()
+        return self._is_current()
 
-    def _goes_on(self) -> bool:
-        return self._wanted and self._asked == self._number
+    def _is_current(self) -> bool:
+        return self._wanted and self._requested == self._number
 
     def send_item(self, item: object) -> bool:
-        """Send an item of the pass once the parent has taken enough; return whether it still wants it.
+        """Send an item of the pass once the parent has taken enough. Return whether it was sent.
+
+        It is not sent if the parent has left the pass.
 
         Raises:
-            Dismissed: If it wants nothing any more.
-            Exception: What pickling raises. Nothing was sent then.
+            Dismissed: If the parent wants no more passes.
+            Exception: If pickling raises. In that case nothing was sent.
         """
         while not self._credits:
-            if not self._goes_on():
+            if not self._is_current():
                 return False
             self._take_orders()
         try:
@@ -96,21 +98,21 @@ class Outbox:
         return True
 
     def send(self, kind: Kind, content: object = None) -> None:
-        """Send what is no item. The content must be picklable."""
+        """Send a message other than an item. The content must be picklable."""
         self._pickler.pickle(content)
         self._post(kind, self._pickler.pieces, self._pickler.buffers)
 
     def _post(self, kind: Kind, pieces: Sequence[Any], buffers: Sequence[memoryview]) -> None:
         pickled = sum(map(len, pieces))
         if not buffers and pickled <= self._inline_limit:
-            self._places.take_none()
+            self._allocator.allocate_nothing()
             self._write(b"".join((HEADER.pack(kind, self._number, INLINE, pickled, 0), *pieces)))
             return
-        # The lengths of the buffers, the pickle, the buffers.
+        # First the lengths of the buffers, then the pickle, then the buffers.
         lengths = array("Q", map(len, buffers))
         parts = (lengths.tobytes(), *pieces, *buffers)
         size = sum(map(len, parts))
-        begin = self._places.take(size)
+        begin = self._allocator.allocate(size)
         with self._file.view(begin, begin + size) as view:
             position = 0
             for part in parts:
@@ -126,16 +128,16 @@ class Outbox:
             raise Dismissed from error
 
     def _take_orders(self) -> None:
-        """Wait for orders and follow them."""
+        """Wait for orders and carry them out."""
         orders = os.read(self._orders, 4096)
         if not orders or Order.QUIT in orders:
             raise Dismissed
         for order in orders:
             if order == Order.ITERATE[0]:
-                self._asked += 1
+                self._requested += 1
                 self._wanted = True
             elif order == Order.STOP[0]:
                 self._wanted = False
-            elif self._asked == self._number:
-                self._credits += self._step
-                self._places.give_back(self._step)
+            elif self._requested == self._number:
+                self._credits += self._items_per_report
+                self._allocator.free(self._items_per_report)

@@ -1,4 +1,4 @@
-"""What a worker process is given to do, in a form that lets it say what was wrong with it."""
+"""The work for a worker process, packed so that an error in unpickling it can be reported."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Payload"]
 class Payload:
     """A value for a child process.
 
-    A child that is not forked unpickles its arguments before anything of ours runs; what fails there goes to stderr
-    and is lost. So the value travels as a pickle within the pickle, and is made anew by `load`.
+    A child that is not forked unpickles its arguments before any of our code runs. An error there goes to stderr and
+    is lost. So the value travels as a pickle within the pickle, and `load` unpickles it.
     """
 
     def __init__(self, value: Any) -> None:
@@ -29,6 +29,6 @@ class Payload:
         self._pickled = pickled
 
     def load(self) -> Any:
-        """The value, once: it must not live as long as its process. Runs what unpickling calls."""
+        """Return the value and forget it, so that it can end before its process. Unpickling may run any code."""
         value, pickled, self._value, self._pickled = self._value, self._pickled, None, None
         return value if pickled is None else pickle.loads(pickled)  # noqa: S301 - from our own parent process.

@@ -1,4 +1,4 @@
-"""A pipeline as an iterable that can be iterated again: what runs in the worker process."""
+"""Runs a pipeline in a worker process, as an iterable that can be iterated again."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["PipelineRunner"]
 
 
 class PipelineRunner:
-    """Builds a pipeline for each pass; where the source is continuous, one that goes on from pass to pass.
+    """Builds a pipeline for each pass. With a continuous source, one pipeline goes on from pass to pass.
 
     Args:
         config: The pipeline.
-        arguments: What else `build_pipeline` is given.
+        arguments: The other arguments of `build_pipeline`.
         pipeline_id: The number of the first pipeline in messages.
     """
 
@@ -35,14 +35,14 @@ class PipelineRunner:
         self._arguments = arguments
         self._pipeline_id = pipeline_id
         self._sources = list(_sources(config))
-        # The one that the next pass begins with or goes on with.
+        # The pipeline for the next pass, if it was built already.
         self._ready: Pipeline[Any] | None = None
         self._passes = 0
         self._executors: list[Executor] = []
 
     def __call__(self) -> PipelineRunner:
-        """Make what the first pass needs, in the worker process: a mistake in an argument is told before any pass."""
-        number_pipelines_from(self._pipeline_id)  # Nothing was built here before.
+        """Build the first pipeline, in the worker process, so that a mistake in an argument shows before any pass."""
+        number_pipelines_from(self._pipeline_id)  # No pipeline was built here before.
         self._config, self._executors = make_executors(self._config)
         self._ready = self._build()
         return self
@@ -57,7 +57,7 @@ class PipelineRunner:
         return self._run()
 
     def close(self) -> None:
-        """End what this has made. A process waits for its children, and those of a pool for the pool's end."""
+        """Stop the pipeline and the executors. A process waits for its children at exit, so pools must be ended."""
         if self._ready is not None:
             self._ready.stop()
         for executor in self._executors:
@@ -88,7 +88,7 @@ class PipelineRunner:
             if complete:
                 self._ready = pipeline
             else:
-                # What is under way belongs to an epoch that nobody reads to its end.
+                # The items under way belong to an epoch that was left early.
                 pipeline.stop()
 
 
@@ -103,5 +103,5 @@ def _sources(config: PipelineConfig[Any]) -> Iterator[SourceConfig[Any]]:
 def _iterated_twice(source: object) -> RuntimeError:
     return RuntimeError(
         f"The source can be iterated only once, {place_of(source)}, and the pipeline was run again. Give a source that "
-        "starts anew, such as a list or an object whose `__iter__` makes a generator."
+        "can be iterated again, such as a list or an object whose `__iter__` makes a generator."
     )

@@ -1,4 +1,4 @@
-"""The state of the global random generators, carried from one process to another."""
+"""Carries the state of the global random generators from one process to another."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["RandomStates"]
 
 
 class RandomStates:
-    """The states at the time when it was made; making it draws nothing from the generators.
+    """A snapshot of the states. Taking it draws nothing from the generators.
 
-    Those of `random`, of numpy's functions (not of its Generators) and of torch on the CPU, as far as the libraries
-    have been imported.
+    It holds the states of `random`, of numpy's functions (not of its Generators) and of torch on the CPU, if these
+    libraries have been imported.
     """
 
     def __init__(self) -> None:
@@ -21,17 +21,17 @@ class RandomStates:
         numpy_random = sys.modules.get("numpy.random")
         self._numpy: Any = None if numpy_random is None else numpy_random.get_state()
         torch = sys.modules.get("torch")
-        # As bytes: a tensor would be pickled as something that its process must live for.
+        # As bytes: a pickled tensor would refer to memory of a process that may end.
         self._torch: bytes | None = None if torch is None else bytes(torch.get_rng_state().tolist())
 
     def restore(self) -> None:
-        """Set the generators of this process. Imports what had been imported in the other one."""
+        """Set the generators of this process. This imports the libraries that the other process had imported."""
         random.setstate(self._python)
         if self._numpy is not None:
-            import numpy as np  # noqa: PLC0415 - only where the other process has it, too.
+            import numpy as np  # noqa: PLC0415 - only if the other process had imported it.
 
-            np.random.set_state(self._numpy)  # noqa: NPY002 - that is the one to carry over.
+            np.random.set_state(self._numpy)  # noqa: NPY002 - the global state is the one to carry over.
         if self._torch is not None:
-            import torch  # noqa: PLC0415 - as above.
+            import torch  # noqa: PLC0415 - only if the other process had imported it.
 
             torch.set_rng_state(torch.tensor(list(self._torch), dtype=torch.uint8))

@@ -1,6 +1,6 @@
-"""How arrays and tensors are pickled, where their own way copies their memory or takes long.
+"""Pickles arrays and tensors whose own pickling copies their memory or takes long.
 
-This package imports neither numpy nor torch: whoever sends an array has.
+This module imports neither numpy nor torch at the top: a program that sends an array has imported its library.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["reducers"]
 
-# Those dtypes of which the short name says all.
+# Kinds of dtypes that their short name describes in full.
 _NAMED_KINDS = "biufc"
 
 
 def reducers(general: Mapping[type, Any]) -> dict[type, Any]:
-    """A pickler's table of reducers: those of this module in front of the general ones."""
+    """Return a pickler's table of reducers, in which those of this module precede the general ones."""
     return _Table(general)
 
 
@@ -28,7 +28,7 @@ class _Table(dict[type, Any]):
         self._general = general
 
     def __missing__(self, kind: type) -> Any:
-        # By name, since neither module may be there.
+        # Compared by name, since neither module may be installed.
         if kind.__name__ == "ndarray" and kind.__module__ == "numpy":
             self[kind] = _reduce_array
         elif kind.__name__ == "Tensor" and kind.__module__ == "torch":
@@ -39,7 +39,7 @@ class _Table(dict[type, Any]):
 
 
 def _reduce_array(array: Any) -> tuple[Any, ...]:
-    # What numpy does for protocol 5 in an eighth of the time: no function written in Python, and no dtype to make.
+    # The same as numpy does for protocol 5, in an eighth of the time: it calls no Python function and makes no dtype.
     dtype, flags = array.dtype, array.flags
     if dtype.kind not in _NAMED_KINDS or dtype.metadata or not array.size or not flags.forc:
         own: tuple[Any, ...] = array.__reduce_ex__(5)
@@ -49,14 +49,14 @@ def _reduce_array(array: Any) -> tuple[Any, ...]:
 
 
 class _TensorReducer:
-    """Sends the content of a tensor, where torch sends a descriptor of its memory, for which the worker must live."""
+    """Sends the content of a tensor. Torch would send a descriptor of its memory, for which the worker must live."""
 
     def __init__(self, general: Callable[[Any], tuple[Any, ...]] | None) -> None:
         self._general = general
 
     def __call__(self, tensor: Any) -> tuple[Any, ...]:
-        import numpy as np  # noqa: PLC0415 - only whoever sends tensors needs it.
-        import torch  # noqa: PLC0415 - it is loaded: this is one of its tensors.
+        import numpy as np  # noqa: PLC0415 - only tensors need it.
+        import torch  # noqa: PLC0415 - it is loaded, since this is one of its tensors.
 
         plain = (
             tensor.layout is torch.strided
@@ -66,20 +66,20 @@ class _TensorReducer:
         if not (plain and tensor.numel()):
             reduced: tuple[Any, ...] = self._general(tensor) if self._general else tensor.__reduce_ex__(5)
             return reduced
-        # Dimensions in the order in which they lie in memory, so that channels stay last where they were.
+        # Order the dimensions as they lie in memory, so that a channels-last tensor stays one.
         strides = tensor.stride()
         order = sorted(range(tensor.dim()), key=lambda dimension: -strides[dimension])
         lying = tensor.permute(order)
         if not (tensor.dtype.is_complex or tensor.dtype is torch.bool):
-            # As integers: numpy does not know all kinds of floats.
+            # As integers, because numpy lacks some kinds of floats.
             lying = lying.view(getattr(torch, f"int{8 * tensor.element_size()}"))
-        # What has gaps is gathered by numpy: torch would use its threads, which a forked process does not have.
+        # Numpy copies tensors with gaps: torch would use its threads, which a forked process does not have.
         content: Any = np.ascontiguousarray(lying.numpy())
         return _make_tensor, (PickleBuffer(content), tensor.dtype, tuple(lying.shape), order)
 
 
 def _make_tensor(content: Any, dtype: Any, shape: tuple[int, ...], order: list[int]) -> Any:
-    import torch  # noqa: PLC0415 - only whoever is sent tensors needs it.
+    import torch  # noqa: PLC0415 - only tensors need it.
 
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return torch.frombuffer(content, dtype=dtype).view(shape).permute(inverse)

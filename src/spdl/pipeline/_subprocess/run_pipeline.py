@@ -1,4 +1,4 @@
-"""Running a pipeline in a worker process."""
+"""Runs a pipeline in a worker process."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def run_pipeline_in_subprocess(
 ) -> SubprocessIterable[T]:
     """Run a pipeline in a process of its own, which has its own GIL, and iterate it from here.
 
-    Each ``for`` builds and runs the pipeline anew in the same process. With a continuous source it is built once and
-    works ahead between passes, and each ``for`` is one epoch; leaving one early gives the epoch up, and the next
-    begins with a new pipeline.
+    Each ``for`` builds and runs a new pipeline in the same process. With a continuous source, the pipeline is built
+    once and works ahead between passes, and each ``for`` is one epoch. If you leave a loop early, that epoch is
+    abandoned, and the next one begins with a new pipeline.
 
-    The process begins with the state that the random generators have here at this moment, which this does not change:
-    those of `random`, of numpy's functions and of torch on the CPU, where the libraries have been imported.
+    The process begins with the current state of the random generators of this process, which does not change here:
+    those of `random`, of numpy's functions and of torch on the CPU, if these libraries have been imported.
 
-    Thread and process pools of the standard library that stages were given are made anew there, with the same
-    arguments. Other executors go there as they are; unless the process is forked, they must be picklable. The defaults
-    of `spdl.pipeline.config` go there only if it is forked: an initializer can set them.
+    Stages' thread and process pools of the standard library are recreated there with the same arguments. Other
+    executors are sent as they are; unless the process is forked, they must be picklable. The defaults of
+    `spdl.pipeline.config` apply there only if the process is forked. Otherwise an initializer can set them.
 
     In diagnostic mode (see `spdl.pipeline.config.is_diagnostic_mode_enabled`) the pipeline is profiled there when you
-    first read, and this process ends by `SystemExit` with the status 0, as it would if the pipeline were here.
+    first read, and this process ends by `SystemExit` with the status 0, as it would if the pipeline ran here.
 
     Args:
-        config_or_builder: What `PipelineBuilder.get_config` returns. A builder works, with a UserWarning. Unless the
-            process is forked, it is pickled, with the source and the ops.
+        config_or_builder: The declaration that `PipelineBuilder.get_config` returns. A builder works too, with a
+            UserWarning. Unless the process is forked, the declaration is pickled, with the source and the ops.
         num_threads: As for `build_pipeline`, which is called there with this and the following arguments.
         max_failures: As for `build_pipeline`.
         report_stats_interval: As for `build_pipeline`.
@@ -68,17 +68,17 @@ def run_pipeline_in_subprocess(
         task_hook_factory: As for `build_pipeline`.
         background_tasks: As for `build_pipeline`.
         use_thread_output_queue: As for `build_pipeline`.
-        **kwargs: Given to `iterate_in_subprocess`: ``buffer_size``, ``initializer``, ``mp_context``, ``timeout``,
+        **kwargs: Passed to `iterate_in_subprocess`: ``buffer_size``, ``initializer``, ``mp_context``, ``timeout``,
             ``daemon``, ``arena``.
 
     Returns:
-        As `iterate_in_subprocess`.
+        An iterable that owns the worker process, as `iterate_in_subprocess` returns it.
 
     Raises:
-        TypeError, ValueError: If an argument is not as described; if a stage's pool was used already, or is one of
-            processes and ``daemon`` is true.
-        PipelineFailure: Where you iterate, if the pipeline there failed. As after any error, the process ends.
-        Exception: What `iterate_in_subprocess` raises besides.
+        TypeError, ValueError: If an argument is not as described; if a stage's pool has been used, or is a process pool
+            and ``daemon`` is true.
+        PipelineFailure: While you iterate, if the pipeline there failed. As after any error, the process ends.
+        Exception: Anything else that `iterate_in_subprocess` raises.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
@@ -90,7 +90,7 @@ def run_pipeline_in_subprocess(
     """
     config = config_or_builder
     if isinstance(config, PipelineBuilder):
-        message = "Give run_pipeline_in_subprocess what `get_config()` of the builder returns, and not the builder."
+        message = "Pass the result of the builder's `get_config()` to run_pipeline_in_subprocess, not the builder."
         warnings.warn(message, UserWarning, stacklevel=2)
         config = config.get_config()
     if not isinstance(config, PipelineConfig):
@@ -106,7 +106,7 @@ def run_pipeline_in_subprocess(
         "background_tasks": background_tasks,
         "use_thread_output_queue": use_thread_output_queue,
     }
-    # One number is used up, so that what the processes log of their pipelines can be told apart.
-    pipeline_id = next_pipeline_id()  # Shared with the process that builds it.
+    # This takes one number, so that the logs of the two processes name different pipelines.
+    pipeline_id = next_pipeline_id()
     runner = PipelineRunner(declare_executors(config, daemon=kwargs["daemon"]), arguments, pipeline_id)
     return iterate_in_subprocess(runner, initializer=[RandomStates().restore, *initializers], **kwargs)

@@ -1,4 +1,4 @@
-"""What runs in a worker process: it makes an iterable, and iterates it whenever it is asked to."""
+"""The main function of a worker process: makes an iterable, and iterates it whenever the parent asks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._pipeline.pipeline import Pipeline
 
-from .errors import Trouble
+from .errors import WorkerError
 from .outbox import Dismissed, Outbox
 from .watch import end_with
 from .wire import Kind
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Ends", "serve"]
 
-# How long a worker whose parent is gone may take to end in order.
+# Seconds that a worker has to end in order when its parent is gone.
 _GRACE = 1.0
 
 
 class Ends(NamedTuple):
-    """The worker's ends of what connects it with its parent."""
+    """The worker's ends of the connection to its parent."""
 
     orders: Connection
     messages: Connection
     file: SharedFile
 
 
-class _Quit(Exception):  # noqa: N818 - it is no error: the parent was told of one.
-    """The worker has told what went wrong, and ends."""
+class _Quit(Exception):  # noqa: N818 - not an error: the parent has received one.
+    """Raised to end the worker after it has reported an error."""
 
 
 def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Connection]) -> None:
-    """Work until the parent wants no more.
+    """Work until the parent wants no more passes.
 
     Args:
-        payload: What to iterate: the function that makes it, and the initializers.
+        payload: The function that makes the iterable, and the initializers.
         ends: The worker's ends of the connection.
         buffer_size: How many items may be under way.
         foreign: The parent's ends, which a forked worker has inherited.
@@ -56,13 +56,13 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
     for connection in foreign:
         connection.close()
     for fd in (ends.orders.fileno(), ends.messages.fileno(), ends.file.fd):
-        # A program that the user's code starts must not keep them open.
-        os.set_inheritable(fd, False)  # noqa: FBT003 - it takes it in no other way.
-    # Ctrl-C is sent to all processes at a terminal. The parent's ends this one in order. A handler that does nothing
-    # is not handed on to programs that are started here, as SIG_IGN would be.
+        # Programs that the user's code starts must not keep them open.
+        os.set_inheritable(fd, False)  # noqa: FBT003 - the argument has no name.
+    # A terminal sends Ctrl-C to all processes; the parent then ends this one in order. Programs that are started here
+    # would inherit SIG_IGN, but not a handler that does nothing.
     signal.signal(signal.SIGINT, lambda *_: None)
     if foreign and (torch := sys.modules.get("torch")):
-        # The threads that torch computes with were not forked, and whatever it gives them to do would never be done.
+        # Torch's threads were not forked, so work that it gives them would never be done.
         torch.set_num_threads(1)
     parent = parent_process()
     assert parent is not None
@@ -79,28 +79,28 @@ def serve(payload: Payload, ends: Ends, buffer_size: int, foreign: Sequence[Conn
 
 
 @contextmanager
-def _telling(outbox: Outbox, what: str) -> Iterator[None]:
-    """Tell the parent what goes wrong in here."""
+def _reporting_errors(outbox: Outbox, what: str) -> Iterator[None]:
+    """Report any exception in the block to the parent."""
     try:
         yield
     except (Dismissed, _Quit):
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises is told.
-        _tell(outbox, what, error)
+    except BaseException as error:  # noqa: BLE001 - anything that the user's code raises is reported.
+        _report_error(outbox, what, error)
 
 
-def _tell(outbox: Outbox, what: str, error: BaseException) -> NoReturn:
-    outbox.send(Kind.ERROR, Trouble.of(what, error))
+def _report_error(outbox: Outbox, what: str, error: BaseException) -> NoReturn:
+    outbox.send(Kind.ERROR, WorkerError.of(what, error))
     raise _Quit from error
 
 
 def _make(outbox: Outbox, payload: Payload) -> Iterable[Any]:
-    with _telling(outbox, "Failed to receive what it was to do"):
+    with _reporting_errors(outbox, "Failed to receive what it was to do"):
         fn, initializers = payload.load()
     for initializer in initializers:
-        with _telling(outbox, "Initializer failed"):
+        with _reporting_errors(outbox, "Initializer failed"):
             initializer()
-    with _telling(outbox, "Failed to create the iterable"):
+    with _reporting_errors(outbox, "Failed to create the iterable"):
         iterable = fn()
         if not isinstance(iterable, Iterable):
             raise TypeError(f"`fn` must return an iterable, got {type(iterable).__name__!r} from {place_of(fn)}.")
@@ -111,7 +111,7 @@ def _iterate(outbox: Outbox, iterable: Iterable[Any]) -> None:
     first = True
     while True:
         outbox.await_pass()
-        with _telling(outbox, "Failed to create the iterator"):
+        with _reporting_errors(outbox, "Failed to create the iterator"):
             if not first and isinstance(iterable, GeneratorType):
                 raise _iterated_twice(iterable)
             iterator = iter(iterable)
@@ -119,9 +119,9 @@ def _iterate(outbox: Outbox, iterable: Iterable[Any]) -> None:
             count = _run_pass(outbox, iterator)
         finally:
             if iterator is not iterable:
-                with _telling(outbox, "Failed to close the iterator"):
+                with _reporting_errors(outbox, "Failed to close the iterator"):
                     _close(iterator)
-        with _telling(outbox, "Failed to fetch the next item"):
+        with _reporting_errors(outbox, "Failed to fetch the next item"):
             if count == 0 and not first and (iterator is iterable or isinstance(iterable, Pipeline)):
                 raise _iterated_twice(iterable)
         if count is not None:
@@ -130,31 +130,32 @@ def _iterate(outbox: Outbox, iterable: Iterable[Any]) -> None:
 
 
 def _run_pass(outbox: Outbox, iterator: Iterator[Any]) -> int | None:
-    """Send what the iterator gives. Returns how many items that were, or None if the parent did not want them all."""
-    # Without `_telling`, which costs half as much as sending a small item.
+    """Send the iterator's items. Return how many there were, or None if the parent left the pass early."""
+    # Not with `_reporting_errors`, which costs half as much as sending a small item.
     count = 0
     while outbox.is_wanted():
         try:
             item = next(iterator)
         except StopIteration:
             return count
-        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises is told.
-            _tell(outbox, "Failed to fetch the next item", error)
+        except BaseException as error:  # noqa: BLE001 - anything that the user's code raises is reported.
+            _report_error(outbox, "Failed to fetch the next item", error)
         try:
             if not outbox.send_item(item):
                 return None
         except Dismissed:
             raise
-        except BaseException as error:  # noqa: BLE001 - as above.
+        except BaseException as error:  # noqa: BLE001 - anything that pickling raises is reported.
             kind = type(item).__name__
-            _tell(outbox, f"Failed to send item {count} of the pass, of type {kind!r}: items are pickled", error)
+            what = f"Failed to send item {count} of the pass, of type {kind!r}: items are pickled"
+            _report_error(outbox, what, error)
         count += 1
         del item
     return None
 
 
 def _close(iterable: object) -> None:
-    """Have a generator run what it has under ``finally``, and others likewise."""
+    """Close a generator, so that its ``finally`` blocks run, or any other iterable with a ``close()``."""
     close: Callable[[], object] | None = getattr(iterable, "close", None)
     if close is not None:
         close()
@@ -162,6 +163,6 @@ def _close(iterable: object) -> None:
 
 def _iterated_twice(iterable: object) -> RuntimeError:
     return RuntimeError(
-        f"`fn` returned what can be iterated only once, {place_of(iterable)}, and it was iterated again. Have it "
-        "return an object that starts anew, such as a list or one whose `__iter__` makes a generator."
+        f"`fn` returned an iterable that can be iterated only once, {place_of(iterable)}, and it was iterated again. "
+        "Return one that can be iterated again, such as a list or an object whose `__iter__` makes a generator."
     )

@@ -1,4 +1,4 @@
-"""Memory that a process shares with its worker: a file without a name, which the system frees with its last user."""
+"""Memory that a process shares with its worker: an unnamed file, which the system frees after its last user."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["SharedFile"]
 
 
 class SharedFile:
-    """The file's descriptor, which can be handed to a child, and this process's view of the content."""
+    """A shared file: its descriptor, which can be sent to a child, and this process's view of the content."""
 
     def __init__(self) -> None:
         self.fd = _make_file()
         self._map: mmap.mmap | None = None
         self._view = memoryview(b"")
 
-    # How a child that is not forked gets it: multiprocessing pickles what it hands over.
+    # For children that are not forked: multiprocessing pickles their arguments.
     def __getstate__(self) -> object:
         duplicate: object = reduction.DupFd(self.fd)
         return duplicate
@@ -30,20 +30,20 @@ class SharedFile:
         self._view = memoryview(b"")
 
     def set_size(self, size: int) -> None:
-        """Make the file so long. That takes no memory yet."""
+        """Set the length of the file. This takes no memory yet."""
         os.ftruncate(self.fd, size)
 
     def back(self, begin: int, end: int) -> None:
-        """Take the memory for a part of the file.
+        """Allocate the memory for a part of the file.
 
         Raises:
-            OSError: If there is not so much. Without this, writing there would end the process.
+            OSError: If there is not enough. If the memory were not allocated here, writing would kill the process.
         """
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self.fd, begin, end - begin)
 
     def view(self, begin: int, end: int) -> memoryview:
-        """The bytes from ``begin`` to ``end``, which must be in the file. Release it before asking for another one."""
+        """Return the bytes from ``begin`` to ``end`` of the file, as a view. Release it before the next call."""
         if end > len(self._view):
             self._unmap()
             self._map = mmap.mmap(self.fd, os.fstat(self.fd).st_size)
@@ -51,7 +51,7 @@ class SharedFile:
         return self._view[begin:end]
 
     def close(self) -> None:
-        """Let go of it."""
+        """Unmap the file and close its descriptor."""
         self._unmap()
         if self.fd >= 0:
             os.close(self.fd)
@@ -68,6 +68,6 @@ class SharedFile:
 def _make_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("spdl", os.MFD_CLOEXEC)
-    # Deleted before anything is written.
+    # The file is deleted before anything is written.
     with tempfile.TemporaryFile(prefix="spdl-") as file:
         return os.dup(file.fileno())

@@ -1,4 +1,4 @@
-"""Ends a process soon after its parent, whatever it is doing."""
+"""Ends a process soon after its parent has ended, whatever it is doing."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["end_with", "open_process"]
 
 
 def open_process(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends, or None where the system has none such.
+    """Return a descriptor that becomes readable when the process ends, or None if the system has none.
 
-    The pipes by which multiprocessing tells that are kept open by whatever was forked since.
+    Multiprocessing uses pipes for this, but they stay open in every process that was forked since.
     """
     if not hasattr(os, "pidfd_open"):
         return None
     try:
         return os.pidfd_open(pid)
-    except OSError:  # It has ended, or this system does not let us.
+    except OSError:  # It has ended, or the system does not allow it.
         return None
 
 
@@ -28,13 +28,13 @@ def end_with(pid: int, *pipes: int, grace: float) -> None:
     """End this process when its parent has ended.
 
     Args:
-        pid: The parent's.
-        *pipes: Pipes from the parent: their other end closes with it.
+        pid: The parent's process ID.
+        *pipes: Pipes from the parent, whose other ends close when it ends.
         grace: Seconds that this process then has to end by itself.
     """
     signs = poll()
     for pipe in pipes:
-        # No event but that the other end was closed, which is always told.
+        # No event is asked for: poll always reports that the other end was closed.
         signs.register(pipe, 0)
     parent = parent_process()
     if parent is not None:
@@ -46,7 +46,7 @@ def end_with(pid: int, *pipes: int, grace: float) -> None:
     def watch() -> None:
         signs.poll()
         time.sleep(grace)
-        # Nobody is there to be told, and a thread can end its process in no other way.
+        # There is nobody to report to, and a thread can end its process in no other way.
         os._exit(1)
 
     Thread(target=watch, name="spdl_parent_watcher", daemon=True).start()

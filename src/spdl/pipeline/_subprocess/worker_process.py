@@ -1,11 +1,11 @@
-"""The parent's side of a worker process: starting it, asking it for items, and seeing that it ends."""
+"""The parent's side of a worker process: starts it, gives it orders, and makes sure that it ends."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import fcntl
-import multiprocessing.util  # noqa: F401 - registered for the exit before this module: ours comes first then.
+import multiprocessing.util  # noqa: F401 - it registers its exit hook before ours, so ours runs first.
 import os
 from multiprocessing.connection import wait
 from threading import RLock
@@ -17,7 +17,7 @@ from .inbox import Inbox
 from .serve import Ends, serve
 from .shared_file import SharedFile
 from .watch import open_process
-from .wire import HEADER, Order
+from .wire import HEADER, UNBOUNDED, Order
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE", "WorkerProcess"]
 
-# How long a worker may take to end when it is asked to, before it is killed.
+# Seconds that a worker has to end when it is asked to, before it is killed.
 GRACE = 3.0
 
-# What a pipe holds on Linux, and what one may be asked to hold without privileges.
-_USUAL_ROOM = 1 << 16
-_MOST_ROOM = 1 << 20
+# Bytes that a pipe holds on Linux by default, and the most that can be requested without privileges.
+_DEFAULT_CAPACITY = 1 << 16
+_LARGEST_CAPACITY = UNBOUNDED * HEADER.size
 
 
 class WorkerProcess:
-    """A process, and the ends of what connects us with it. It refers to nothing that the user holds.
+    """A worker process, and our ends of the connection to it. It refers to nothing that the user holds.
 
     Args:
-        context: Starts the process.
-        payload: What it is to do.
+        context: The multiprocessing context that starts the process.
+        payload: The work for the process.
         buffer_size: How many items may be under way.
-        daemon: Whether it is one in the sense of multiprocessing: it may have no children then.
+        daemon: Whether it is a daemon in the sense of multiprocessing, which may have no children.
     """
 
     def __init__(self, context: BaseContext, payload: Payload, buffer_size: int, *, daemon: bool) -> None:
         self._owner = os.getpid()
         self._ending = RLock()
         self._under_way = False
-        # In words; None before it has.
+        # How the process ended, in words; None while it runs.
         self.ended_how: str | None = None
         self._closed = False
         order_reader, self._orders = context.Pipe(duplex=False)
         self._messages, message_writer = context.Pipe(duplex=False)
-        _make_room(self._messages.fileno(), buffer_size)
-        # Last, since it does not close itself: there may be no descriptor for one of them.
+        _enlarge(self._messages.fileno(), buffer_size)
+        # Made last, since it does not close itself: the system may have no descriptor left for one of the pipes.
         self._file = SharedFile()
         self._pidfd: int | None = None
         ends = Ends(order_reader, message_writer, self._file)
         foreign = (self._orders, self._messages) if context.get_start_method() == "fork" else ()
-        process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on the concrete ones only.
+        process_class: Any = context.Process  # type: ignore[attr-defined] # Typeshed has it on concrete contexts only.
         self.process = process_class(
             target=serve, args=(payload, ends, buffer_size, foreign), name="spdl_subprocess", daemon=daemon
         )
@@ -77,20 +77,20 @@ class WorkerProcess:
         _LIVE.add(self)
 
     def is_ours(self) -> bool:
-        """Whether this is the process that started it, and not one forked from that."""
+        """Return whether this is the process that started the worker, and not a fork of it."""
         return os.getpid() == self._owner
 
     def order(self, order: bytes) -> None:
-        """Ask for something. A worker that is gone does not hear it: the next message will not come."""
+        """Send an order. If the worker is gone, the order is lost, and the missing next message will show that."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders.fileno(), order)
 
     def end(self, grace: float = GRACE) -> None:
-        """Ask it to end, and kill it if it has not after ``grace`` seconds. May be called twice, and by any thread."""
+        """Ask the worker to end, and kill it after ``grace`` seconds. May be called repeatedly and from any thread."""
         if not self.is_ours():
             return
         with self._ending:
-            # The garbage collector may run in here, and with it whatever ends this one.
+            # The garbage collector may run in here and call this again.
             if self.ended_how is not None or self._under_way:
                 return
             self._under_way = True
@@ -107,7 +107,7 @@ class WorkerProcess:
         _LIVE.discard(self)
 
     def close(self, grace: float = GRACE) -> None:
-        """End it, and let go of what connected us with it. No other thread may be receiving from it."""
+        """End the worker and close the connection. No other thread may be receiving from it."""
         if not self.is_ours() or self._closed:
             return
         self.end(grace)
@@ -118,8 +118,8 @@ class WorkerProcess:
         self.process.close()
 
     def forget(self) -> None:
-        """Close what a forked process has inherited of a worker that is not its own."""
-        # Another thread may have been about to read from the file; it does not exist here.
+        """Close the connection that a forked process has inherited from its parent."""
+        # A thread of the parent may have been reading from the file; it does not exist here.
         with contextlib.suppress(BufferError):
             self._close_ends()
 
@@ -127,7 +127,7 @@ class WorkerProcess:
         deadline = monotonic() + grace
         messages = self._messages.fileno()
         while (left := deadline - monotonic()) > 0:
-            # It may stand in a write, because nobody has read for a while.
+            # The worker may be blocked in a write, because nobody has read for a while.
             ready = wait([messages, *self._signs], left)
             if not ready or any(sign in ready for sign in self._signs):
                 return
@@ -145,10 +145,10 @@ class WorkerProcess:
             self._pidfd = None
 
 
-def _make_room(pipe: int, buffer_size: int) -> None:
-    """Have a pipe hold a message for each item that may be under way, as far as the system lets us."""
-    needed = min(buffer_size * HEADER.size, _MOST_ROOM)
-    if needed > _USUAL_ROOM and hasattr(fcntl, "F_SETPIPE_SZ"):
+def _enlarge(pipe: int, buffer_size: int) -> None:
+    """Make a pipe hold a message for each item that may be under way, if the system allows it."""
+    needed = min(buffer_size * HEADER.size, _LARGEST_CAPACITY)
+    if needed > _DEFAULT_CAPACITY and hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, needed)
 
