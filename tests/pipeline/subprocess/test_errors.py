@@ -147,7 +147,7 @@ class TestUnpicklable:
     def test_fn_that_cannot_be_made_again_there(self, method: str) -> None:
         with pytest.raises(ValueError, match="snap from") as caught:
             iterate_in_subprocess(Given(Trap()), mp_context=method)
-        assert caught.value.__notes__ == ["The worker subprocess quit. Failed to receive what it was to do."]
+        assert caught.value.__notes__ == ["The worker subprocess quit. Failed to receive its work."]
 
     def test_fn_may_be_anything_where_it_is_forked(self) -> None:
         assert list(iterate_in_subprocess(lambda: [1], mp_context="fork")) == [1]

@@ -86,7 +86,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
         ended = asyncio.Event()
         ours = asyncio.new_event_loop()
         work = ours.create_task(self._report())
-        told = asyncio.get_running_loop()
+        pipelines_loop = asyncio.get_running_loop()
 
         def serve() -> None:
             try:
@@ -101,7 +101,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
             ours.close()
             # The pipeline's event loop may be closed by now.
             with contextlib.suppress(RuntimeError):
-                told.call_soon_threadsafe(ended.set)
+                pipelines_loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=serve, name="spdl_process_group_monitor", daemon=True).start()
         try:

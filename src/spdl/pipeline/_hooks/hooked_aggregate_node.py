@@ -39,7 +39,7 @@ class HookedAggregateNode(AggregateNode):
         super().__init__(engine, name, op, drop_last=drop_last)
         self.hooks = hooks
         self.worker_calls = WorkerCalls(engine, self)
-        # Whether the serving coroutine runs or is about to.
+        # True while the serving coroutine runs or is about to.
         self.serving = False
 
     def end_input(self) -> bool:

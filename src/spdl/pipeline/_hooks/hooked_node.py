@@ -47,7 +47,7 @@ class HookedNode(AsyncNode):
         expand: bool = False,
     ) -> None:
         super().__init__(engine, name, op, concurrency, order=order, policy=policy)
-        # Whether the op returns an iterable. Each of its steps is then a task.
+        # True if the op returns an iterable, each of whose steps is a task.
         self.disaggregates = expand
         # These run synchronous ops: workers, or the user's executor.
         self.worker_calls: WorkerCalls | None = None

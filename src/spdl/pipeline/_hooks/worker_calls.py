@@ -31,9 +31,9 @@ class _WorkerCall:
         self.future = future
         # The worker that makes the call, once it has begun.
         self.thread: int | None = None
-        # Whether the worker has finished the call.
+        # True once the worker has finished the call.
         self.ended = False
-        # Whether nobody waits for the call any more and its worker was replaced.
+        # True once nobody waits for the call any more and its worker was replaced.
         self.abandoned = False
         self.value: Any = None
         self.error: BaseException | None = None
@@ -53,7 +53,7 @@ class WorkerCalls(Node):
         self.stage = stage
         self.calls: deque[_WorkerCall] = deque()
         self.done: list[_WorkerCall] = []
-        # Whether the event loop was woken and has not fetched the finished calls yet.
+        # True while the event loop was woken and has not fetched the finished calls yet.
         self.posted = False
 
     def ready(self) -> bool:

@@ -262,9 +262,9 @@ class PipelineBuilder(Generic[T, U]):
                 ``concurrency`` can keep busy. If several processes run on one machine, such as one for each GPU, each
                 of them counts all cores, so give each its share.
             max_failures: How many items may fail, over all stages without a ``max_failures`` of their own, before the
-                pipeline fails: an int, or a `fractions.Fraction` of the items tried. Each of these stages counts the
-                items tried anew: with five of them, a maximum of 2 % lets 10 % of the source's items fail. By default
-                there is no limit, but a pipeline in which every item failed raises nevertheless.
+                pipeline fails: an int, or a `fractions.Fraction` of the items tried. An item counts as tried
+                once in each of these stages: with five of them, a maximum of 2 % lets 10 % of the source's items fail.
+                By default there is no limit, but a pipeline in which every item failed raises nevertheless.
             report_stats_interval: Seconds between reports on each stage and queue. Each report covers the time since
                 the last one. Reports are lines of level INFO, from the loggers ``spdl.pipeline.tasks`` and
                 ``spdl.pipeline.queues``. With 0 or less, each stage and queue logs one line at its end, which covers

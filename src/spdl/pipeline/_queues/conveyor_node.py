@@ -37,9 +37,9 @@ class ConveyorNode(Node):
         super().__init__(engine, name, None, concurrency=1)
         self.inlets: list[Channel] = []
         self.ledger = Ledger()
-        # Whether the task was started, and whether it has ended.
+        # True once the task was started, and once it has ended.
         self.begun = self.over = False
-        # Whether user code is asked for the next object, and whether it has received the end of an inlet.
+        # True while user code is asked for the next object, and once it has received the end of an inlet.
         self.asking = self.ending = False
 
     @abstractmethod

@@ -72,7 +72,7 @@ class QueueNode(ConveyorNode):
                 waited = 0.0
                 continue
             waited += _PATIENCE
-            # Whether `get` waits where `asyncio.Queue.get` does. There is no public way to know.
+            # True if `get` waits where `asyncio.Queue.get` does. There is no public way to know.
             waits = bool(carrier._getters)  # type: ignore[attr-defined] # noqa: SLF001 - no public way.
             if waits or (not self.ledger and waited >= _PATIENCE_WITH_OWN_GET):
                 if draining.done() or self.cancelled:

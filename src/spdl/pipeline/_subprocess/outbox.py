@@ -47,7 +47,7 @@ class Outbox:
         # How many passes were begun, and how many requested. The number of a pass tells its messages from older ones.
         self._number = 0
         self._requested = 0
-        # Whether the parent still iterates the latest pass that it requested.
+        # True while the parent still iterates the latest pass that it requested.
         self._wanted = False
         self._credits = 0
 

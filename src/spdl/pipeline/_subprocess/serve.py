@@ -95,7 +95,7 @@ def _report_error(outbox: Outbox, what: str, error: BaseException) -> NoReturn:
 
 
 def _make(outbox: Outbox, payload: Payload) -> Iterable[Any]:
-    with _reporting_errors(outbox, "Failed to receive what it was to do"):
+    with _reporting_errors(outbox, "Failed to receive its work"):
         fn, initializers = payload.load()
     for initializer in initializers:
         with _reporting_errors(outbox, "Initializer failed"):
