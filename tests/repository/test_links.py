@@ -51,6 +51,21 @@ def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     assert dead(page) == []
 
 
+# A path in code: it begins at the root, or at a folder of the pipeline. `NAME`, `<medium>` and `*` stand for others.
+NAMED = re.compile(r"`((?:src|native|tests|docs|benchmarks|scripts|examples|fuzz|_[a-z]+)/[\w./-]*\w)`")
+# Made by a build or a run.
+MADE = {"docs/build"}
+
+
+@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_paths_in_code_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    paths = set(NAMED.findall(text)) - MADE
+    assert len(paths) > 10
+    roots = (ROOT, ROOT / "src" / "spdl" / "pipeline", ROOT / "src" / "spdl")
+    assert [path for path in sorted(paths) if not any((root / path).exists() for root in roots)] == []
+
+
 def test_links_elsewhere_were_looked_at() -> None:
     urls = {url for page in [*PAGES, *SITE] for url in URL.findall(without_code(page))}
     assert urls == LOOKED_AT

@@ -1,4 +1,4 @@
-"""The end of pipelines that nobody stops: at the interpreter's exit, and in a forked child."""
+"""The end of a pipeline's threads: by `stop`, at the interpreter's exit, and in a forked child."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The counters of stages and queues: everything that statistics, hooks, log lines and the verdict read.
 
-A new counter is a change in this file alone: a slot with its first value, the line that counts it, and its name among
-the fields of a snapshot.
+A new counter is a slot here with its first value, and its name among the fields of a snapshot. The stage that counts it
+changes it.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Pipeline(Generic[T]):
         self._engine = engine
         self._description = description
         # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
-        from spdl.pipeline._engine.statistics import collect  # noqa: PLC0415
+        from spdl.pipeline._engine.collect import collect  # noqa: PLC0415
 
         self._collect = collect
         self._started = False

@@ -7,7 +7,6 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare.op import is_async
-from spdl.pipeline._declare.policy import FailurePolicy
 from spdl.pipeline._declare.records import PipeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._failures.failure import PipelineFailure
 from spdl.pipeline._pipeline.pipeline import Pipeline
@@ -113,7 +112,7 @@ def _alone(stage: StageConfig, concurrency: int) -> StageConfig:
         return stage
     # Retries are part of a stage's speed. Timeouts and `max_failures` mean nothing if a stage is overloaded on purpose,
     # and `on_failure` must not report failures that lose no item.
-    policy = FailurePolicy(retries=stage.policy.retries, retry_delay=stage.policy.retry_delay)
+    policy = replace(stage.policy, max_failures=None, on_failure=None, timeout=None)
     return replace(stage, concurrency=concurrency, executor=None, policy=policy)
 
 
