@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -94,6 +95,48 @@ class TestLimits:
                 list(pipeline.get_iterator(timeout=20))
         # The stage may have begun the third epoch by then.
         assert re.search(r":op\) failed \d\d times out of 1\d\d invocations", str(caught.value.exceptions[0]))
+
+    def test_no_item_of_the_next_epoch_follows_when_an_epoch_fails(self) -> None:
+        epochs = itertools.count()
+
+        class Items:
+            def __iter__(self) -> Iterator[tuple[int, int]]:
+                epoch = next(epochs)
+                return ((epoch, number) for number in range(120))
+
+        def op(item: tuple[int, int]) -> tuple[int, int]:
+            if item[1] < 40:
+                raise ValueError(item)
+            return item
+
+        builder = source(Items(), continuous=True).pipe(op, max_failures=Fraction(1, 4), name="op")
+        pipeline = builder.pipe(lambda item: item, name="after").add_sink(300).build(num_threads=2)
+        got: list[tuple[int, int]] = []
+        with pytest.raises(PipelineFailure), pipeline.auto_stop():
+            got += pipeline.get_iterator(timeout=20)
+        assert {epoch for epoch, _ in got} <= {0}
+
+    @pytest.mark.parametrize("last", ["function", "coroutine"])
+    def test_an_epoch_that_fails_does_not_wait_for_the_source(self, last: str) -> None:
+        blocked = threading.Event()
+        passes = itertools.count()
+
+        class Items:
+            def __iter__(self) -> Iterator[int]:
+                if next(passes):
+                    assert blocked.wait(20)
+                return iter(range(120))
+
+        async def coroutine(item: int) -> int:
+            return item
+
+        builder = source(Items(), continuous=True).pipe(fails_at(*range(10)), max_failures=Fraction(1, 20))
+        builder = builder.pipe(coroutine if last == "coroutine" else lambda item: item)
+        # The share is no more than 1/20 whenever one fails: fewer than 100 were tried.
+        with builder.add_sink(300).build(num_threads=2).auto_stop() as pipeline:
+            with pytest.raises(PipelineFailure):
+                list(pipeline.get_iterator(timeout=10))
+            blocked.set()
 
     def test_the_stage_with_most_failures_is_named(self) -> None:
         graph = source(range(100)).pipe(fails_at(98), name="some").pipe(fails_at(*range(80, 97)), name="most")

@@ -41,6 +41,35 @@ class TestDedicatedThread:
         assert seen[0][0] == "iter"
         assert [name for name, _ in seen].count("close") == 1
 
+    @pytest.mark.parametrize("fails", [False, True])
+    def test_stop_waits_until_it_is_closed(self, *, fails: bool) -> None:
+        closed: list[str] = []
+
+        class Source:
+            def __iter__(self) -> Source:
+                return self
+
+            def __next__(self) -> int:
+                return 1
+
+            def close(self) -> None:
+                # Longer than `stop` waits for a source that blocks.
+                time.sleep(0.8)
+                closed.append("closed")
+                if fails:
+                    raise OSError("not committed")
+
+        pipeline = source(Source(), dedicated_thread=True).add_sink(2).build(num_threads=1)
+        pipeline.start()
+        assert pipeline.get_item(timeout=10) == 1
+        if fails:
+            with pytest.raises(PipelineFailure) as caught:
+                pipeline.stop(timeout=10)
+            assert str(caught.value.exceptions[0]) == "not committed"
+        else:
+            pipeline.stop(timeout=10)
+        assert closed == ["closed"]
+
     def test_a_cursor(self) -> None:
         def rows() -> Iterator[int]:
             with sqlite3.connect(":memory:") as connection:

@@ -57,6 +57,21 @@ class TestThreads:
             assert sorted(pipeline) == list(range(200))
         assert op.most == 5
 
+    def test_items_that_are_carried_on_wait_too(self) -> None:
+        first, second = Running(), Running()
+        builder = source(range(40)).pipe(first, concurrency=4).pipe(second, concurrency=4)
+        pipeline = builder.add_sink(100).build(num_threads=4)
+        with pipeline.auto_stop():
+            assert wait_until(lambda: first.now == 4)
+            pipeline.set_num_threads(1)
+            first.gate.release(4)
+            assert wait_until(lambda: first.now + second.now == 1)
+            time.sleep(0.05)
+            assert first.now + second.now == 1
+            first.gate.release(1000)
+            second.gate.release(1000)
+            assert sorted(pipeline) == list(range(40))
+
     def test_before_the_start(self) -> None:
         op = Running()
         pipeline = source(range(20)).pipe(op, concurrency=8).add_sink(100).build(num_threads=8)
@@ -147,6 +162,13 @@ class TestQueues:
             pipeline.set_queue_capacity("sink", 10)
             assert settled(pipeline, "sink") == 11
             assert list(pipeline) == list(range(100))
+
+    def test_after_the_end(self) -> None:
+        pipeline = source(range(3)).add_sink(3).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [0, 1, 2]
+            pipeline.set_queue_capacity("sink", 9)
+        assert pipeline.statistics().stages[-1].queue_capacity == 3
 
     def test_of_a_merge_each_branch_is_meant(self) -> None:
         branches = [PipelineConfig(SourceConfig(range(50)), [], SinkConfig(1)) for _ in range(2)]

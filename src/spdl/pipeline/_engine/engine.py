@@ -242,7 +242,8 @@ class Engine:
         self.epochs.passes(node.counters)
         if node.next is None and (found := self._failure_at_end()) is not None:
             where, failure = found
-            self.fail(where, None, failure)
+            # Nothing of a later epoch may follow in the place of the mark.
+            self.fail(where, None, failure, cut_off=node)
         else:
             self.emit(node, MARK)
 
@@ -321,14 +322,23 @@ class Engine:
 
     # ---- failing and stopping ----
 
-    def fail(self, where: Node | Source, root: Root | None, error: BaseException) -> None:
-        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work."""
+    def fail(
+        self, where: Node | Source, root: Root | None, error: BaseException, *, cut_off: Node | None = None
+    ) -> None:
+        """End the pipeline because a stage or a source failed: what is downstream of it still finishes its work.
+
+        Args:
+            where: What failed.
+            root: Where the item came from that it failed on, if it was an item.
+            error: What it failed with.
+            cut_off: The last stage that is given up, if it is not ``where``.
+        """
         origin = None if root is None else self.lineage.describe(root)
         self.failures.add_stage(where.name, where.info, origin, error)
         for source in self.sources:
             source.end()
             source.interrupt()
-        self.cut_off(where)
+        self.cut_off(cut_off or where)
 
     def report(
         self, node: Node, attempt: Attempt, error: Exception, count: int, callback: OnFailure | None = None

@@ -31,6 +31,8 @@ def set_num_threads(engine: Engine, num_threads: int) -> None:
 
 def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None:
     """Change how many items may wait in front of a stage, or, if it is None, to be read."""
+    if engine.is_over():
+        return
     for channel in [engine.sink] if node is None else node.inputs():
         channel.set_capacity(capacity)
     for stage in engine.nodes:
@@ -38,8 +40,7 @@ def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None
         engine.made_room(stage)
     for source in engine.sources:
         engine.made_room(source)
-    if not engine.is_over():
-        _apply(engine)
+    _apply(engine)
 
 
 def _apply(engine: Engine) -> None:

@@ -279,7 +279,9 @@ class Source:
     def close(self) -> None:
         """Close the iterator after an early end. Called and returns with the lock held, which it releases meanwhile."""
         engine = self.engine
-        self.pulling = True
+        # The token keeps other workers away. In a thread of its own there are none, and `stop` waits for that thread:
+        # one that pulls may block for ever, one that closes may have to commit.
+        self.pulling = self.dedicated is None
         engine.lock.release()
         failure: BaseException | None = None
         iterator, self.iterator = self.iterator, None

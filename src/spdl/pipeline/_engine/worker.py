@@ -154,6 +154,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                     and following.running < following.concurrency
                     and following.running + len(following.out) < following.room
                     and (following.order is None or following.order.has_place(following.concurrency))
+                    and workers.permits >= 0
                 ):
                     node = following
                     continue
@@ -178,7 +179,8 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             if following is None:
                 break
         root = value = None
-        if engine.stopping or following.on_loop or not following.ready():
+        # The number of threads may have been lowered.
+        if engine.stopping or workers.permits < 0 or following.on_loop or not following.ready():
             break
         node = following
     workers.permits += 1

@@ -66,9 +66,12 @@ class HookedAggregateNode(AggregateNode):
         lock.acquire()
         while not engine.stopping and self.ready():
             call = self.next_call()
-            engine.progressed()
             if call is None:
+                engine.concluded()
+                if engine.drops:
+                    engine.drop_deferred()
                 continue
+            engine.progressed()
             lock.release()
             begin = perf_counter()
             made: list[Any] = []

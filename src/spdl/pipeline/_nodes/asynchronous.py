@@ -100,7 +100,9 @@ class AsyncNode(FunctionNode):
         while not engine.stopping and self.has_turn():
             if self.at_mark() and not self.due:
                 self.pass_mark()
-                engine.progressed()
+                engine.concluded()
+                if engine.drops:
+                    engine.drop_deferred()
                 continue
             self.serving += 1
             if simple and not self.due:

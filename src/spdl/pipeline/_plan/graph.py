@@ -139,21 +139,23 @@ class _Graph:
             end = self._add_queue(end, info, queue)
             # The queue is the buffer.
             self.engine.sink.set_capacity(1)
+        # The sink takes the place of the last stage's own channel.
+        replaced = self.measured.pop(end.output, None)
         end.write_to(self.engine.sink, None)
         if interval is not None:
             self.measured[self.engine.sink] = _Measured(end, info, interval)
+        elif replaced is not None:
+            self.measured[self.engine.sink] = replaced
 
     def report_queues(self) -> None:
         """Have the queues reported of which the engine measures how long items wait. Called once all are connected."""
         readers: dict[Channel, Node | None] = {channel: node for node in self.nodes for channel in node.inputs()}
         readers[self.engine.sink] = None
         for channel, (writer, info, interval) in self.measured.items():
-            # The last stage's own channel was replaced by the sink.
-            if channel in readers:
-                reader = readers[channel]
-                read = partial(queue_record, self.engine, writer, channel, reader)
-                key = None if reader is None else reader.counters
-                self.engine.reporter.add_queue(key, str(info), read, interval)
+            reader = readers[channel]
+            read = partial(queue_record, self.engine, writer, channel, reader)
+            key = None if reader is None else reader.counters
+            self.engine.reporter.add_queue(key, str(info), read, interval)
 
     def _info(self, name: str, concurrency: int = 1) -> StageInfo:
         number = str(next(self.stage_ids))
