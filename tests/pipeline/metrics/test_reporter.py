@@ -19,6 +19,7 @@ from spdl.pipeline import (
     PipelineBuilder,
     PipelineFailure,
     QueuePerfStats,
+    StageInfo,
     StatsQueue,
     TaskHook,
     TaskPerfStats,
@@ -174,6 +175,15 @@ class TestWhatIsReported:
         assert lines.task(batch).num_tasks == 19
         items = {name: stats.num_items for name, stats in lines.queues}
         assert items == {"0:src": 20, "1:decode[2]": 19, "3:sink": 5}
+
+    def test_a_plain_queue_at_the_sink_leaves_the_last_stage_its_line(self, caplog: pytest.LogCaptureFixture) -> None:
+        def queue_class(info: StageInfo, *, buffer_size: int) -> AsyncQueue[Any]:
+            plain = info.stage_name == "sink"
+            return (AsyncQueue if plain else StatsQueue)(info, buffer_size=buffer_size)
+
+        graph = source(range(6)).pipe(lambda x: x, name="last")
+        assert len(run(graph, queue_class=queue_class)) == 6
+        assert Lines(caplog.records).names()[1] == ["0:src", "1:last"]
 
     def test_graphs(self, caplog: pytest.LogCaptureFixture) -> None:
         branches = [PipelineConfig(SourceConfig(range(4)), [Pipe(abs, name="abs")], SinkConfig(1)) for _ in range(2)]
