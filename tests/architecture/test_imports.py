@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from tests.architecture.import_graph import Import, find_circles, imports, modules
 
 # What the modules of a folder may import besides each other and what stands
 # below everything. In the pipeline: declare <- plan -> nodes -> engine -> {failures, metrics}.
 _PIPELINE = {
+    "_world": set[str](),
     "_declare": set[str](),
     "_metrics": set[str](),
     "_failures": {"_declare", "_metrics"},
@@ -22,6 +25,10 @@ _PIPELINE = {
     "_profiling": {"_declare", "_failures", "_engine", "_queues", "_plan", "_pipeline"},
     "_subprocess": {"_declare", "_failures", "_background", "_nodes", "_plan", "_pipeline", "_profiling"},
 }
+# The clocks, locks and threads, which every folder of the pipeline may import.
+_WORLD = "_world"
+# Folders that a simulated world runs (tests/simulation), so that they take clocks, locks and threads from `_world`.
+_SIMULATED = ["_metrics", "_failures", "_engine", "_nodes", "_hooks", "_queues", "_plan", "_pipeline"]
 _IO = {
     "_native": {"_common"},
     "_common": {"_native"},
@@ -66,7 +73,7 @@ def _upward(edge: Import, package: str, allowed: dict[str, set[str]]) -> bool:
     if importer == "_declare" and edge.typing_only and imported in _NAMED_BY_DECLARATIONS:
         return False
     inside = edge.imported.startswith(f"spdl.{package}")
-    return inside and imported not in allowed[importer]
+    return inside and imported not in {_WORLD, *allowed[importer]}
 
 
 @pytest.mark.parametrize(("package", "allowed"), [("pipeline", _PIPELINE), ("io", _IO)])
@@ -75,6 +82,19 @@ def test_folders_import_what_stands_below_them(package: str, allowed: dict[str, 
     assert folders == allowed.keys(), "the table above names all folders, and no others"
     upward = [edge for edge in EDGES if _upward(edge, package, allowed)]
     assert not upward, "\n".join(map(str, upward))
+
+
+def test_clocks_locks_and_threads_come_from_one_module() -> None:
+    found = []
+    for module, path in modules().items():
+        if _folder(module, "pipeline") not in _SIMULATED:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names.append(node.module or "")
+            found += [f"{module}:{node.lineno} imports {name}" for name in names if name in {"threading", "time"}]  # type: ignore[attr-defined]
+    assert not found, "\n".join(found)
 
 
 def test_packages_import_what_stands_below_them() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._world import perf_counter
 
 from .source import Source
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.pipeline._metrics.counters import BLOCKED, HELD, QueueCounters
+from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
     from .order import Order

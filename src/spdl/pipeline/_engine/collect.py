@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.stage_info import SINK
 from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
 from spdl.pipeline._metrics.statistics import pipeline_statistics, stage_statistics
+from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
     from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._world import Lock, Thread
 
 if TYPE_CHECKING:
     from .engine import Engine

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import RLock, current_thread, get_ident
-from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._failures.epoch_counts import EpochCounts
 from spdl.pipeline._failures.failures import Failures
 from spdl.pipeline._failures.report import report_failed_item
 from spdl.pipeline._metrics.reporter import Reporter
+from spdl.pipeline._world import RLock, current_thread, get_ident, monotonic, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
 from .lineage import Lineage
@@ -22,9 +21,9 @@ from .workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from threading import Thread
 
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure
+    from spdl.pipeline._world import Thread
 
     from .attempt import Attempt
     from .channel import Entry

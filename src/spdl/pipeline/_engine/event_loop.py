@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
-    from threading import Thread
     from types import AsyncGeneratorType, CoroutineType
+
+    from spdl.pipeline._world import Thread
 
 __all__ = ["Awaited", "EventLoop"]
 

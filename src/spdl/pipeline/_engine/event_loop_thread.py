@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._failures.cancellation import end_others
+from spdl.pipeline._world import Thread, new_event_loop
 
 from .async_source import AsyncSource
 from .deferred_drops import drop_all
@@ -40,7 +40,7 @@ class EventLoopThread:
         # The context managers around the stages' lifespans, and the tasks that run beside the stages.
         self._lifespans = lifespans
         self._factories = background
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._end = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         # The tasks that close a generator: they are not to be interrupted.

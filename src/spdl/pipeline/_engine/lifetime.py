@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from spdl.pipeline._world import monotonic
+
 if TYPE_CHECKING:
-    import threading
+    from spdl.pipeline._world import Thread
 
     from .engine import Engine
 
@@ -33,7 +34,7 @@ def watch(engine: Engine) -> None:
     _RUNNING.add(engine)
 
 
-def end_threads(engine: Engine, seconds: float) -> list[threading.Thread]:
+def end_threads(engine: Engine, seconds: float) -> list[Thread]:
     """Ask the engine's threads to end and wait for them.
 
     Returns:

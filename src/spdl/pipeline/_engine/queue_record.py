@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._metrics.counters import STARVED
 from spdl.pipeline._metrics.queue_record import QueueRecord
+from spdl.pipeline._world import perf_counter
 
 from .source import Source
 

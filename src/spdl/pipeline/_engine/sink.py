@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
+
+from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
 
 if TYPE_CHECKING:
-    from threading import Lock
+    from spdl.pipeline._world import Lock
 
     from .channel import Entry
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._metrics.counters import StageCounters
+from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
@@ -13,9 +13,9 @@ from .sentinel import MARK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
-    from threading import Thread
 
     from spdl.pipeline._declare.stage_info import StageInfo
+    from spdl.pipeline._world import Thread
 
     from .channel import Entry
     from .engine import Engine

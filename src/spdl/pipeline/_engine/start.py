@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
+
+from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
     from .engine import Engine

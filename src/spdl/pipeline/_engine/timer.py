@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from threading import TIMEOUT_MAX, Condition, RLock, Thread
-from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spdl.pipeline._world import TIMEOUT_MAX, Condition, RLock, Thread, monotonic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

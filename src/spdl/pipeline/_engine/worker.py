@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._metrics.counters import STARVED
 from spdl.pipeline._metrics.sampling import SHORT
+from spdl.pipeline._world import perf_counter, thread_time
 
 from .attempt import LAZY_TYPES, Attempt
 from .deferred_drops import drop_all
@@ -15,7 +15,7 @@ from .order import Ticket
 from .sentinel import MARK
 
 if TYPE_CHECKING:
-    from threading import Lock
+    from spdl.pipeline._world import Lock
 
     from .engine import Engine
     from .lineage import Root

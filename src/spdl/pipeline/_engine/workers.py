@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from threading import Lock, Thread
 from typing import TYPE_CHECKING
+
+from spdl.pipeline._world import Lock, Thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

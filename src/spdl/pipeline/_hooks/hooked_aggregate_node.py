@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.attempt import Attempt
 from spdl.pipeline._nodes.aggregate import AggregateNode
+from spdl.pipeline._world import perf_counter
 
 from .hook_calls import cancelled_by, run_inside
 from .worker_calls import WorkerCalls

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_number
@@ -13,6 +12,7 @@ from spdl.pipeline._metrics.histogram import Histogram
 from spdl.pipeline._metrics.report_lines import task_line
 from spdl.pipeline._metrics.reporter import TASKS
 from spdl.pipeline._metrics.task_record import TaskRecord
+from spdl.pipeline._world import perf_counter
 
 from .task_hook import TaskHook
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from threading import get_ident
-from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._failures.stacks import stack_of
+from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,9 @@ changes it.
 from __future__ import annotations
 
 from collections import deque
-from time import perf_counter
 from typing import TYPE_CHECKING
+
+from spdl.pipeline._world import perf_counter
 
 from .histogram import BINS, Histogram
 from .sampling import AT_LEAST_ONE_OF, SHORT, Sampling

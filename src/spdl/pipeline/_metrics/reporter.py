@@ -10,7 +10,8 @@ from .report_lines import queue_line, task_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from threading import RLock
+
+    from spdl.pipeline._world import RLock
 
     from .counters import StageCounters
     from .queue_record import QueueRecord

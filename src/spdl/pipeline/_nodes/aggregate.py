@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
 from spdl.pipeline._metrics.counters import STARVED
+from spdl.pipeline._world import perf_counter, thread_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare.op import makes_coroutine
 from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
 from spdl.pipeline._failures.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
+from spdl.pipeline._world import perf_counter
 
 from .awaited import run_awaited
 from .function import FunctionNode

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from spdl.pipeline._engine.attempt import Attempt
 from spdl.pipeline._engine.lineage import Group
 from spdl.pipeline._failures.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
 from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._world import perf_counter
 
 from .timeouts import Watch
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from threading import get_ident
-from time import perf_counter, thread_time
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +16,7 @@ from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._failures.tally import Tally
 from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.sampling import SHORT
+from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
 from .awaited import run_awaited
 from .timeouts import Timeout

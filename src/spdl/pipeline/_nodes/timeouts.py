@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._failures.failure import show_logging_error
 from spdl.pipeline._failures.stacks import stack_of
+from spdl.pipeline._world import monotonic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

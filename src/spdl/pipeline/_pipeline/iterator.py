@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from threading import Lock
-from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.sentinel import EPOCH_END
+from spdl.pipeline._world import Lock, monotonic, perf_counter
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline

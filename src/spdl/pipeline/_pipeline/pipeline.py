@@ -6,8 +6,6 @@ import warnings
 import weakref
 from contextlib import AbstractContextManager, contextmanager, suppress
 from math import inf
-from threading import TIMEOUT_MAX, Lock
-from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
@@ -17,6 +15,7 @@ from spdl.pipeline._engine import lifetime, limits
 from spdl.pipeline._engine.lineage import Group
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._engine.start import start
+from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
 from .iterator import PipelineIterator, deadline_of
 

@@ -13,10 +13,10 @@ from spdl.pipeline._nodes.executors.base import ExecutorNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from threading import Thread
 
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._world import Thread
 
 __all__ = ["describe_stragglers"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from spdl._check import check_number
@@ -14,6 +13,7 @@ from spdl.pipeline._metrics.histogram import Histogram
 from spdl.pipeline._metrics.queue_record import QueueRecord
 from spdl.pipeline._metrics.report_lines import queue_line
 from spdl.pipeline._metrics.reporter import QUEUES
+from spdl.pipeline._world import perf_counter
 
 from .async_queue import AsyncQueue
 

@@ -13,6 +13,8 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spdl.pipeline._world import Condition, RLock
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -54,8 +56,8 @@ class Dispatcher:
 
     def _reset(self) -> None:
         # Reentrant: a finalizer or a signal handler may submit a call while its thread holds the lock.
-        self._lock = threading.RLock()
-        self._idle = threading.Condition(self._lock)
+        self._lock = RLock()
+        self._idle = Condition(self._lock)
         self._waiting: list[_Call] = []
         self._handed_over = 0
         # How many threads wait in `shutdown`.

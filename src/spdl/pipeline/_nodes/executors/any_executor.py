@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.attempt import Attempt
+from spdl.pipeline._world import perf_counter
 
 from .base import ExecutorNode
 from .local_call import LocalCall

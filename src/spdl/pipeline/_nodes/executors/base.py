@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import BrokenExecutor, wait
+from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._nodes.function import FunctionNode
+from spdl.pipeline._world import count_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -102,4 +103,4 @@ def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:
     # `wait` would count as under way what was cancelled, until the executor comes to it: behind other work of the
     # user's, or never.
     begun = [future for future in futures if not future.cancel()]
-    return len(wait(begun, max(0.0, seconds)).not_done)
+    return count_unfinished(begun, max(0.0, seconds))

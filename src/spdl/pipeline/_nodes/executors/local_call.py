@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial, update_wrapper
-from threading import get_ident
-from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._world import get_ident, perf_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

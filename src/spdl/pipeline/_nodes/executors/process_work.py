@@ -6,11 +6,11 @@ import contextlib
 import pickle
 import sys
 from multiprocessing.reduction import ForkingPickler
-from time import perf_counter, thread_time
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._failures.failure import traceback_of, type_and_message
+from spdl.pipeline._world import perf_counter, thread_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

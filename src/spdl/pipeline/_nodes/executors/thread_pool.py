@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from threading import get_ident
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._nodes.function import FunctionNode
 from spdl.pipeline._shared_executors.entrypoint import PriorityExecutorEntrypoint
+from spdl.pipeline._world import get_ident, perf_counter
 
 from .base import ExecutorNode
 

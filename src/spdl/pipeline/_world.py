@@ -1,0 +1,47 @@
+"""The outside world of a pipeline: its clocks, locks, threads and event loop.
+
+The pipeline's modules take these from here and nowhere else. So the tests can put a simulated world in this module's
+place, in which a seeded generator decides who runs next and time passes only when everybody waits
+(``tests/simulation``). The names are those of the standard library, and cost what they cost there.
+"""
+
+from __future__ import annotations
+
+from threading import TIMEOUT_MAX, Condition, Lock, RLock, Thread, current_thread, get_ident
+from time import monotonic, perf_counter, thread_time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Collection
+    from concurrent.futures import Future
+    from typing import Any
+
+__all__ = [
+    "TIMEOUT_MAX",
+    "Condition",
+    "Lock",
+    "RLock",
+    "Thread",
+    "count_unfinished",
+    "current_thread",
+    "get_ident",
+    "monotonic",
+    "new_event_loop",
+    "perf_counter",
+    "thread_time",
+]
+
+
+def new_event_loop() -> AbstractEventLoop:
+    """Return a new event loop."""
+    import asyncio  # noqa: PLC0415 - half of what importing the package would cost.
+
+    return asyncio.new_event_loop()
+
+
+def count_unfinished(futures: Collection[Future[Any]], seconds: float) -> int:
+    """Wait for futures, for so many seconds at most, and return how many are not done."""
+    from concurrent.futures import wait  # noqa: PLC0415 - most pipelines use no executor.
+
+    return len(wait(futures, seconds).not_done)
