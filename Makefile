@@ -1,6 +1,6 @@
 # Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda mutation fuzz lint typecheck bench bench-full docs wheel sources clean
+.PHONY: help demo test test-all test-cuda mutation simulate fuzz lint typecheck bench bench-full docs wheel sources clean
 
 export PYTHON WHEEL
 ARGS ?=
@@ -30,6 +30,10 @@ test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on tha
 mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS="merge" to choose)
 	$(setup) test
 	@$(bin)/python -m tests.mutation $(ARGS)
+
+simulate: ## Run random programs on the engine under random schedules (ARGS="--runs 100000 --seed 1 --jobs 2")
+	$(setup) test
+	@$(bin)/python -m tests.simulation $(or $(ARGS),--runs 1000)
 
 fuzz: ## Fuzz the readers of untrusted bytes under AddressSanitizer (ARGS="arrays --seconds 60")
 	$(setup) test

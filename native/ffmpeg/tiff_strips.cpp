@@ -64,7 +64,7 @@ constexpr std::size_t divide_up(std::size_t value, std::size_t by) {
     return (value + by - 1) / by;
 }
 
-// What FFmpeg knows about a picture: its directory and, for some tags, the directories that FFmpeg read before.
+// FFmpeg's knowledge of a picture: its directory and, for some tags, the directories that FFmpeg read before.
 class Description {
   public:
     explicit Description(std::vector<TiffDirectory> directories) : directories_(std::move(directories)) {}

@@ -7,7 +7,7 @@
 
 namespace spdl {
 
-// What an encoded image says about itself.
+// The properties that an encoded image states.
 struct CodecInfo {
     std::string name;
     Size size;

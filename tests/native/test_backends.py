@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif("SPDL_WHEEL" in os.environ, reason="beside a whe
 
 @dataclass
 class Loaded:
-    """What the program printed and wrote."""
+    """The program's output and its files."""
 
     images: Array
     backends: list[str]

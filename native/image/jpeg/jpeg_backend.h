@@ -9,7 +9,7 @@ namespace spdl {
 // Decodes JPEG by libjpeg-turbo.
 extern const Backend libjpeg_turbo_backend;
 
-// What decoded the Huffman codes of the last JPEG on this thread, as entropy_decoder_names calls it.
+// Returns the name, one of entropy_decoder_names, of the decoder of the last JPEG's Huffman codes on this thread.
 std::string_view last_entropy_decoder() noexcept;
 
 }  // namespace spdl

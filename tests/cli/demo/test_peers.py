@@ -68,11 +68,11 @@ def test_an_environment_that_is_not_whole_is_made_anew(
 ) -> None:
     environment = reference_environment(console)
     (folder,) = [path for path in (cache / "peers").iterdir() if path.is_dir()]
-    (folder / "rubbish").touch()
+    (folder / "leftover").touch()
     damage(folder)
     assert reference_environment(console) == environment
     subprocess.run([*environment.command, "-c", "import spdl, numpy"], check=True)
-    assert not (folder / "rubbish").exists()
+    assert not (folder / "leftover").exists()
 
 
 def test_no_index(console: Console) -> None:

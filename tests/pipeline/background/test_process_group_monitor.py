@@ -96,7 +96,7 @@ def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
             children.append(subprocess.Popen(burn))
             while any(sum(psutil.Process(child.pid).cpu_times()[:2]) < 0.2 for child in children):
                 time.sleep(0.02)
-            # What they use after the last sample is known to nobody but the kernel.
+            # Only the kernel knows how much they use after the last sample.
             for child in children:
                 child.send_signal(signal.SIGSTOP)
             sample()

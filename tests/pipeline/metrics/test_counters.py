@@ -33,7 +33,7 @@ def read(block: Sequence[int], fields: Sequence[str], offset: int = 0) -> dict[s
 
 
 def test_every_counter_is_in_the_snapshot() -> None:
-    # What the counters need for themselves: clocks and the choice of what is measured next.
+    # The counters need these for themselves: clocks and the choice of what is measured next.
     own = {"got_at", "queue", "sample_at", "sampling", "times", "waiting_for", "waiting_since", "waits", "weight"}
     gauges = {"concurrency", "running", "queued", "starved_seconds", "blocked_seconds", "held_seconds"}
     assert set(STAGE_FIELDS) - gauges == set(StageCounters.__slots__) - own

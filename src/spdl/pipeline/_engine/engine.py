@@ -111,7 +111,7 @@ class Engine:
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
         self._make_event_loop = make_event_loop
-        # Whether it has to run from the start.
+        # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
         # A source has ended, so stages may end as well.

@@ -149,7 +149,7 @@ class Call(NamedTuple):
     function: Callable[[Any], Any]
     hand: list[Any]
     accumulates: bool = False
-    # Whether its result is passed on.
+    # True if its result is passed on.
     keeps: bool = True
 
 

@@ -1,1 +1,1 @@
-"""What the documents use of torchvision, over any folder of images: there is no build of it for the CPU alone."""
+"""The parts of torchvision that the documents use, over any folder of images: no build of it is for the CPU alone."""

@@ -59,8 +59,8 @@ class WorkerTraceback(Exception):  # noqa: N818 - it is shown as the cause of an
         return f"in a worker process\n{self.args[0]}"
 
 
-# What a pool exchanges: in a tuple, a value that it cannot fail to pickle and to make again, or else its pickle, which
-# is copied once more than the value itself would be on either side: for large ones that takes most of the time.
+# A value as pools exchange it: in a tuple if it cannot fail to be pickled and made again, or else as its pickle. A
+# pickle is copied once more than the value itself on either side, which takes most of the time for large ones.
 Parcel = tuple[Any] | bytes
 
 _PLAIN = frozenset({bytes, bytearray, str, bool, int, float, complex, NoneType})

@@ -1,0 +1,100 @@
+"""Run random programs under random schedules, and report what goes wrong. See `make simulate`."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.simulation.instrument import Patch, install
+
+
+def main() -> int:
+    """Run and report. Return the exit status: 1 if anything went wrong."""
+    parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000, help="how many runs, each with a program and a schedule")
+    parser.add_argument("--seconds", type=float, help="how long to go on instead")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first run; the next ones follow")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes share the runs")
+    parser.add_argument("--findings", type=int, default=1, help="stop after so many runs with findings")
+    parser.add_argument("--program", type=Path, help="run the program in this file instead, under many schedules")
+    parser.add_argument("--schedule", action="store_true", help="print who went on where, for each finding")
+    parser.add_argument("--no-shrink", action="store_true", help="report programs as they were drawn")
+    parser.add_argument("--mutant", help="plant the bug of tests/mutation that has this name")
+    arguments = parser.parse_args()
+    if arguments.jobs > 1:
+        return _share(arguments.jobs, arguments.runs, arguments.seed)
+    logging.disable()
+    install(_patch(arguments.mutant))
+    return _explore(arguments)
+
+
+def _patch(name: str | None) -> Patch | None:
+    if name is None:
+        return None
+    from tests.mutation.mutants import MUTANTS  # noqa: PLC0415 - for this option only.
+
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
+    return Patch(mutant.file, mutant.find, mutant.replace)
+
+
+def _share(jobs: int, runs: int, seed: int) -> int:
+    """Run in several processes, each with seeds of its own."""
+    options = [it for it in sys.argv[1:] if not it.startswith(("--jobs", "--runs", "--seed="))]
+    share = -(-runs // jobs)
+    command = [sys.executable, "-m", "tests.simulation", *options, "--jobs=1", f"--runs={share}"]
+    processes = [subprocess.Popen([*command, f"--seed={seed + share * index}"]) for index in range(jobs)]
+    return max([process.wait() for process in processes])
+
+
+def _explore(arguments: argparse.Namespace) -> int:
+    from tests.simulation.explore import draw_program, simulate  # noqa: PLC0415 - the world must be installed before.
+    from tests.simulation.programs.program import Program  # noqa: PLC0415 - as above.
+    from tests.simulation.report import report  # noqa: PLC0415 - as above.
+
+    program = None if arguments.program is None else Program.from_json(arguments.program.read_text())
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    begin = time.monotonic()
+    runs = found = steps = decisions = 0
+    while found < arguments.findings:
+        elapsed = time.monotonic() - begin
+        if elapsed >= arguments.seconds if arguments.seconds else runs >= arguments.runs:
+            break
+        seed = arguments.seed + runs
+        drawn = program or draw_program(seed)
+        outcome = simulate(drawn, seed)
+        runs += 1
+        steps += outcome.steps
+        decisions += outcome.decisions
+        if outcome.findings:
+            found += 1
+            report(drawn, seed, outcome, shrinks=not arguments.no_shrink, schedule=arguments.schedule)
+        if runs % 20 == 0:
+            gc.collect()
+        if runs % 1000 == 0:
+            _say(f"{runs} runs, {runs / (time.monotonic() - begin):.0f}/s, {found} with findings")
+    seconds = time.monotonic() - begin
+    _say(
+        f"{runs} runs from seed {arguments.seed}, {steps} steps, {decisions} decisions, {found} with findings "
+        f"({seconds:.0f} s, {runs / max(seconds, 1e-9):.0f}/s)"
+    )
+    return int(found > 0)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - printing is this program's purpose.
+
+
+if __name__ == "__main__":
+    status = main()
+    # A run that hung leaves fibers, which nobody can end.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,79 @@
+"""One run: a program from a seed, a schedule from a seed, and what went wrong."""
+
+from __future__ import annotations
+
+import traceback
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.simulation.host import SimulatedHost
+from tests.simulation.policies import draw_policy
+from tests.simulation.programs.generate import draw
+from tests.simulation.programs.run import run
+from tests.simulation.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from tests.simulation.programs.program import Program
+
+__all__ = ["Outcome", "draw_program", "simulate"]
+
+
+class Outcome(NamedTuple):
+    """The end of a run.
+
+    Attributes:
+        findings: What went wrong; empty if nothing did.
+        digest: A number that stands for the whole schedule: that of an exact replay is the same.
+        steps: How many steps the run took.
+        decisions: How often the scheduler decided.
+        schedule: Who went on where, if that was recorded.
+    """
+
+    findings: list[str]
+    digest: int
+    steps: int
+    decisions: int
+    schedule: list[str]
+
+
+def draw_program(seed: int) -> Program:
+    """Return the program of a seed."""
+    return draw(Random(f"program {seed}"))
+
+
+def simulate(program: Program, seed: int, *, record: bool = False) -> Outcome:
+    """Run a program under the schedule of a seed."""
+    host = SimulatedHost()
+    findings: list[str] = []
+
+    def main() -> None:
+        try:
+            findings.extend(run(program, host))
+        finally:
+            host.forget_interrupt()
+            host.close()
+
+    scheduler = Scheduler(draw_policy(Random(f"schedule {seed}")), record=record)
+    scheduler.run(main)
+    findings += host.findings
+    findings += [f"{name} ended with {''.join(traceback.format_exception(error))}" for name, error in scheduler.errors]
+    if scheduler.hung:
+        findings.append(f"hang: {_waits(scheduler)}")
+    elif scheduler.fibers:
+        findings.append(f"threads are left: {_waits(scheduler)}")
+    return Outcome(findings, scheduler.digest, scheduler.steps, scheduler.decisions, scheduler.schedule)
+
+
+def _waits(scheduler: Scheduler) -> str:
+    lines = []
+    for fiber in scheduler.fibers:
+        frame = fiber.greenlet.gr_frame
+        stack = [] if frame is None else traceback.extract_stack(frame)
+        # Innermost last; the simulation's own frames say nothing.
+        where = [
+            f"{it.filename.rpartition('/')[2]}:{it.lineno} {it.name}"
+            for it in stack
+            if "/simulation/" not in it.filename
+        ]
+        lines.append(f"\n  {fiber.name} waits for {fiber.waits_for or 'nothing'}: {' < '.join(reversed(where[-4:]))}")
+    return "".join(lines)

@@ -1,0 +1,170 @@
+"""Imports the engine in the simulated world: with its clocks and threads, and with a step before each statement."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.simulation.scheduler import step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import CodeType, ModuleType
+
+__all__ = ["Patch", "install"]
+
+# What runs with a step before each statement. The rest declares, plans and words messages, in one thread.
+_STEPPED = (
+    "spdl.pipeline._engine.",
+    "spdl.pipeline._nodes.",
+    "spdl.pipeline._queues.",
+    "spdl.pipeline._hooks.",
+    "spdl.pipeline._failures.",
+    "spdl.pipeline._metrics.counters",
+    "spdl.pipeline._pipeline.pipeline",
+    "spdl.pipeline._pipeline.iterator",
+)
+_WORLD = "spdl.pipeline._world"
+_STEP = "__step__"
+
+
+class Patch(NamedTuple):
+    """A change of the source: in this file of ``src/spdl/pipeline``, this text becomes another."""
+
+    file: str
+    find: str
+    replace: str
+
+
+def install(patch: Patch | None = None) -> None:
+    """Have the pipeline's modules imported in the simulated world from now on.
+
+    Args:
+        patch: A change to make to them, such as a planted bug.
+
+    Raises:
+        RuntimeError: If they were imported before.
+    """
+    if "spdl.pipeline" in sys.modules:
+        raise RuntimeError("spdl.pipeline was imported already: a process has one world.")
+    from tests.simulation import world  # noqa: PLC0415 - it has no place in processes that only import this.
+
+    sys.modules[_WORLD] = world
+    sys.meta_path.insert(0, _Finder(patch))
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, patch: Patch | None) -> None:
+        self._patch = patch
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if not name.startswith("spdl.pipeline.") or name == _WORLD:
+            return None
+        for finder in sys.meta_path:
+            # An editable installation has a finder of its own.
+            if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
+                assert spec.origin is not None
+                if spec.origin.endswith("__init__.py"):
+                    return spec
+                patch = self._patch
+                if patch is not None and not spec.origin.endswith(f"spdl/pipeline/{patch.file}"):
+                    patch = None
+                if patch is None and not name.startswith(_STEPPED):
+                    return spec
+                loader = _Stepped(name, spec.origin, patch)
+                return importlib.util.spec_from_file_location(name, spec.origin, loader=loader)
+        return None
+
+
+class _Stepped(SourceFileLoader):
+    """Loads a module from its source, never from a cache, with its steps."""
+
+    def __init__(self, name: str, path: str, patch: Patch | None) -> None:
+        super().__init__(name, path)
+        self._patch = patch
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        source = Path(path).read_text(encoding="utf-8")
+        if self._patch is not None:
+            assert source.count(self._patch.find) == 1, self._patch
+            source = source.replace(self._patch.find, self._patch.replace)
+        tree = ast.parse(source)
+        if fullname.startswith(_STEPPED):
+            tree = _Steps().visit(tree)
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__[_STEP] = step
+        super().exec_module(module)
+
+
+class _Steps(ast.NodeTransformer):
+    """Puts a step before each statement of a function, and inside of what is read, changed and written back."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def _visit_function(self, node: Any) -> Any:
+        self._depth += 1
+        self.generic_visit(node)
+        self._depth -= 1
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _visit_function  # noqa: N815 - the names of `ast`.
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        depth, self._depth = self._depth, 0
+        self.generic_visit(node)
+        self._depth = depth
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
+        self.generic_visit(node)
+        if self._depth:
+            # `a and b` becomes `a and (step() or b)`: others may run between the two looks.
+            node.values[1:] = [ast.BoolOp(ast.Or(), [_call(), value]) for value in node.values[1:]]
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if self._depth:
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(node, field, None)
+                if isinstance(block, list):
+                    setattr(node, field, self._with_steps(block))
+        return node
+
+    def _with_steps(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        stepped: list[ast.stmt] = []
+        for index, statement in enumerate(block):
+            docstring = (
+                index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+            ) or isinstance(statement, ast.Global | ast.Nonlocal)
+            if not docstring:
+                stepped.append(ast.copy_location(ast.Expr(_call()), statement))
+            if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Attribute):
+                stepped += _in_three_steps(statement, statement.target)
+            else:
+                stepped.append(statement)
+        return stepped
+
+
+def _in_three_steps(statement: ast.AugAssign, target: ast.Attribute) -> list[ast.stmt]:
+    name = "__read__"
+    parts: list[ast.stmt] = [
+        ast.Assign([ast.Name(name, ast.Store())], ast.Attribute(target.value, target.attr, ast.Load())),
+        ast.Expr(_call()),
+        ast.AugAssign(ast.Name(name, ast.Store()), statement.op, statement.value),
+        ast.Assign([ast.Attribute(target.value, target.attr, ast.Store())], ast.Name(name, ast.Load())),
+    ]
+    return [ast.copy_location(part, statement) for part in parts]
+
+
+def _call() -> ast.Call:
+    return ast.Call(ast.Name(_STEP, ast.Load()), [], [])

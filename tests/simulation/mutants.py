@@ -1,0 +1,71 @@
+"""Count how many simulated runs find each planted bug of `make mutation`: ``python -m tests.simulation.mutants``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.mutation.mutants import MUTANTS, Mutant
+
+_SUMMARY = re.compile(r"^(\d+) runs from seed", re.MULTILINE)
+# A bug may make the simulation itself stop, as an engine that spins does.
+_SECONDS = 900
+
+
+def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.simulation", f"--mutant={mutant.name}", f"--runs={runs}", f"--seed={seed}"]
+    try:
+        done = subprocess.run([*command, "--no-shrink"], check=False, capture_output=True, text=True, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"mutant": mutant.name, "found": True, "runs": None, "finding": "the simulation did not end"}
+    summary = _SUMMARY.search(done.stdout)
+    finding = next((line[2:] for line in done.stdout.splitlines() if line.startswith("* ")), "")
+    if summary is None:
+        # The pipeline cannot even be imported or built.
+        return {"mutant": mutant.name, "found": True, "runs": 0, "finding": done.stderr.strip().rpartition("\n")[2]}
+    return {"mutant": mutant.name, "found": bool(done.returncode), "runs": int(summary[1]), "finding": finding[:200]}
+
+
+def main() -> None:
+    """Hunt each bug, and print and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", help="only the mutants whose name or file has all of these in it")
+    parser.add_argument("--runs", type=int, default=3000, help="give up after so many")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="where to write the result")
+    arguments = parser.parse_args()
+    mutants = [it for it in MUTANTS if all(word in f"{it.name} {it.file}" for word in arguments.words)]
+    rows = []
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for row in pool.map(lambda mutant: _hunt(mutant, arguments.runs, arguments.seed), mutants):
+            rows.append(row)
+            state = "found after" if row["found"] else "MISSED in"
+            sys.stdout.write(
+                f"[{len(rows)}/{len(mutants)}] {row['mutant']}: {state} {row['runs']} runs {row['finding'][:90]}\n"
+            )
+            sys.stdout.flush()
+    found = [row for row in rows if row["found"]]
+    counts = [row["runs"] for row in found if row["runs"] is not None]
+    summary = {
+        "mutants": len(rows),
+        "found": len(found),
+        "median_runs": statistics.median(counts) if counts else None,
+        "seed": arguments.seed,
+        "most_runs": arguments.runs,
+        "rows": rows,
+    }
+    sys.stdout.write(f"{len(found)} of {len(rows)} found; median {summary['median_runs']} runs\n")
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(summary, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+"""Runs fibers one at a time, and decides at each step who goes on. Time passes only when all of them wait.
+
+A fiber stands for a thread. It is a greenlet: to hand on is a switch of stacks, so a run takes milliseconds, and
+nothing but this module's decisions, which come from a seed, determines what happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import sys
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent, greenlet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.simulation.policies import Policy
+
+__all__ = ["Fiber", "Scheduler", "active", "step"]
+
+# A run that takes more steps makes no progress.
+MOST_STEPS = 3_000_000
+
+# How long a clock takes to be read.
+_TICK = 1e-7
+
+
+class Fiber:
+    """One simulated thread."""
+
+    def __init__(self, scheduler: Scheduler, ident: int, name: str, body: Callable[[], None]) -> None:
+        self.ident = ident
+        self.name = name
+        self.done = False
+        # What it waits for, in words; empty if it could run.
+        self.waits_for = ""
+        self.timed_out = False
+        # Which of its waits this is: an alarm that was set for another one rings in vain.
+        self.wait_number = 0
+        # Raised where it goes on next, as a signal handler raises it.
+        self.interrupt: BaseException | None = None
+        # The thread object, and how many of the engine's locks it holds.
+        self.thread: Any = None
+        self.locks = 0
+        self.greenlet = greenlet(lambda: self._run(scheduler, body), parent=scheduler.hub)
+
+    def _run(self, scheduler: Scheduler, body: Callable[[], None]) -> None:
+        asyncio._set_running_loop(None)
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001 - the run reports it.
+            scheduler.died(self, error)
+        finally:
+            scheduler.ended(self)
+
+
+class Scheduler:
+    """The world of one run.
+
+    Args:
+        policy: Decides who goes on.
+        record: Whether to note who goes on where.
+
+    Attributes:
+        now: The time in seconds.
+        steps: How many steps were taken until the last decision.
+        hung: True if the run ended because everybody waited for ever, or because it made no progress.
+        errors: What ended a fiber, each with the fiber's name.
+        schedule: A line for each switch, if that is recorded.
+    """
+
+    def __init__(self, policy: Policy, *, record: bool = False) -> None:
+        self.policy = policy
+        self.schedule: list[str] = []
+        self._record = record
+        self.hub = getcurrent()
+        self.now = 1000.0
+        self.steps = 0
+        self.decisions = 0
+        self.digest = 0
+        self.hung = False
+        self.errors: list[tuple[str, BaseException]] = []
+        self.fibers: list[Fiber] = []
+        self.runnable: list[Fiber] = []
+        self.current: Fiber | None = None
+        self._alarms: list[tuple[float, int, int, Fiber]] = []
+        self._started = 0
+        self._quantum = self.left = 1
+        # The decision at which the first fiber is interrupted.
+        self.interrupt_at: int | None = None
+        self.main: Fiber | None = None
+
+    # ---- a run ----
+
+    def run(self, body: Callable[[], None]) -> None:
+        """Run ``body`` in the first fiber, and all fibers that it starts, until each has ended or waits for ever."""
+        global active  # noqa: PLW0603 - the simulated names of the world look here.
+        active = self
+        try:
+            self.main = self.spawn("main", body)
+            while not self.hung and (following := self._pick()) is not None:
+                self._decided(following)
+                self.current = following
+                following.greenlet.switch()
+        finally:
+            active = IDLE
+            self.current = None
+            asyncio._set_running_loop(None)
+            sys.set_asyncgen_hooks(None, None)
+
+    def spawn(self, name: str, body: Callable[[], None]) -> Fiber:
+        """Start a fiber."""
+        self._started += 1
+        fiber = Fiber(self, 1000 + self._started, name, body)
+        self.fibers.append(fiber)
+        self.policy.spawned(fiber)
+        self._make_runnable(fiber)
+        return fiber
+
+    def died(self, fiber: Fiber, error: BaseException) -> None:
+        """Note what ended a fiber."""
+        self.errors.append((fiber.name, error))
+
+    def ended(self, fiber: Fiber) -> None:
+        """Note that a fiber has ended. It then returns to the hub."""
+        fiber.done = True
+        self.fibers.remove(fiber)
+        self.runnable.remove(fiber)
+        for other in [it for it in self.fibers if it.waits_for == f"the end of {fiber.ident}"]:
+            self.wake(other)
+
+    # ---- decisions ----
+
+    def decide(self) -> None:
+        """Called at the end of a quantum of steps."""
+        fiber = self.current
+        assert fiber is not None
+        self.steps += self._quantum
+        if self.steps > MOST_STEPS:
+            self.hung = True
+            self.hub.switch()
+        self._interrupt()
+        self.policy.jump(self)
+        following = self.policy.choose(self.runnable, fiber)
+        self._decided(following)
+        if following is not fiber:
+            self._switch(fiber, following)
+        self._raise(fiber)
+
+    def _decided(self, fiber: Fiber) -> None:
+        self.decisions += 1
+        self.digest = (self.digest * 1_000_003 + fiber.ident + 7 * self._quantum) & 0xFFFFFFFFFFFF
+        self._quantum = self.left = self.policy.quantum(self.steps)
+
+    def _interrupt(self) -> None:
+        main = self.main
+        if self.interrupt_at is not None and self.decisions >= self.interrupt_at and main is not None and not main.done:
+            self.interrupt_at = None
+            main.interrupt = KeyboardInterrupt()
+            if main.waits_for:
+                self.wake(main)
+
+    @staticmethod
+    def _raise(fiber: Fiber) -> None:
+        if fiber.interrupt is not None:
+            interrupt, fiber.interrupt = fiber.interrupt, None
+            raise interrupt
+
+    def _pick(self) -> Fiber | None:
+        while not self.runnable and self._alarms:
+            self.ring()
+        return self.policy.choose(self.runnable, None) if self.runnable else None
+
+    def ring(self, within: float = inf) -> bool:
+        """Advance the time to the next alarm, and wake who set it. Return False if there is none in so many seconds."""
+        while self._alarms and self._alarms[0][0] <= self.now + within:
+            due, _, number, fiber = heapq.heappop(self._alarms)
+            if fiber.waits_for and fiber.wait_number == number:
+                self.now = max(self.now, due)
+                fiber.timed_out = True
+                self.wake(fiber)
+                return True
+        return False
+
+    def _switch(self, fiber: Fiber, following: Fiber) -> None:
+        # What Python keeps for each thread of the system, and so for all fibers together.
+        loop, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        if self._record:
+            self.schedule.append(f"{self.now - 1000:.6f} {fiber.name} {_where()} -> {following.name}")
+        self.current = following
+        following.greenlet.switch()
+        self.current = fiber
+        asyncio._set_running_loop(loop)
+        sys.set_asyncgen_hooks(*hooks)
+
+    # ---- waiting ----
+
+    def block(self, waits_for: str, seconds: float | None = None) -> bool:
+        """Wait until `wake` is called or time has passed. Return False if the time has passed."""
+        fiber = self.current
+        assert fiber is not None
+        fiber.waits_for = waits_for
+        fiber.timed_out = False
+        fiber.wait_number += 1
+        if seconds is not None:
+            heapq.heappush(self._alarms, (self.now + max(0.0, seconds), fiber.ident, fiber.wait_number, fiber))
+        self.runnable.remove(fiber)
+        following = self._pick()
+        if following is None:
+            self.hung = self.main is not None and not self.main.done
+            self.hub.switch()
+            raise AssertionError("A fiber went on after the end of its run.")
+        self._decided(following)
+        if following is not fiber:
+            self._switch(fiber, following)
+        self._raise(fiber)
+        return not fiber.timed_out
+
+    def wake(self, fiber: Fiber) -> None:
+        """Let a fiber that waits go on."""
+        if fiber.waits_for:
+            fiber.waits_for = ""
+            self._make_runnable(fiber)
+
+    def _make_runnable(self, fiber: Fiber) -> None:
+        self.runnable.append(fiber)
+        if self.current is not None and self.policy.preempts(fiber, self.current):
+            self._quantum -= self.left - 1
+            self.left = 1
+
+    def clock(self) -> float:
+        """Return the time."""
+        self.now += _TICK
+        return self.now
+
+
+class _Idle(Scheduler):
+    """The world between two runs: a single thread, in which nothing waits."""
+
+    def __init__(self) -> None:
+        self.left = sys.maxsize
+        self.current = None
+        self.now = 0.0
+
+    def decide(self) -> None:
+        self.left = sys.maxsize
+
+    def block(self, waits_for: str, seconds: float | None = None) -> bool:
+        if seconds is None:
+            raise RuntimeError(f"The simulation waits for {waits_for} outside of a run.")
+        return False
+
+    def wake(self, fiber: Fiber) -> None:
+        pass
+
+
+IDLE = _Idle()
+active: Scheduler = IDLE
+
+
+def step() -> None:
+    """Called before each statement of the engine: another fiber may go on here."""
+    scheduler = active
+    scheduler.left -= 1
+    if scheduler.left <= 0:
+        scheduler.decide()
+
+
+def _where() -> str:
+    """Return where the current fiber is, outside of the simulation."""
+    frame = sys._getframe()
+    while "/simulation/" in frame.f_code.co_filename and frame.f_back is not None:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
