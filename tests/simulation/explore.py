@@ -38,19 +38,18 @@ class Outcome(NamedTuple):
 
 def draw_program(seed: int) -> Program:
     """Return the program of a seed."""
-    return draw(Random(f"program {seed}"))
+    return draw(Random(seed))
 
 
 def simulate(program: Program, seed: int, *, record: bool = False) -> Outcome:
     """Run a program under the schedule of a seed."""
-    host = SimulatedHost()
+    host = SimulatedHost(Random(f"host {seed}"))
     findings: list[str] = []
 
     def main() -> None:
         try:
             findings.extend(run(program, host))
         finally:
-            host.forget_interrupt()
             host.close()
 
     scheduler = Scheduler(draw_policy(Random(f"schedule {seed}")), record=record)

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING
 
 from tests.simulation import scheduler, world
 from tests.simulation.executors import ProcessPool, ThreadPool
+from tests.simulation.programs.host import Host
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Executor
+    from random import Random
 
 __all__ = ["SimulatedHost"]
 
 
-class SimulatedHost:
+class SimulatedHost(Host):
     """Waits in simulated time, and makes executors of fibers.
+
+    Args:
+        random: Chooses the moments of interrupts.
 
     Attributes:
         findings: Mistakes that were seen here.
@@ -22,17 +28,16 @@ class SimulatedHost:
 
     simulated = True
 
-    def __init__(self) -> None:
+    def __init__(self, random: Random) -> None:
+        self._random = random
         self._pools: list[ThreadPool | ProcessPool] = []
         self.findings: list[str] = []
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         self._check_lock("sleeps")
         world.sleep(seconds)
 
     def step(self) -> None:
-        """Let another thread go on here. The program's own code calls it, which must never run under a lock."""
         self._check_lock("runs")
         scheduler.step()
 
@@ -41,23 +46,24 @@ class SimulatedHost:
         if fiber is not None and fiber.locks and not self.findings:
             self.findings.append(f"code of the user's {verb} in {fiber.name} while it holds the engine's lock")
 
-    def interrupt_after(self, decisions: int) -> None:
-        """Raise KeyboardInterrupt in the first thread, after so many more decisions of the scheduler."""
-        scheduler.active.interrupt_at = scheduler.active.decisions + decisions
+    def interrupt_at(self, count: int) -> bool:
+        # At any line that it runs meanwhile, and not only between two items.
+        decisions = scheduler.active.decisions + 1 + int(self._random.expovariate(1 / (20 * (count + 1))))
+        scheduler.active.interrupt(decisions, within="_iterate")
+        return True
 
-    def forget_interrupt(self) -> None:
-        """Raise no KeyboardInterrupt any more."""
-        scheduler.active.interrupt_at = None
-
-    def thread_pool(self, max_workers: int) -> Executor:
-        """Return a pool of threads, which ends with the run."""
-        self._pools.append(ThreadPool(max_workers))
+    def thread_pool(self, workers: int) -> Executor:
+        self._pools.append(ThreadPool(workers))
         return self._pools[-1]
 
-    def process_pool(self, max_workers: int) -> Executor:
-        """Return a pool of processes, which ends with the run."""
-        self._pools.append(ProcessPool(max_workers))
+    def process_pool(self, workers: int) -> Executor:
+        self._pools.append(ProcessPool(workers))
         return self._pools[-1]
+
+    def watch(self, work: Callable[[], None]) -> str:
+        # The scheduler sees by itself what hangs.
+        work()
+        return ""
 
     def close(self) -> None:
         """End the pools."""

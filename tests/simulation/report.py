@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from tests.simulation.explore import simulate
@@ -15,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 # Under so many schedules a smaller program is tried before it counts as right.
-_SCHEDULES = 40
+_SCHEDULES = 12
+
+# For so long smaller programs are looked for, in seconds.
+_PATIENCE = 60
 
 
 def report(program: Program, seed: int, outcome: Outcome, *, shrinks: bool, schedule: bool) -> None:
@@ -25,7 +30,11 @@ def report(program: Program, seed: int, outcome: Outcome, *, shrinks: bool, sche
         kind = _kind(outcome)
         seeds: dict[str, int] = {program.to_json(): seed}
 
+        deadline = time.monotonic() + _PATIENCE
+
         def fails(smaller: Program) -> bool:
+            if time.monotonic() > deadline:
+                return False
             # The schedule that showed it goes first; most often a smaller program needs another one.
             for other in (seed, *range(1_000_000, 1_000_000 + _SCHEDULES)):
                 found = simulate(smaller, other)
@@ -49,8 +58,8 @@ def report(program: Program, seed: int, outcome: Outcome, *, shrinks: bool, sche
 
 
 def _kind(outcome: Outcome) -> str:
-    """Return what tells kinds of findings apart: the first words."""
-    return " ".join(outcome.findings[0].split()[:3])
+    """Return the part that tells kinds of findings apart: the first words; for hangs, where the consumer waits."""
+    return re.sub(r"\d+", "", " ".join(outcome.findings[0].split()[:8]))
 
 
 def _lines(outcome: Outcome) -> str:

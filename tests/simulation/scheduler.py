@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Fiber", "Scheduler", "active", "step"]
 
 # A run that takes more steps makes no progress.
-MOST_STEPS = 3_000_000
+MOST_STEPS = 500_000
 
 # How long a clock takes to be read.
 _TICK = 1e-7
@@ -90,8 +90,9 @@ class Scheduler:
         self._alarms: list[tuple[float, int, int, Fiber]] = []
         self._started = 0
         self._quantum = self.left = 1
-        # The decision at which the first fiber is interrupted.
-        self.interrupt_at: int | None = None
+        # The decision at which the first fiber is interrupted, and in which function of its alone.
+        self._interrupt_at: int | None = None
+        self._within = ""
         self.main: Fiber | None = None
 
     # ---- a run ----
@@ -143,7 +144,7 @@ class Scheduler:
         if self.steps > MOST_STEPS:
             self.hung = True
             self.hub.switch()
-        self._interrupt()
+        self._send_interrupt()
         self.policy.jump(self)
         following = self.policy.choose(self.runnable, fiber)
         self._decided(following)
@@ -156,13 +157,27 @@ class Scheduler:
         self.digest = (self.digest * 1_000_003 + fiber.ident + 7 * self._quantum) & 0xFFFFFFFFFFFF
         self._quantum = self.left = self.policy.quantum(self.steps)
 
-    def _interrupt(self) -> None:
+    def interrupt(self, decision: int, *, within: str = "") -> None:
+        """Raise KeyboardInterrupt in the first fiber at a decision, if it is within a function of this name then."""
+        self._interrupt_at = decision
+        self._within = within
+
+    def _send_interrupt(self) -> None:
         main = self.main
-        if self.interrupt_at is not None and self.decisions >= self.interrupt_at and main is not None and not main.done:
-            self.interrupt_at = None
-            main.interrupt = KeyboardInterrupt()
-            if main.waits_for:
-                self.wake(main)
+        if self._interrupt_at is None or self.decisions < self._interrupt_at or main is None or main.done:
+            return
+        self._interrupt_at = None
+        frame = sys._getframe() if main is self.current else main.greenlet.gr_frame
+        while frame is not None and self._within:
+            if frame.f_code.co_name == self._within:
+                break
+            frame = frame.f_back
+        else:
+            if self._within:
+                return
+        main.interrupt = KeyboardInterrupt()
+        if main.waits_for:
+            self.wake(main)
 
     @staticmethod
     def _raise(fiber: Fiber) -> None:

@@ -226,7 +226,7 @@ def test_an_interrupt_reaches_the_first_thread_wherever_it_waits() -> None:
         thread.join()
 
     scheduler = Scheduler(POLICIES["uniform"](Random(1)))
-    scheduler.interrupt_at = 20
+    scheduler.interrupt(5)
     scheduler.run(body)
     assert seen == [True]
     assert not scheduler.errors
