@@ -1,0 +1,95 @@
+"""What an op does with an item: a function of the op's seed and the item's identity alone.
+
+The ops of a program and the model of it both ask here, so the model knows what each op will do with each item,
+whatever the order in which they come.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+from zlib import crc32
+
+from .item import Key
+from .program import Aggregate, Fork, Op, Source
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an op does with an item.
+
+    Attributes:
+        results: How many results it has.
+        end: How it ends after that: it returns, drops the item by None, raises an `Exception` or a `BaseException`.
+        failing_attempts: How many attempts raise before one does not.
+        seconds: How long it sleeps.
+        slow: Whether it exceeds the timeout.
+    """
+
+    results: int = 1
+    end: Literal["ok", "none", "error", "fatal"] = "ok"
+    failing_attempts: int = 0
+    seconds: float = 0.0
+    slow: bool = False
+
+
+def _identity(key: Key) -> str:
+    # Only forks in the trail count, so that a program still does the same with an item after a stage is taken away.
+    source, position, trail = key
+    return f"{source}.{position}{''.join(step.partition('.')[2] for step in trail)}"
+
+
+def _roll(seed: int, what: str, keys: tuple[Key, ...], sides: int = 100) -> int:
+    return crc32(f"{seed} {what} {' '.join(sorted(map(_identity, keys)))}".encode()) % sides
+
+
+def decide(op: Op, keys: tuple[Key, ...], *, batch: bool) -> Outcome:
+    """Return what an op does with an item, or with a batch of these elements."""
+    if not keys:
+        return Outcome()
+    asleep = _roll(op.seed, "sleep", keys) < op.sleep and (op.by_batch or not batch)
+    seconds = op.sleep_seconds if asleep else 0.0
+    if batch and not op.by_batch:
+        # The composition of the batches may be unknown, so all have the same fate.
+        if op.fail >= 100:
+            return Outcome(0, "error", 1 << 30, seconds)
+        return Outcome(1 + op.seed % op.fan if op.is_generator else 1, "ok", 0, seconds)
+    slow = _roll(op.seed, "slow", keys) < op.slow
+    results = 1 + _roll(op.seed, "fan", keys, op.fan) if op.is_generator else 1
+    fate = _roll(op.seed, "fate", keys)
+    for share, outcome in (
+        (op.fatal, Outcome(0, "fatal", 1 << 30, seconds, slow)),
+        (op.fail, Outcome(0, "error", 1 << 30, seconds, slow)),
+        (op.flaky, Outcome(results, "ok", op.flaky_times, seconds, slow)),
+        (op.midway if op.is_generator else 0, Outcome(results, "error", 0, seconds, slow)),
+        (op.drop, Outcome(0, "ok" if op.is_generator else "none", 0, seconds, slow)),
+    ):
+        if fate < share:
+            return outcome
+        fate -= share
+    return Outcome(results, "ok", 0, seconds, slow)
+
+
+def keeps(op: Op, key: Key) -> bool:
+    """Return whether an op that treats all batches alike keeps an element."""
+    return op.by_batch or _roll(op.seed, "fate", (key,)) >= op.drop
+
+
+def step_of(name: str, number: int, op: Op) -> str:
+    """Return what an op adds to the trail of its result of this number."""
+    return f"{name}.{number}" if op.is_generator else name
+
+
+def path_of(fork: Fork, keys: tuple[Key, ...]) -> int:
+    """Return the path of an item, or of an element of a batch."""
+    return _roll(fork.seed, "path", keys, len(fork.paths))
+
+
+def ends_batch(aggregate: Aggregate, size: int, key: Key) -> bool:
+    """Return whether a batch of this size, of which this is the last item, is complete."""
+    if aggregate.seed:
+        return _roll(aggregate.seed, "end", (key,), aggregate.n) == 0
+    return size >= aggregate.n
+
+
+def source_sleeps(source: Source, number: int, position: int) -> bool:
+    """Return whether a source sleeps before an item."""
+    return _roll(0, "source", ((number, position, ()),)) < source.sleep

@@ -1,0 +1,333 @@
+"""Compares what was seen while a program ran with what it may do."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spdl.pipeline import FailedItem, PipelineStatistics, StageStatistics
+
+from .item import Key
+from .lab import Lab
+from .model import Expected, FailureKey, Flow
+from .program import Aggregate, Fork, Pipe, Program, Stage, all_pipes, all_stages
+
+
+@dataclass(frozen=True)
+class Value:
+    """What was delivered: an item or a batch, and the epochs that it comes from."""
+
+    keys: tuple[Key, ...]
+    is_batch: bool
+    epochs: frozenset[int]
+
+
+@dataclass
+class Seen:
+    """What was seen from outside the pipeline while a program ran.
+
+    Attributes:
+        doing: What the consumer does at the moment.
+        epochs: What was delivered, epoch by epoch.
+        complete: How many epochs were read to their end.
+        failure: What the pipeline failed with, in words.
+        interrupted: Whether a KeyboardInterrupt reached the end of the program.
+        stopped_early: Whether something called ``stop()``.
+        statistics: The statistics at the end.
+        looks: Those seen meanwhile.
+        failures: The records of failed items at the end.
+        threads: The names of threads that were left.
+        crash: What went wrong with the runner itself.
+    """
+
+    doing: str = "building"
+    epochs: list[list[Value]] = field(default_factory=list)
+    complete: int = 0
+    failure: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    stopped_early: bool = False
+    statistics: PipelineStatistics | None = None
+    looks: list[PipelineStatistics] = field(default_factory=list)
+    failures: list[FailedItem] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
+    crash: str | None = None
+
+
+def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[str]:
+    """Return what is wrong."""
+    epochs = program.consumer.epochs if program.continuous else 1
+    whole = seen.complete == epochs and not seen.failure and not seen.stopped_early
+    certain = not (expected.must_fail or expected.may_fail or expected.uncertain)
+    findings = [
+        *_check_end(program, seen, expected, whole=whole),
+        *_check_delivered(program, seen, expected, whole=whole, certain=certain),
+        *_check_sources(program, lab, seen),
+        *_check_limits(program, lab),
+        *_check_looks(program, seen),
+    ]
+    if seen.threads:
+        findings.append(f"threads are left after stop(): {seen.threads}")
+    if running := {name: count for name, count in lab.running.items() if count}:
+        findings.append(f"ops still run, or generators are open, after stop(): {running}")
+    if any(lab.hook_balance.values()):
+        findings.append(f"stage hooks are not left after stop(): {dict(lab.hook_balance)}")
+    if whole and not expected.uncertain and not program.continuous:
+        findings += _check_counts(program, lab, seen, expected)
+    return findings
+
+
+def _check_end(program: Program, seen: Seen, expected: Expected, *, whole: bool) -> list[str]:
+    if seen.failure and not expected.must_fail and not expected.may_fail:
+        return [f"the pipeline failed for no reason: {seen.failure}"]
+    if whole and expected.must_fail:
+        return [f"the pipeline did not fail, although {expected.must_fail}"]
+    reading = program.consumer.reading
+    if seen.complete < len(seen.epochs) and not seen.failure and reading not in ("break", "interrupt"):
+        return ["the loop ended without an end"]
+    return []
+
+
+def _check_delivered(program: Program, seen: Seen, expected: Expected, *, whole: bool, certain: bool) -> list[str]:
+    findings: list[str] = []
+    for epoch, values in enumerate(seen.epochs):
+        findings += [
+            f"epoch {epoch} has {value}" for value in values if value.epochs and value.epochs != frozenset([epoch])
+        ]
+        # Items of a pipeline that failed while an epoch was read may be missing from that epoch alone.
+        done = epoch < seen.complete and not seen.stopped_early and not expected.uncertain
+        if done and (not seen.failure or (epoch + 1 < len(seen.epochs))):
+            findings += [f"epoch {epoch}: {text}" for text in _compare(values, expected.flow)]
+        else:
+            findings += [
+                f"epoch {epoch}: {text}" for text in _compare_part(values, expected, certain=certain, program=program)
+            ]
+    consumer = program.consumer
+    if certain and not seen.stopped_early and not seen.failure and consumer.reading == "break" and seen.epochs:
+        size = expected.flow.size
+        if size is not None and len(seen.epochs[0]) != min(consumer.count, size):
+            findings.append(f"{len(seen.epochs[0])} of {size} items came before the break, not {consumer.count}")
+    return findings
+
+
+def _elements(values: Iterable[Value]) -> list[Key]:
+    return [key for value in values for key in value.keys]
+
+
+def _difference(got: Iterable[object], wanted: Iterable[object], missing: int = 0) -> list[str]:
+    more, less = Counter(got), Counter(wanted)
+    findings = []
+    if extra := more - less:
+        findings.append(f"too much: {_few(extra)}")
+    if (lost := less - more) and lost.total() > missing:
+        findings.append(f"missing: {_few(lost)}")
+    return findings
+
+
+def _few(counter: Counter[object]) -> str:
+    return f"{counter.total()}, such as {list(counter)[:4]}"
+
+
+def _compare(values: Sequence[Value], flow: Flow) -> list[str]:
+    """Compare a whole epoch with what must come out."""
+    if flow.unknown:
+        return _compare_roots(values, flow)
+    if wrong := [value for value in values if value.is_batch != flow.in_batches]:
+        return [f"batches and items are mixed up: {wrong[:3]}"]
+    if flow.batches is None:
+        findings = _difference(_elements(values), flow.singles, flow.missing)
+        if flow.in_batches and flow.count is not None and len(values) != flow.count:
+            findings.append(f"{len(values)} batches came, not {flow.count}")
+        return findings or _compare_order(values, flow)
+    got = [value.keys if flow.inner else tuple(sorted(value.keys)) for value in values]
+    wanted = [batch if flow.inner else tuple(sorted(batch)) for batch in flow.batches]
+    if flow.order == "all" and got != wanted and Counter(got) == Counter(wanted):
+        return [f"the order of batches is {got}, not {wanted}"]
+    return _difference(got, wanted)
+
+
+def _compare_order(values: Sequence[Value], flow: Flow) -> list[str]:
+    if flow.in_batches or flow.missing or not flow.order:
+        return []
+    got = _elements(values)
+    sources = {key[0] for key in got} if flow.order == "source" else {None}
+    for source in sources:
+        mine = [key for key in got if source in (None, key[0])]
+        wanted = [key for key in flow.singles if source in (None, key[0])]
+        if mine != wanted[: len(mine)]:
+            return [f"the order is {mine}, not {wanted}"]
+    return []
+
+
+def _compare_roots(values: Sequence[Value], flow: Flow) -> list[str]:
+    known = {key[:2] for key in flow.singles}
+    return [f"nobody knows {key}" for key in _elements(values) if key[:2] not in known]
+
+
+def _compare_part(values: Sequence[Value], expected: Expected, *, certain: bool, program: Program) -> list[str]:
+    """Compare what was delivered before an early end."""
+    flow = expected.flow
+    by_batch = any(pipe.op.by_batch for pipe in all_pipes(program))
+    if flow.unknown or (not certain and by_batch):
+        # A failure may cut a batch short, and such ops decide on the batch as a whole.
+        return _compare_roots(values, flow) if flow.unknown or not flow.elements else []
+    if certain and flow.batches is not None:
+        got = [value.keys if flow.inner else tuple(sorted(value.keys)) for value in values]
+        wanted = [batch if flow.inner else tuple(sorted(batch)) for batch in flow.batches]
+        if flow.order == "all" and got != wanted[: len(got)]:
+            return [f"the batches are {got}, not the first of {wanted}"]
+        return _difference(got, wanted, len(wanted))
+    findings = _difference(_elements(values), flow.elements, len(flow.elements))
+    return findings or (_compare_order(values, flow) if certain else [])
+
+
+def _check_sources(program: Program, lab: Lab, seen: Seen) -> list[str]:
+    findings = []
+    for source, record in zip(program.sources, lab.sources, strict=True):
+        what = f"source {record.number} ({source.kind})"
+        if record.iterations > 1 and not program.continuous:
+            findings.append(f"{what} was iterated {record.iterations} times")
+        if record.closed > record.opened:
+            findings.append(f"{what} was opened {record.opened} times and closed {record.closed} times")
+        if source.kind in ("generator", "async_generator", "async_iterator"):
+            must = record.opened
+        else:
+            must = record.opened - record.exhausted
+        if source.kind != "list" and record.closed < must:
+            findings.append(f"{what}: {must - record.closed} of {record.opened} passes were not closed")
+    return findings
+
+
+def _check_limits(program: Program, lab: Lab) -> list[str]:
+    findings = []
+    hanging = any(pipe.drop_overdue and pipe.op.slow for pipe in all_pipes(program))
+    for pipe in all_pipes(program):
+        limits = [deed.value for deed in program.meddling if deed.deed == "concurrency" and deed.stage == pipe.name]
+        # An op that was abandoned runs on, but does not count.
+        if lab.most[pipe.name] > max([pipe.concurrency, *limits]) and not (pipe.drop_overdue and pipe.timeout):
+            findings.append(f"{lab.most[pipe.name]} ops of {pipe.name} ran at once")
+    threads = [deed.value for deed in program.meddling if deed.deed in ("threads", "concurrency")]
+    if lab.most_sync > max([program.num_threads, *threads]) and not hanging:
+        findings.append(f"{lab.most_sync} synchronous ops ran at once")
+    return findings
+
+
+def in_flight_bound(program: Program) -> int | None:
+    """Return how many source items may be under way at once, as far as the documentation bounds it."""
+    moved = any(deed.deed in ("concurrency", "capacity") for deed in program.meddling)
+    if moved or program.queue or any(isinstance(stage, Aggregate) and stage.seed for stage in all_stages(program)):
+        return None
+    size = 1
+    bound = 0
+
+    def add(stages: Sequence[Stage], branches: int) -> None:
+        nonlocal size, bound
+        for stage in stages:
+            bound += 2 * branches * size
+            branches = 1
+            if isinstance(stage, Pipe):
+                bound += stage.concurrency * size + ((stage.concurrency + 2) * size if stage.ordered else 0)
+            elif isinstance(stage, Fork):
+                bound += (1 + 32 + 2 * len(stage.paths) + 1) * size
+                for path in stage.paths:
+                    add(path, 1)
+            else:
+                bound += size
+                if isinstance(stage, Aggregate):
+                    bound += (stage.n - 1) * size
+                    size *= stage.n
+
+    for source in program.sources:
+        bound += 1
+        add(source.stages, 1)
+    if len(program.sources) > 1:
+        bound += (2 * len(program.sources) + 1) * size
+    add(program.stages, 1)
+    return bound + program.buffer_size * size + (2 if not program.stages else 0)
+
+
+def _check_looks(program: Program, seen: Seen) -> list[str]:
+    findings = []
+    bound = in_flight_bound(program)
+    final = [] if seen.statistics is None else [seen.statistics]
+    for statistics in [*seen.looks, *final]:
+        for stage in statistics.stages:
+            counts = (
+                stage.num_completed, stage.num_emitted, stage.num_failed, stage.num_dropped, stage.num_retried,
+                stage.num_overdue, stage.running, stage.queue_size, stage.queue_capacity, stage.busy_seconds,
+                stage.cpu_seconds, stage.starved_seconds, stage.blocked_seconds, stage.held_seconds,
+            )  # fmt: skip
+            if min(counts) < 0:
+                findings.append(f"a count is negative: {stage}")
+        if bound is not None and statistics.in_flight > bound:
+            findings.append(f"{statistics.in_flight} items are in flight; at most {bound} may be")
+        if statistics.in_flight < 0:
+            findings.append(f"{statistics.in_flight} items are in flight")
+    return findings
+
+
+def _check_counts(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[str]:
+    """Check the figures of a program that was read to its end and did not fail."""
+    assert seen.statistics is not None
+    findings = []
+    by_name = {stage.name: stage for stage in seen.statistics.stages}
+    findings += _check_tallies(by_name, expected)
+    delivered = sum(map(len, seen.epochs))
+    if by_name["sink"].num_completed != delivered or by_name["sink"].num_emitted != delivered:
+        sink = by_name["sink"]
+        findings.append(f"the sink counts {sink.num_completed} and {sink.num_emitted} items, not {delivered}")
+    sources = [stage for stage in seen.statistics.stages if stage.name == "src" or stage.name.startswith("src[")]
+    for source, stage in zip(program.sources, sources, strict=True):
+        if stage.num_completed != source.size:
+            findings.append(f"a source counts {stage.num_completed} items, not {source.size}")
+    if seen.statistics.in_flight:
+        findings.append(f"{seen.statistics.in_flight} items are in flight at the end")
+    if left := [stage.name for stage in seen.statistics.stages if stage.queue_size or stage.running]:
+        findings.append(f"{left} have items at the end")
+    findings += [
+        f"source {record.number} was iterated {record.iterations} times"
+        for record in lab.sources
+        if record.iterations != 1
+    ]
+    return findings + _check_failures(program, lab, seen, expected)
+
+
+def _check_tallies(by_name: Mapping[str, StageStatistics], expected: Expected) -> list[str]:
+    findings = []
+    for name, tally in expected.tallies.items():
+        if name not in by_name:
+            findings.append(f"the statistics have no stage {name}")
+            continue
+        stage = by_name[name]
+        got = (stage.num_completed, stage.num_emitted, stage.num_failed, stage.num_dropped, stage.num_retried)
+        wanted = (tally.completed, tally.emitted, tally.failed, tally.dropped, tally.retried)
+        if tally.exact and got != wanted:
+            findings.append(f"{name}: (completed, emitted, failed, dropped, retried) is {got}, not {wanted}")
+    return findings
+
+
+def _check_failures(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[str]:
+    if not expected.failures_known or expected.failures.total() > 100:
+        return []
+    findings = []
+    # Where the positions or the number of attempts are not known, they are not compared.
+    nowhere = {stage for stage, origin, _ in expected.failures if origin is None}
+    untold = {stage for stage, _, attempts in expected.failures if not attempts}
+
+    def told(stage: str, origin: frozenset[tuple[int, int]] | None, attempts: int) -> FailureKey:
+        return stage, None if stage in nowhere else origin, 0 if stage in untold else attempts
+
+    got = Counter(
+        told(failed.stage, frozenset(zip(failed.sources, failed.positions, strict=True)), failed.attempts)
+        for failed in seen.failures
+    )
+    wanted = Counter(told(*entry) for entry in expected.failures.elements())
+    if got != wanted:
+        findings.append(f"failures() lists {dict(got - wanted)} too much and not {dict(wanted - got)}")
+    noted = Counter(failed.stage for failed in lab.given_up)
+    calls = Counter(
+        entry[0]
+        for entry in expected.failures.elements()
+        if any(pipe.name == entry[0] and pipe.on_failure for pipe in all_pipes(program))
+    )
+    if noted != calls:
+        findings.append(f"on_failure was called {dict(noted)} times, not {dict(calls)}")
+    return findings

@@ -1,0 +1,258 @@
+"""Draws random programs: small ones, with a few features each, so that all pairs of features meet often."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from .program import (
+    Aggregate,
+    Consumer,
+    Deed,
+    Disaggregate,
+    Fork,
+    Form,
+    Hooks,
+    Meddling,
+    Op,
+    Pipe,
+    Pool,
+    Program,
+    Queue,
+    Reading,
+    Source,
+    SourceKind,
+    Stage,
+    all_pipes,
+)
+
+_TIMEOUT = 0.03
+
+
+def draw(random: Random) -> Program:
+    """Return a random program."""
+    return _Draw(random).program()
+
+
+class _Draw:
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.names = 0
+        # What this program is about. Everything at once would hide one thing behind the other.
+        self.features = {
+            feature
+            for feature, chance in (
+                ("continuous", 0.25), ("merge", 0.2), ("async", 0.4), ("generator", 0.35), ("thread", 0.2),
+                ("process", 0.07), ("batch", 0.4), ("fork", 0.3), ("fail", 0.4), ("limit", 0.2), ("fatal", 0.04),
+                ("ordered", 0.4), ("retry", 0.2), ("timeout", 0.06), ("sleep", 0.4), ("drop", 0.3),
+                ("on_failure", 0.2), ("queue", 0.08), ("hooks", 0.08), ("meddle", 0.25), ("bad source", 0.08),
+            )
+            if random.random() < chance
+        }  # fmt: skip
+
+    def _chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def _has(self, feature: str, share: float = 1.0) -> bool:
+        return feature in self.features and self._chance(share)
+
+    def _name(self, letter: str) -> str:
+        self.names += 1
+        return f"{letter}{self.names}"
+
+    def program(self) -> Program:
+        random = self.random
+        continuous = "continuous" in self.features
+        number = random.choice((2, 2, 3)) if "merge" in self.features else 1
+        sources = tuple(self._source(merged=number > 1, continuous=continuous) for _ in range(number))
+        stages = self._stages(random.choice((0, 1, 1, 2, 2, 3)))
+        program = Program(
+            sources,
+            stages,
+            continuous,
+            random.randint(1, 4),
+            random.randint(1, 4),
+            self._limit(0.5),
+            self._pick_queue(),
+            self._pick_hooks(),
+            self._consumer(continuous=continuous),
+        )
+        return self._meddled(program)
+
+    def _pick_queue(self) -> Queue:
+        return ("raise" if self._chance(0.15) else "pass") if "queue" in self.features else ""
+
+    def _pick_hooks(self) -> Hooks:
+        return ("raise" if self._chance(0.15) else "count") if "hooks" in self.features else ""
+
+    def _source(self, *, merged: bool, continuous: bool) -> Source:
+        random = self.random
+        kinds: list[SourceKind] = ["list", "generator", "iterator"]
+        kinds += ["async_generator", "async_iterator"] if self._has("async", 0.7) or self._chance(0.1) else []
+        kinds += ["pipeline"] if self._chance(0.1) else []
+        size = (
+            random.choice((1, 2, 3, 5, 8, 13, 20, 25)) if continuous else random.choice((0, 1, 2, 3, 5, 8, 13, 20, 25))
+        )
+        bad = self._has("bad source", 0.7)
+        stages = self._stages(random.choice((0, 0, 1, 2)), deep=True) if merged else ()
+        return Source(
+            random.choice(kinds),
+            size,
+            self._chance(0.12),
+            random.randint(0, size) if bad and self._chance(0.7) else -1,
+            bad and self._chance(0.4),
+            random.choice((0, 0, 5, 30)) if "sleep" in self.features else 0,
+            stages,
+        )
+
+    def _limit(self, share: float) -> str:
+        if not self._has("limit", share):
+            return ""
+        return self.random.choice(("0", "1", "3", "10", "1/10", "1/2"))
+
+    def _stages(self, number: int, *, deep: bool = False) -> tuple[Stage, ...]:
+        """Return stages that take single items. Unless they are ``deep``, batches may come out."""
+        stages: list[Stage] = []
+        for _ in range(number):
+            if self._has("batch", 0.5):
+                stages += self._batched(close=deep)
+                if not isinstance(stages[-1], Disaggregate):
+                    break
+            elif self._has("fork", 0.4):
+                stages.append(self._fork())
+            else:
+                stages.append(self._pipe())
+        return tuple(stages)
+
+    def _batched(self, *, close: bool) -> list[Stage]:
+        """Return an aggregate, stages that take batches, and perhaps a disaggregate."""
+        own = self._chance(0.3)
+        stages: list[Stage] = [
+            Aggregate(
+                self._name("a"),
+                self.random.randint(1, 5),
+                self._chance(0.25),
+                self.random.randrange(1, 1000) if own else 0,
+                self.random.randrange(12) if own and self._has("bad source", 0.3) else -1,
+            )
+        ]
+        stages += [self._batch_stage() for _ in range(self.random.choice((0, 1, 1, 2)))]
+        if close or self._chance(0.4):
+            stages.append(Disaggregate(self._name("d")))
+        return stages
+
+    def _batch_stage(self, depth: int = 0) -> Stage:
+        if self._has("fork", 0.6) and depth < 2:
+            paths = tuple(
+                tuple(self._batch_stage(depth + 1) for _ in range(self.random.choice((1, 1, 2))))
+                for _ in range(self.random.randint(1, 3))
+            )
+            return self._routed(paths, batched=True)
+        return self._pipe(batch=True)
+
+    def _fork(self, depth: int = 0) -> Fork:
+        paths = []
+        for _ in range(self.random.randint(1, 3)):
+            path: list[Stage] = []
+            for _ in range(self.random.choice((1, 1, 2))):
+                if depth < 1 and self._chance(0.2):
+                    path.append(self._fork(depth + 1))
+                elif self._has("batch", 0.3):
+                    path += self._batched(close=True)
+                else:
+                    path.append(self._pipe())
+            paths.append(tuple(path))
+        return self._routed(tuple(paths), batched=False)
+
+    def _routed(self, paths: tuple[tuple[Stage, ...], ...], *, batched: bool) -> Fork:
+        bad = self._has("bad source", 0.2)
+        return Fork(
+            self._name("f"),
+            paths,
+            batched,
+            self._has("async", 0.4),
+            self.random.randrange(1000),
+            self.random.randrange(10) if bad else -1,
+        )
+
+    def _pipe(self, *, batch: bool = False) -> Pipe:
+        random = self.random
+        pool: Pool = "process" if self._has("process", 0.5) else "thread" if self._has("thread", 0.5) else ""
+        timed = pool != "process" and self._has("timeout", 0.6)
+        forms: list[Form] = ["sync", "sync"]
+        if not pool:
+            forms += ["coroutine", "async"] if "async" in self.features else []
+            forms += ["async_generator"] if {"async", "generator"} <= self.features else []
+        forms += ["generator"] * 2 if "generator" in self.features else []
+        form = random.choice(forms)
+        return Pipe(
+            self._name("p"),
+            self._op(form, batch=batch, pool=pool, timed=timed),
+            pool,
+            random.choice((1, 1, 2, 3, 4)),
+            self._has("ordered", 0.6),
+            random.randint(1, 3) if self._has("retry", 0.7) else 0,
+            random.choice((0.0, 0.001, 0.004)),
+            self._limit(0.4),
+            random.choice(("count", "count", "raise")) if self._has("on_failure", 0.6) else "",
+            _TIMEOUT if timed else 0.0,
+            timed and self._chance(0.6),
+        )
+
+    def _op(self, form: Form, *, batch: bool, pool: str, timed: bool) -> Op:
+        random = self.random
+        failing = "fail" in self.features and self._chance(0.7)
+        generates = form in ("generator", "async_generator")
+        flaky = (failing or "retry" in self.features) and pool != "process" and not generates
+        # Whether the composition of a batch is known is the model's to find out: such ops are given up there.
+        by_batch = batch and self._chance(0.2)
+        return Op(
+            form,
+            random.randrange(1000),
+            random.choice((2, 10)) if self._has("fatal", 0.5) else 0,
+            random.choice((5, 15, 40, 100)) if failing and self._chance(0.6) else 0,
+            random.choice((10, 40)) if flaky else 0,
+            random.randint(1, 3),
+            random.choice((10, 30)) if failing and generates and pool != "process" else 0,
+            random.choice((10, 30)) if self._has("drop", 0.6) else 0,
+            random.randint(1, 3) if generates else 1,
+            random.choice((5, 30)) if self._has("sleep", 0.6) and pool != "process" else 0,
+            random.choice((0.001, 0.003)),
+            random.choice((3, 10)) if timed else 0,
+            by_batch,
+        )
+
+    def _consumer(self, *, continuous: bool) -> Consumer:
+        random = self.random
+        readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item", "interrupt"]
+        reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
+        return Consumer(
+            reading,
+            random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, 12),
+            random.randint(1, 3) if continuous else 1,
+            random.choice((0, 0, 1)) if "sleep" in self.features else 0,
+        )
+
+    def _meddled(self, program: Program) -> Program:
+        if "meddle" not in self.features:
+            return program
+        pipes = all_pipes(program)
+        deeds: list[Deed] = ["stop", "statistics", "failures", "threads", "capacity"]
+        if pipes:
+            deeds += ["stop_in_op", "concurrency", "concurrency"]
+        if any(pipe.on_failure for pipe in pipes):
+            deeds += ["stop_in_on_failure"]
+        return replace(
+            program, meddling=tuple(self._deed(deeds, pipes) for _ in range(self.random.choice((1, 1, 2, 3))))
+        )
+
+    def _deed(self, deeds: Sequence[Deed], pipes: Sequence[Pipe]) -> Meddling:
+        random = self.random
+        deed = random.choice(deeds)
+        if deed in ("stop_in_op", "stop_in_on_failure"):
+            inside = [pipe for pipe in pipes if pipe.pool != "process"] or pipes
+            stage = random.choice(inside).name if deed == "stop_in_op" else ""
+            return Meddling(deed, random.randint(1, 8), stage)
+        stage = random.choice(pipes).name if deed == "concurrency" else ""
+        if deed == "capacity":
+            stage = random.choice(["sink", *(pipe.name for pipe in pipes)])
+        return Meddling(deed, random.choice((0, 1, 2, 5, 10)), stage, random.randint(1, 5))

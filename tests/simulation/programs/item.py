@@ -1,0 +1,46 @@
+"""The items that pass through the pipelines of the programs."""
+
+import weakref
+from typing import Any, TypeAlias
+
+# The number of its source, its position there, and the stages that it went through.
+Key: TypeAlias = tuple[int, int, tuple[str, ...]]
+
+_LIVE: "list[weakref.ref[Item]]" = []
+
+
+class Item:
+    """An item that knows where it comes from and which ops have worked on it. It compares by identity alone."""
+
+    __slots__ = ("__weakref__", "epoch", "position", "source", "trail")
+
+    def __init__(self, source: int, position: int, epoch: int = 0, trail: tuple[str, ...] = ()) -> None:
+        self.source = source
+        self.position = position
+        self.epoch = epoch
+        self.trail = trail
+        _LIVE.append(weakref.ref(self))
+
+    @property
+    def key(self) -> Key:
+        return self.source, self.position, self.trail
+
+    def child(self, step: str) -> "Item":
+        """Return what an op makes of it."""
+        return Item(self.source, self.position, self.epoch, (*self.trail, step))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Item, (self.source, self.position, self.epoch, self.trail)
+
+    def __repr__(self) -> str:
+        return f"<{self.source}:{self.position} epoch {self.epoch} {' '.join(self.trail)}>"
+
+
+def forget_items() -> None:
+    """Begin to count items anew."""
+    _LIVE.clear()
+
+
+def live_items() -> list[Item]:
+    """Return the items made since `forget_items` that are still in memory."""
+    return [item for item in (reference() for reference in list(_LIVE)) if item is not None]

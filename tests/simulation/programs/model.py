@@ -1,0 +1,450 @@
+"""What the documentation says may come out of a program.
+
+The model walks through the stages once, for one epoch. Between two stages there is a `Flow`: the items that pass there,
+and how much of their order and of their grouping is promised. It never runs the engine, and knows none of its rules
+that the documentation does not state.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from .behaviour import Outcome, decide, ends_batch, keeps, path_of, step_of
+from .item import Key
+from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes
+
+Batch: TypeAlias = tuple[Key, ...]
+Root: TypeAlias = tuple[int, int]
+
+# A record of a failure: the stage, the places in the sources (None if they are not known), and how often it was tried
+# (0 if that is not known).
+FailureKey: TypeAlias = tuple[str, frozenset[Root] | None, int]
+
+
+@dataclass
+class Flow:
+    """What passes between two stages in an epoch.
+
+    Attributes:
+        singles: The items; or, if batches pass whose composition is not promised, their elements.
+        batches: The batches that are promised, or None.
+        in_batches: Whether batches pass.
+        order: What order is promised: ``"all"``, ``"source"`` (of the items of each source) or ``""``.
+        inner: Whether the order in the batches is promised.
+        missing: At most so many of the singles are not there.
+        count: How many batches pass, if that is known.
+        unknown: Whether nothing is known but where items come from.
+    """
+
+    singles: list[Key] = field(default_factory=list)
+    batches: list[Batch] | None = None
+    in_batches: bool = False
+    order: str = "all"
+    inner: bool = True
+    missing: int = 0
+    count: int | None = None
+    unknown: bool = False
+
+    @property
+    def size(self) -> int | None:
+        """How many objects pass, if that is known."""
+        if self.unknown or self.missing:
+            return self.count
+        if not self.in_batches:
+            return len(self.singles)
+        return self.count if self.batches is None else len(self.batches)
+
+    @property
+    def elements(self) -> list[Key]:
+        """The items, in whatever batches they are."""
+        return self.singles if self.batches is None else [key for batch in self.batches for key in batch]
+
+
+@dataclass
+class Tally:
+    """What a stage counts in an epoch. ``exact`` is False if that is not known."""
+
+    exact: bool = True
+    tried: int = 0
+    completed: int = 0
+    emitted: int = 0
+    failed: int = 0
+    dropped: int = 0
+    retried: int = 0
+
+
+@dataclass
+class Expected:
+    """What a program may do.
+
+    Attributes:
+        flow: What comes out in each epoch.
+        tallies: What each stage with an op counts in each epoch.
+        failures: The items that fail in each epoch.
+        failures_known: Whether these are all.
+        must_fail: Why the pipeline has to fail if it is read to the end.
+        may_fail: Why it may fail.
+        uncertain: Why items may be missing although the pipeline does not fail.
+    """
+
+    flow: Flow
+    tallies: dict[str, Tally]
+    failures: Counter[FailureKey]
+    failures_known: bool = True
+    must_fail: list[str] = field(default_factory=list)
+    may_fail: list[str] = field(default_factory=list)
+    uncertain: list[str] = field(default_factory=list)
+
+
+def expect(program: Program, *, exact_time: bool) -> Expected:
+    """Return what a program may do. ``exact_time`` says whether only ops that are meant to exceed their timeouts."""
+    return _Walk(program, exact_time=exact_time).expected()
+
+
+class _Walk:
+    def __init__(self, program: Program, *, exact_time: bool) -> None:
+        self.program = program
+        self.exact_time = exact_time
+        self.epochs = program.consumer.epochs if program.continuous else 1
+        self.tallies = {pipe.name: Tally() for pipe in all_pipes(program)}
+        self.failures: Counter[FailureKey] = Counter()
+        self.failures_known = True
+        self.must: list[str] = []
+        self.may: list[str] = []
+        self.uncertain: list[str] = []
+        self.swallowed = 0
+        # The positions of an item that was in a batch are those of the batch. None if its composition is not known.
+        self.origins: dict[Key, frozenset[Root] | None] = {}
+        self.calls: Counter[str] = Counter()
+        self.moved = {deed.stage for deed in program.meddling if deed.deed == "concurrency"}
+
+    def expected(self) -> Expected:
+        flows = [self._stages(source.stages, self._source(n, source)) for n, source in enumerate(self.program.sources)]
+        flow = self._stages(self.program.stages, _merge(flows))
+        self._limits()
+        self._nothing(flow)
+        if self.program.queue == "raise":
+            self.may.append("a queue raises")
+        if self.program.hooks == "raise":
+            self.uncertain.append("a hook raises")
+            self.may.append("a hook raises")
+            self.failures_known = False
+        return Expected(flow, self.tallies, self.failures, self.failures_known, self.must, self.may, self.uncertain)
+
+    def _source(self, number: int, source: Source) -> Flow:
+        size = source.size
+        if 0 <= source.raise_at <= size and source.kind != "list":
+            size = source.raise_at
+            self.must.append(f"source {number} raises")
+        if source.raise_in_close and source.kind != "list":
+            # The others are closed only if they end early.
+            always = source.kind in ("generator", "async_generator", "async_iterator")
+            (self.must if always else self.may).append(f"close of source {number} raises")
+        if size == 0 and self.program.continuous:
+            self.may.append(f"source {number} is empty")
+        return Flow([(number, position, ()) for position in range(size)])
+
+    def _stages(self, stages: Sequence[Stage], flow: Flow) -> Flow:
+        for stage in stages:
+            if isinstance(stage, Pipe):
+                flow = self._pipe(stage, flow)
+            elif isinstance(stage, Aggregate):
+                flow = self._aggregate(stage, flow)
+            elif isinstance(stage, Disaggregate):
+                flow = self._disaggregate(flow)
+            else:
+                flow = self._fork(stage, flow)
+        return flow
+
+    def _pipe(self, pipe: Pipe, flow: Flow) -> Flow:
+        if pipe.timeout and pipe.drop_overdue and not self.exact_time:
+            self.uncertain.append(f"{pipe.name} may exceed its timeout by chance")
+            self.may.append(f"{pipe.name} may exceed its timeout by chance")
+            self.failures_known = False
+        if flow.unknown:
+            self._is_unknown(pipe)
+            return flow
+        size = flow.size
+        after = replace(flow, singles=[])
+        if flow.in_batches and flow.batches is None:
+            if pipe.op.by_batch:
+                return self._lose(flow, (pipe,))
+            self._loose(pipe, flow, after)
+        elif flow.batches is not None:
+            after.batches = []
+            for batch in flow.batches:
+                after.batches += self._apply(pipe, batch, batched=True)
+        else:
+            after.missing *= pipe.op.fan if pipe.op.is_generator else 1
+            for key in flow.singles:
+                after.singles += [batch[0] for batch in self._apply(pipe, (key,), batched=False)]
+        if flow.missing:
+            self.tallies[pipe.name].exact = self.failures_known = False
+        serial = pipe.ordered or (pipe.concurrency == 1 and pipe.name not in self.moved)
+        if not serial and size not in (0, 1):
+            after.order = ""
+        return after
+
+    def _apply(self, pipe: Pipe, keys: Batch, *, batched: bool) -> list[Batch]:
+        """Return the results of an op on an item, or on a batch."""
+        op, tally = pipe.op, self.tallies[pipe.name]
+        outcome = decide(op, keys, batch=batched)
+        tally.tried += 1
+        if not self._begins(pipe, keys, outcome):
+            return []
+        kept = [key for key in keys if not batched or keeps(op, key)]
+        results = [
+            tuple(self._child(key, step_of(pipe.name, number, op)) for key in kept) for number in range(outcome.results)
+        ]
+        if outcome.end == "error":
+            in_process = pipe.pool == "process"
+            if in_process:
+                self.uncertain.append(f"{pipe.name} fails midway in a process")
+                tally.exact = False
+            self._fails(pipe, keys, None if in_process else 1)
+        else:
+            tally.completed += 1
+        tally.dropped += outcome.end == "none"
+        self.swallowed += outcome.end == "ok" and not results
+        tally.emitted += len(results)
+        return results
+
+    def _begins(self, pipe: Pipe, keys: Batch, outcome: Outcome) -> bool:
+        """Return whether the op gets as far as to its first result, after as many attempts as it may have."""
+        op, tally, in_process = pipe.op, self.tallies[pipe.name], pipe.pool == "process"
+        if outcome.slow and pipe.timeout and pipe.drop_overdue and not in_process:
+            self._fails(pipe, keys, 1)
+            if tally.failed > 2 * self.program.num_threads:
+                self.may.append("too many ops hang")
+            return False
+        failing = outcome.failing_attempts
+        if in_process and failing:
+            failing = 1 << 30
+        if failing and outcome.end == "fatal":
+            self.must.append(f"{pipe.name} raises a BaseException")
+            return False
+        if op.is_generator and failing:
+            # Whether a generator has begun if it raises before its first result is not said.
+            if pipe.retries:
+                tally.exact = False
+                if failing <= pipe.retries:
+                    self.uncertain.append(f"{pipe.name} may be tried again")
+                    self.failures_known = False
+            self._fails(pipe, keys, None if pipe.retries else 1)
+            return False
+        tally.retried += min(failing, pipe.retries)
+        if failing > pipe.retries:
+            self._fails(pipe, keys, pipe.retries + 1)
+            return False
+        return True
+
+    def _fails(self, pipe: Pipe, keys: Batch, attempts: int | None) -> None:
+        self.tallies[pipe.name].failed += 1
+        self.failures[pipe.name, self._origin_of(keys), attempts or 0] += 1
+
+    def _child(self, key: Key, step: str) -> Key:
+        child = key[0], key[1], (*key[2], step)
+        self.origins[child] = self._origin_of((key,))
+        return child
+
+    def _origin_of(self, keys: Batch) -> frozenset[Root] | None:
+        origins = [self.origins.get(key, frozenset({key[:2]})) for key in keys]
+        return None if None in origins or not keys else frozenset().union(*(origin for origin in origins if origin))
+
+    def _group(self, keys: Sequence[Key], *, known: bool) -> None:
+        """Note that items are in a batch, or in unknown ones."""
+        origin = self._origin_of(tuple(keys)) if known else None
+        for key in keys:
+            self.origins[key] = origin
+
+    def _loose(self, pipe: Pipe, flow: Flow, after: Flow) -> None:
+        """Work on batches of which only the elements are known. All of them have the same fate."""
+        op, tally = pipe.op, self.tallies[pipe.name]
+        some = ((0, 0, ()),)
+        outcome = decide(op, some, batch=True)
+        tally.exact = tally.exact and flow.count is not None
+        count = flow.count or 0
+        tally.tried += count
+        if outcome.end == "error":
+            tally.failed += count
+            tally.retried += count * pipe.retries
+            self.failures_known = False
+            if op.is_generator and pipe.retries:
+                tally.exact = False
+            after.count = 0
+            return
+        tally.completed += count
+        tally.emitted += count * outcome.results
+        after.count = None if flow.count is None else count * outcome.results
+        after.missing = flow.missing * outcome.results
+        for number in range(outcome.results):
+            step = step_of(pipe.name, number, op)
+            after.singles += [self._child(key, step) for key in flow.singles if keeps(op, key)]
+
+    def _aggregate(self, stage: Aggregate, flow: Flow) -> Flow:
+        if stage.raise_at >= 0:
+            self._raises(stage.name, flow, stage.raise_at)
+        if flow.unknown or flow.in_batches:
+            return self._lose(flow, ())
+        if flow.order == "all" and not flow.missing:
+            batches: list[Batch] = []
+            batch: Batch = ()
+            for key in flow.singles:
+                batch += (key,)
+                if ends_batch(stage, len(batch), key):
+                    batches.append(batch)
+                    batch = ()
+            if batch and not stage.drop_last:
+                batches.append(batch)
+            self.swallowed += bool(batch and stage.drop_last)
+            for batch in batches:
+                self._group(batch, known=True)
+            return Flow(batches=batches, in_batches=True)
+        total = len(flow.singles)
+        self._group(flow.singles, known=False)
+        after = Flow(flow.singles, in_batches=True, order="", inner=False, missing=flow.missing)
+        if stage.drop_last:
+            after.missing += total if stage.seed else min(stage.n - 1, total)
+            self.swallowed += 1
+        if not stage.seed and not flow.missing:
+            after.count = total // stage.n if stage.drop_last else -(-total // stage.n)
+        return after
+
+    def _disaggregate(self, flow: Flow) -> Flow:
+        if flow.unknown or not flow.in_batches:
+            return self._lose(flow, ())
+        order = "all" if flow.batches is not None and flow.order == "all" and flow.inner else ""
+        return Flow(flow.elements, order=order, missing=flow.missing)
+
+    def _fork(self, fork: Fork, flow: Flow) -> Flow:
+        if fork.raise_at >= 0:
+            self._raises(fork.name, flow, fork.raise_at)
+        inside = [pipe for path in fork.paths for pipe in path if isinstance(pipe, Pipe)]
+        if flow.unknown or (fork.batched and not flow.in_batches):
+            for path in fork.paths:
+                self._stages(path, self._lose(flow, inside))
+            return self._lose(flow, inside)
+        return self._batched_fork(fork, flow) if fork.batched else self._plain_fork(fork, flow)
+
+    def _plain_fork(self, fork: Fork, flow: Flow) -> Flow:
+        if flow.in_batches and flow.batches is None:
+            for path in fork.paths:
+                self._stages(path, replace(flow, unknown=True))
+            return replace(flow, unknown=True)
+        flows = []
+        for number, path in enumerate(fork.paths):
+            if flow.batches is None:
+                share = replace(flow, singles=[key for key in flow.singles if path_of(fork, (key,)) == number])
+            else:
+                share = replace(flow, batches=[batch for batch in flow.batches if path_of(fork, batch) == number])
+            flows.append(self._stages(path, share))
+        merged = _merge(flows)
+        if len(flows) > 1:
+            merged.order = ""
+        return merged
+
+    def _batched_fork(self, fork: Fork, flow: Flow) -> Flow:
+        if flow.batches is None:
+            flows = [
+                self._stages(
+                    path, replace(flow, singles=[key for key in flow.singles if path_of(fork, (key,)) == number])
+                )
+                for number, path in enumerate(fork.paths)
+            ]
+            self.swallowed += 1
+            merged = _merge(flows)
+            return replace(merged, order="", inner=False, count=None, in_batches=True)
+        after = replace(flow, batches=[])
+        assert after.batches is not None
+        for batch in flow.batches:
+            joined: Batch = ()
+            for number, path in enumerate(fork.paths):
+                share = tuple(key for key in batch if path_of(fork, (key,)) == number)
+                result = self._stages(path, Flow(batches=[share], in_batches=True, inner=flow.inner))
+                if result.unknown or result.batches is None:
+                    return self._lose(flow, ())
+                after.inner = after.inner and result.inner and (len(result.batches) < 2 or result.order == "all")
+                joined += tuple(key for part in result.batches for key in part)
+            if joined:
+                after.batches.append(joined)
+            else:
+                self.swallowed += 1
+        return after
+
+    def _raises(self, name: str, flow: Flow, number: int) -> None:
+        """Note that the stage raises at a call of this number, counted over all epochs."""
+        size = flow.size
+        self.may.append(f"{name} raises")
+        if size is not None and size * self.epochs > number and not self.calls[name]:
+            self.must.append(f"{name} raises")
+        self.calls[name] += 1
+
+    def _is_unknown(self, pipe: Pipe) -> None:
+        self.tallies[pipe.name].exact = self.failures_known = False
+        if pipe.op.fatal or pipe.op.fail or pipe.op.flaky or pipe.op.midway or pipe.op.slow:
+            self.may.append(f"{pipe.name} may fail")
+
+    def _lose(self, flow: Flow, pipes: Sequence[Pipe]) -> Flow:
+        self.failures_known = False
+        self.uncertain.append("the model does not know")
+        for pipe in pipes:
+            self._is_unknown(pipe)
+        return replace(flow, singles=flow.elements, batches=None, unknown=True, order="", count=None)
+
+    def _limits(self) -> None:
+        """Note which limits of failures are exceeded."""
+        own = {pipe.name: pipe.max_failures for pipe in all_pipes(self.program)}
+        groups = [([name], limit) for name, limit in own.items() if limit]
+        groups.append(([name for name, limit in own.items() if not limit], self.program.max_failures))
+        for names, limit in groups:
+            tallies = [self.tallies[name] for name in names]
+            failed, tried = sum(tally.failed for tally in tallies), sum(tally.tried for tally in tallies)
+            certain = self.failures_known or all(tally.exact for tally in tallies)
+            if not limit or int(Fraction(limit)) < 0:
+                continue
+            what = f"{' '.join(names)}: max_failures={limit}"
+            if not certain:
+                self.may.append(what)
+            if not failed:
+                continue
+            if "/" in limit:
+                # From the 100th item on, it depends on the order in which they come. At the end it does not.
+                if tried >= 100 and certain and failed > Fraction(limit) * tried:
+                    self.must.append(what)
+                elif tried * (self.epochs + 10 * self.program.continuous) >= 100:
+                    self.may.append(what)
+            else:
+                if failed * self.epochs > int(limit) and certain:
+                    self.must.append(what)
+                # A continuous source runs ahead into epochs that are not read.
+                if self.program.continuous:
+                    self.may.append(what)
+
+    def _nothing(self, flow: Flow) -> None:
+        failed = sum(tally.failed for tally in self.tallies.values())
+        dropped = sum(tally.dropped for tally in self.tallies.values())
+        known = not self.uncertain and flow.size is not None
+        if known and (not failed or flow.size or dropped):
+            return
+        (self.must if known and not self.swallowed else self.may).append("nothing came out")
+
+
+def _merge(flows: list[Flow]) -> Flow:
+    if len(flows) == 1:
+        return flows[0]
+    if any(flow.unknown for flow in flows) or len({flow.in_batches for flow in flows}) > 1:
+        return Flow([key for flow in flows for key in flow.elements], unknown=True, order="")
+    order = "source" if all(flow.order == "all" for flow in flows) else ""
+    missing = sum(flow.missing for flow in flows)
+    inner = all(flow.inner for flow in flows)
+    if not flows[0].in_batches:
+        return Flow([key for flow in flows for key in flow.singles], order=order, missing=missing)
+    batches: list[Batch] | None = []
+    counts = [flow.size for flow in flows]
+    count = None if None in counts else sum(size for size in counts if size is not None)
+    for flow in flows:
+        batches = None if batches is None or flow.batches is None else [*batches, *flow.batches]
+    singles = [] if batches is not None else [key for flow in flows for key in flow.elements]
+    return Flow(singles, batches, in_batches=True, order=order, inner=inner, missing=missing, count=count)

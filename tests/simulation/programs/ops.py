@@ -1,0 +1,161 @@
+"""The ops of the programs."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any
+
+from .behaviour import Outcome, decide, keeps, step_of
+from .lab import Fatal, Lab, ProvokedError, keys_of
+from .program import Op, Pipe
+
+
+def make(op: Op, name: str, value: Any, number: int) -> Any:
+    """Return the result of an op of this number."""
+    step = step_of(name, number, op)
+    if isinstance(value, list):
+        return [element.child(step) for element in value if keeps(op, element.key)]
+    return value.child(step)
+
+
+def outcome_of(op: Op, value: Any) -> Outcome:
+    """Return what an op will do."""
+    return decide(op, keys_of(value), batch=isinstance(value, list))
+
+
+def finish(outcome: Outcome, name: str) -> None:
+    """Raise what an op raises at its end."""
+    if outcome.end == "fatal":
+        raise Fatal(name)
+    if outcome.end == "error":
+        raise ProvokedError(name)
+
+
+class InProcess:
+    """A plain op that can go to another process."""
+
+    def __init__(self, op: Op, name: str) -> None:
+        self.op = op
+        self.name = name
+
+    def __call__(self, value: Any) -> Any:
+        outcome = outcome_of(self.op, value)
+        if outcome.failing_attempts:
+            raise ProvokedError(self.name)
+        finish(outcome, self.name)
+        return make(self.op, self.name, value, 0) if outcome.results else None
+
+
+class GeneratorInProcess(InProcess):
+    """A generator function that can go to another process."""
+
+    def __call__(self, value: Any) -> Generator[Any, None, None]:
+        outcome = outcome_of(self.op, value)
+        if outcome.failing_attempts:
+            raise ProvokedError(self.name)
+        for number in range(outcome.results):
+            yield make(self.op, self.name, value, number)
+        finish(outcome, self.name)
+
+
+class Instrumented:
+    """The forms of an op that stays in this process."""
+
+    def __init__(self, lab: Lab, pipe: Pipe) -> None:
+        self.lab = lab
+        self.pipe = pipe
+        self.op = pipe.op
+        self.name = pipe.name
+        self.in_worker = not pipe.pool
+
+    def _begin(self, value: Any) -> tuple[Outcome, float]:
+        outcome = outcome_of(self.op, value)
+        seconds = max(outcome.seconds, 4 * self.pipe.timeout if outcome.slow else 0.0)
+        return outcome, seconds
+
+    def _fail_early(self, outcome: Outcome, value: Any) -> None:
+        elements = value if isinstance(value, list) else [value]
+        key = self.name, tuple(element.epoch for element in elements), keys_of(value)
+        if self.lab.attempt(key) < outcome.failing_attempts:
+            finish(outcome, self.name)
+            raise ProvokedError(self.name)
+
+    def _result(self, outcome: Outcome, value: Any) -> Any:
+        finish(outcome, self.name)
+        return make(self.op, self.name, value, 0) if outcome.results else None
+
+    def sync(self, value: Any) -> Any:
+        self.lab.enter(self.name, sync=self.in_worker)
+        try:
+            outcome, seconds = self._begin(value)
+            self.lab.sleep(seconds)
+            self._fail_early(outcome, value)
+            return self._result(outcome, value)
+        finally:
+            self.lab.leave(self.name, sync=self.in_worker)
+
+    async def asynchronous(self, value: Any) -> Any:
+        self.lab.enter(self.name, sync=False)
+        try:
+            outcome, seconds = self._begin(value)
+            await asyncio.sleep(seconds)
+            self._fail_early(outcome, value)
+            return self._result(outcome, value)
+        finally:
+            self.lab.leave(self.name, sync=False)
+
+    def coroutine(self, value: Any) -> Any:
+        # That it is asynchronous shows only when it is called.
+        return self.asynchronous(value)
+
+    def generator(self, value: Any) -> Generator[Any, None, None]:
+        self.lab.enter(self.name, sync=self.in_worker)
+        inside = True
+        try:
+            outcome, seconds = self._begin(value)
+            self.lab.sleep(seconds)
+            self._fail_early(outcome, value)
+            for number in range(outcome.results):
+                result = make(self.op, self.name, value, number)
+                if self.in_worker:
+                    self.lab.leave_sync()
+                inside = False
+                yield result
+                del result
+                self.lab.started(self.name)
+                inside = True
+                if self.in_worker:
+                    self.lab.enter_sync()
+                self.lab.host.step()
+            finish(outcome, self.name)
+        finally:
+            self.lab.leave(self.name, sync=self.in_worker and inside)
+
+    async def async_generator(self, value: Any) -> AsyncGenerator[Any, None]:
+        self.lab.enter(self.name, sync=False)
+        try:
+            outcome, seconds = self._begin(value)
+            await asyncio.sleep(seconds)
+            self._fail_early(outcome, value)
+            for number in range(outcome.results):
+                yield make(self.op, self.name, value, number)
+                self.lab.started(self.name)
+                await asyncio.sleep(0)
+            finish(outcome, self.name)
+        finally:
+            self.lab.leave(self.name, sync=False)
+
+
+def make_op(lab: Lab, pipe: Pipe) -> Callable[[Any], Any]:
+    """Return the op of a stage."""
+    if pipe.pool == "process":
+        kind = GeneratorInProcess if pipe.op.is_generator else InProcess
+        return kind(pipe.op, pipe.name)
+    instrumented = Instrumented(lab, pipe)
+    forms: dict[str, Callable[[Any], Any]] = {
+        "sync": instrumented.sync,
+        "coroutine": instrumented.coroutine,
+        "async": instrumented.asynchronous,
+        "generator": instrumented.generator,
+        "async_generator": instrumented.async_generator,
+    }
+    return forms[pipe.op.form]

@@ -1,0 +1,236 @@
+"""Runs a program in a world, and checks all that the documentation promises about it."""
+
+import contextlib
+import gc
+import logging
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from spdl.pipeline import Pipeline, PipelineFailure, PipelineStatistics, _world
+
+from .build import Built
+from .check import Seen, Value, check
+from .host import Host
+from .item import Item, forget_items, live_items
+from .lab import Lab
+from .model import expect
+from .program import Meddling, Program
+
+_LATE_SECONDS = 0.02
+_GRACE_SECONDS = 0.002
+_FREED_SECONDS = 2.0
+
+
+def run(program: Program, host: Host) -> list[str]:
+    """Run a program, and return what was wrong: nothing if the list is empty."""
+    logging.getLogger("spdl.pipeline").setLevel(logging.CRITICAL + 1)
+    forget_items()
+    lab = Lab(program, host)
+    seen = Seen()
+    work = _Run(lab, seen)
+    stacks = host.watch(work)
+    if stacks:
+        return [*lab.findings, f"hang: {seen.doing}\n{stacks}"]
+    if seen.crash is not None:
+        return [*lab.findings, seen.crash]
+    findings = check(program, lab, seen, expect(program, exact_time=host.simulated))
+    return [*lab.findings, *findings, *_check_freed(lab)]
+
+
+def _check_freed(lab: Lab) -> list[str]:
+    # References that threads hold on their way out go a moment later.
+    deadline = _world.monotonic() + _FREED_SECONDS
+    gc.collect()
+    while (alive := len(live_items())) and _world.monotonic() < deadline:
+        lab.host.sleep(0.01)
+        gc.collect()
+    return [f"{alive} items are still in memory, such as {live_items()[:3]}"] if alive else []
+
+
+@dataclass
+class _Run:
+    """The work of the thread that runs a program."""
+
+    lab: Lab
+    seen: Seen
+
+    def __call__(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is a finding.
+            self.seen.crash = f"{type(error).__name__} in the runner: {error}"
+            import traceback  # noqa: PLC0415
+
+            self.seen.crash += "\n" + traceback.format_exc()
+
+    def _run(self) -> None:
+        lab, seen = self.lab, self.seen
+        built = Built(lab)
+        pipeline = built.pipeline
+        self._arm(pipeline)
+        meddlers = [
+            _world.Thread(target=self._meddle, args=(pipeline, meddling), name=f"meddler {n}", daemon=True)
+            for n, meddling in enumerate(lab.program.meddling)
+            if meddling.deed not in ("stop_in_op", "stop_in_on_failure")
+        ]
+        try:
+            with pipeline.auto_stop():
+                for meddler in meddlers:
+                    meddler.start()
+                self._read(pipeline)
+                seen.doing = "stop"
+        except PipelineFailure as failure:
+            self._failed(failure)
+        except KeyboardInterrupt:
+            seen.interrupted = True
+        except TimeoutError as error:
+            lab.report(f"stop() timed out: {error}")
+        seen.doing = "stop of the sources' pipelines"
+        for inner in built.inner:
+            with contextlib.suppress(PipelineFailure):
+                inner.stop()
+        lab.stopped = True
+        seen.doing = "meddlers' end"
+        for meddler in meddlers:
+            meddler.join()
+        lab.host.sleep(_GRACE_SECONDS)
+        seen.statistics = pipeline.statistics()
+        seen.failures = pipeline.failures()
+        seen.threads = lab.host.threads_left()
+        for pool in built.pools:
+            lab.host.release(pool)
+
+    def _failed(self, failure: PipelineFailure) -> None:
+        # No exception is kept, since its traceback would keep items.
+        self.seen.failure = [f"{type(error).__name__}: {error}" for error in failure.exceptions]
+
+    def _arm(self, pipeline: Pipeline[Any]) -> None:
+        # An op that refers to the pipeline would keep it alive.
+        reference = weakref.ref(pipeline)
+
+        def stop() -> None:
+            running = reference()
+            if running is not None:
+                self.seen.stopped_early = True
+                running.stop()
+
+        for meddling in self.lab.program.meddling:
+            if meddling.deed == "stop_in_op":
+
+                def on_call(stage: str, number: int, meddling: Meddling = meddling) -> None:
+                    if stage == meddling.stage and number == meddling.after:
+                        stop()
+
+                self.lab.on_call = on_call
+            elif meddling.deed == "stop_in_on_failure":
+
+                def on_give_up(number: int, meddling: Meddling = meddling) -> None:
+                    if number == meddling.after:
+                        stop()
+
+                self.lab.on_give_up = on_give_up
+
+    def _meddle(self, pipeline: Pipeline[Any], meddling: Meddling) -> None:
+        lab = self.lab
+        lab.host.sleep(meddling.after / 1000)
+        try:
+            if meddling.deed == "stop":
+                self.seen.stopped_early = True
+                pipeline.stop()
+                lab.stopped = not any(source.kind == "pipeline" for source in lab.program.sources)
+            elif meddling.deed == "statistics":
+                self._look(pipeline.statistics())
+            elif meddling.deed == "failures":
+                pipeline.failures()
+            elif meddling.deed == "concurrency":
+                pipeline.set_concurrency(meddling.stage, meddling.value)
+            elif meddling.deed == "threads":
+                pipeline.set_num_threads(meddling.value)
+            else:
+                pipeline.set_queue_capacity(meddling.stage or "sink", meddling.value)
+        except PipelineFailure as failure:
+            self._failed(failure)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding.
+            lab.report(f"{meddling.deed} raised {type(error).__name__}: {error}")
+
+    def _look(self, statistics: PipelineStatistics) -> None:
+        self.seen.looks.append(statistics)
+
+    def _read(self, pipeline: Pipeline[Any]) -> None:
+        program, seen = self.lab.program, self.seen
+        reading = program.consumer.reading
+        seen.doing = "reading"
+        if reading == "late":
+            self.lab.host.sleep(_LATE_SECONDS)
+            self._look(pipeline.statistics())
+        for epoch in range(program.consumer.epochs if program.continuous else 1):
+            values: list[Value] = []
+            seen.epochs.append(values)
+            if reading == "readers":
+                self._read_together(pipeline, values)
+            elif reading == "get_item":
+                self._get(pipeline, values)
+            elif not self._iterate(pipeline, values):
+                return
+            seen.complete = epoch + 1
+
+    def _iterate(self, pipeline: Pipeline[Any], values: list[Value]) -> bool:
+        """Read an epoch. Return whether it was read to its end."""
+        consumer = self.lab.program.consumer
+        ours = consumer.reading == "interrupt" and not self.lab.host.interrupt_at(consumer.count)
+        if consumer.reading == "break" and not consumer.count:
+            return False
+        for item in pipeline:
+            values.append(value_of(item))
+            self._pause(len(values))
+            if ours and len(values) >= consumer.count:
+                raise KeyboardInterrupt
+            if consumer.reading == "break" and len(values) >= consumer.count:
+                return False
+        return True
+
+    def _read_together(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        def read() -> None:
+            try:
+                for item in pipeline:
+                    # Appending is atomic.
+                    values.append(value_of(item))
+                    self._pause(len(values))
+                    del item
+            except PipelineFailure as failure:
+                self._failed(failure)
+
+        threads = [_world.Thread(target=read, daemon=True) for _ in range(max(1, self.lab.program.consumer.count))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _get(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        while True:
+            try:
+                item = pipeline.get_item(timeout=0.0 if len(values) % 3 == 0 else 0.002)
+            except TimeoutError:
+                self.lab.host.sleep(0.001)
+                continue
+            except EOFError:
+                return
+            values.append(value_of(item))
+            self._pause(len(values))
+
+    def _pause(self, count: int) -> None:
+        if self.lab.program.consumer.pause and count % 3 == 0:
+            self.lab.host.sleep(self.lab.program.consumer.pause / 1000)
+        else:
+            self.lab.host.step()
+
+
+def value_of(item: Any) -> Value:
+    """Return what is remembered of an item that was delivered: nothing that keeps it in memory."""
+    elements: list[Item] = list(item) if isinstance(item, list) else [item]
+    return Value(
+        tuple(element.key for element in elements),
+        isinstance(item, list),
+        frozenset(element.epoch for element in elements),
+    )
