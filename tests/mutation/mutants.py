@@ -712,9 +712,16 @@ _FLOW = (
     Mutant(
         "a batch that was read stays in flight",
         "_engine/lineage.py",
-        "                    pending.extend(current.parents)",
+        "                    pending.append((parent, 1))",
         "                    pass",
         ("engine/test_lineage.py",),
+    ),
+    Mutant(
+        "positions that an aggregator has packed are no longer in flight",
+        "_engine/lineage.py",
+        "                self._num_packed += 1",
+        "                pass",
+        ("engine/test_lineage.py::test_what_a_gathering_has_packed_is_out_until_it_is_released",),
     ),
     Mutant(
         "an item that was read stays in flight",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.support import source, wait_until
 
-from spdl.pipeline._engine.lineage import Group, Lineage, Progress, describe
+from spdl.pipeline._engine import lineage as module
+from spdl.pipeline._engine.lineage import LISTED, Group, Lineage, Progress, Root, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +79,104 @@ def test_descriptions() -> None:
     assert describe([(1, 3)], sources=2) == "source item 3 of source 1"
     many = [(0, position) for position in range(11)]
     assert describe(many, sources=1) == "source items 0, 1, 2, 3, 4, 5, 6, 7 and 3 more"
+
+
+def test_a_report_lists_no_more_positions_than_a_reader_wants() -> None:
+    lineage = Lineage()
+    batch = lineage.gather([lineage.admit(0) for _ in range(LISTED + 5)])
+    assert lineage.locate(batch) == [(0, position) for position in range(LISTED)]
+    assert lineage.describe(batch) == "source items 0, 1, 2, 3, 4, 5, 6, 7 and more than 992 more"
+
+
+def test_where_a_batch_came_from_that_was_taken_apart_again_and_again() -> None:
+    """Each time doubles the number of ways from the batch to its items: 2 to the power of 100 in the end."""
+    lineage = Lineage()
+    roots: list[Root] = [lineage.admit(0), lineage.admit(0)]
+    for _ in range(100):
+        roots = [lineage.split(lineage.gather(roots), 2)] * 2
+    batch = lineage.gather(roots)
+    assert lineage.locate(batch) == [(0, 0), (0, 1)]
+    assert lineage.describe(batch) == "source items 0, 1"
+    lineage.deliver(batch)
+    assert not lineage.num_out()
+
+
+def grown(lineage: Lineage, fan_out: list[list[int]], order: list[int]) -> tuple[list[Root], list[Group]]:
+    """Return the roots of items made of source items, shuffled, and the groups that may get more descendants.
+
+    An item of the source becomes as many as its list has numbers, each of these as many as the number says.
+    """
+    leaves: list[Root] = []
+    more: list[Group] = []
+    for index, branches in enumerate(fan_out):
+        root = lineage.admit(index % lineage.sources)
+        if not branches:
+            leaves.append(root)
+            continue
+        group = lineage.split(root, len(branches))
+        for count in branches:
+            inner = lineage.split(lineage.gather([group]), count + 1)
+            leaves += [inner] * count
+            more.append(inner)
+    return [leaf for _, leaf in sorted(zip(order * len(leaves), leaves, strict=False), key=lambda pair: pair[0])], more
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=40),
+    st.lists(st.integers(0, 1000), min_size=1, max_size=50),
+    st.sets(st.integers(0, 100)),
+)
+def test_what_a_gathering_has_packed_is_out_until_it_is_released(
+    sources: int, fan_out: list[list[int]], order: list[int], packings: set[int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LISTED", 3)
+        lineage = Lineage(sources)
+        leaves, more = grown(lineage, fan_out, order)
+        everything, number = lineage.snapshot(), lineage.num_out()
+        assert number == len(fan_out)
+        half = len(more) // 2
+        for group in more[:half]:
+            lineage.drop(group)
+        # Those that were branched to nothing are consumed.
+        everything, number = lineage.snapshot(), lineage.num_out()
+        gathering = lineage.begin_gathering()
+        for index, leaf in enumerate(leaves):
+            if index in packings:
+                lineage.pack(gathering)
+            gathering.parents.append(leaf)
+            assert lineage.num_out() == number
+        lineage.pack(gathering)
+        assert lineage.snapshot() == everything
+        assert lineage.num_out() == number
+        patch.setattr(module, "LISTED", 1000)
+        located = lineage.locate(gathering)
+        assert len(set(located)) == len(located)
+        wanted = {origin for leaf in leaves for origin in lineage.locate(leaf)}
+        assert set(located) == wanted
+        lineage.deliver(gathering)
+        for group in more[half:]:
+            lineage.drop(group)
+        assert [progress.out for progress in lineage.snapshot()] == [()] * sources
+        assert lineage.num_out() == 0
+
+
+def test_the_results_of_an_item_that_end_up_in_one_gathering_need_no_group() -> None:
+    """The gathering of batches that were taken apart costs as little as that of their items."""
+    lineage = Lineage()
+    gathering = lineage.begin_gathering()
+    for _ in range(1_000):
+        batch = lineage.gather([lineage.admit(0) for _ in range(10)])
+        gathering.parents.extend([lineage.split(batch, 10)] * 10)
+        if gathering.is_long():
+            lineage.pack(gathering)
+    packed = gathering.packed()
+    assert packed is not None
+    assert len(packed.groups) <= 1
+    assert lineage.num_out() == 10_000
+    lineage.drop(gathering)
+    assert lineage.num_out() == 0
 
 
 def test_an_item_is_open_while_its_generator_has_more() -> None:

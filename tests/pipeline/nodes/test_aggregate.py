@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ from spdl.pipeline import PipelineFailure, TaskHook, build_pipeline
 from spdl.pipeline.defs import Aggregator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 class Pairs(Aggregator[str, str]):
@@ -110,6 +111,79 @@ class TestAggregates:
             list(pipeline)
         (error,) = raised.value.exceptions
         assert isinstance(error, OSError)
+
+    @pytest.mark.parametrize("batches", [False, True])
+    def test_items_in_hand_cost_no_memory_of_the_pipelines(self, *, batches: bool) -> None:
+        """Where they came from is remembered as what it is, a range."""
+
+        class Sum(Aggregator[int, int]):
+            total = memory = 0
+
+            def accumulate(self, item: int) -> None:
+                self.total += item
+                if item == 10_000:
+                    self.memory = tracemalloc.get_traced_memory()[0]
+                elif item == 29_999:
+                    self.memory = tracemalloc.get_traced_memory()[0] - self.memory
+
+            def flush(self) -> int:
+                return self.total
+
+        op = Sum()
+        builder = source(range(30_000))
+        if batches:
+            builder.aggregate(100).disaggregate()
+        builder.aggregate(op)
+        tracemalloc.start()
+        try:
+            with builder.add_sink().build(num_threads=1).auto_stop() as pipeline:
+                assert list(pipeline) == [sum(range(30_000))]
+        finally:
+            tracemalloc.stop()
+        assert op.memory < 100_000
+
+    def test_the_positions_of_all_items_in_hand_are_in_flight(self) -> None:
+        class Last(Aggregator[int, int]):
+            last = 0
+
+            def accumulate(self, item: int) -> None:
+                self.last = item
+
+            def flush(self) -> int:
+                return self.last
+
+        reached, more = threading.Event(), threading.Event()
+
+        def items() -> Iterator[int]:
+            yield from range(3_000)
+            reached.set()
+            assert more.wait(20)
+
+        with source(items()).aggregate(Last()).add_sink().build(num_threads=1).auto_stop() as pipeline:
+            assert reached.wait(20)
+            assert wait_until(lambda: pipeline.statistics().stages[1].num_completed == 3_000)
+            assert pipeline.statistics().in_flight == 3_000
+            more.set()
+            assert list(pipeline) == [2_999]
+        assert pipeline.statistics().in_flight == 0
+
+    def test_the_failure_of_an_item_made_of_items_made_of_items_is_reported_at_once(self) -> None:
+        """Where it came from is found once, however many ways lead there: here they are 2 to the power of 40."""
+
+        def fail(batch: list[int]) -> None:
+            raise ValueError(f"{batch} is bad")
+
+        builder = source(range(2))
+        for _ in range(40):
+            builder.aggregate(2).disaggregate()
+        builder.aggregate(2).pipe(fail, max_failures=0, name="fail")
+        with (
+            pytest.raises(PipelineFailure) as caught,
+            builder.add_sink().build(num_threads=1).auto_stop() as pipeline,
+        ):
+            list(pipeline.get_iterator(timeout=20))
+        assert pipeline.failures()[0].positions == (0, 1)
+        assert caught.value.exceptions[0].__notes__[0].endswith("source items 0, 1")
 
     def test_an_aggregator_is_called_from_one_thread_at_a_time(self) -> None:
         inside = threading.Lock()

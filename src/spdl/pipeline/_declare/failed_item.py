@@ -13,9 +13,11 @@ class FailedItem:
 
     Attributes:
         stage: The stage's name.
-        positions: The positions in their sources, counted from 0, of the item or of all that were merged into it.
+        positions: The positions in their sources, counted from 0, of the item or of all that were merged into it, in
+            the order in which they were merged; only the first 1,000 if there are more.
         sources: For each position, the source it is in, counted from 0 in the order of declaration.
-        origin: The positions in words, and the sources if the pipeline has several.
+        origin: The positions in words, and the sources if the pipeline has several. It says whether there are more
+            than 1,000.
         item: What the op was called with, as `repr` shows it, shortened; the generator, if one failed that had begun.
         error: The exception's type and message.
         traceback: The formatted traceback, shortened.

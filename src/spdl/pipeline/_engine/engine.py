@@ -332,7 +332,7 @@ class Engine:
             error: What it failed with.
             cut_off: The last stage that is given up, if it is not ``where``.
         """
-        origin = None if root is None else self.lineage.describe(root)
+        origin = None if root is None else partial(self.lineage.describe, root)
         self.failures.add_stage(where.name, where.info, origin, error)
         for source in self.sources:
             source.end()

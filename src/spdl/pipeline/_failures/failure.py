@@ -137,11 +137,8 @@ def shorten(text: str, characters: int) -> str:
 
 
 def annotate(error: BaseException, stage: str, origin: str | None) -> None:
-    """Write the stage, and the source item if there is one, into the exception's notes."""
-    note = f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}"
-    # A class of the user's may have its own idea of notes.
-    with contextlib.suppress(Exception):
-        BaseException.add_note(error, note)
+    """Write the stage, and the source item if there is one, into the exception's notes, once."""
+    note_once(error, f"Pipeline stage: {stage}" if origin is None else f"Pipeline stage: {stage}, {origin}")
 
 
 def note_once(error: BaseException, note: str) -> None:

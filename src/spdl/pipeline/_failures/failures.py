@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .failure import PipelineFailure, annotate
@@ -9,6 +11,8 @@ from .quarantine import Quarantine
 from .tally import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._declare.policy import MaxFailures
 
 __all__ = ["Failures"]
@@ -23,10 +27,12 @@ class Failures:
         quarantine: The most recent failed items.
     """
 
-    __slots__ = ("quarantine", "stages", "tally")
+    __slots__ = ("_notes", "quarantine", "stages", "tally")
 
     def __init__(self, max_failures: MaxFailures) -> None:
         self.stages: list[tuple[str, BaseException]] = []
+        # What writes the notes that are still missing.
+        self._notes: list[Callable[[], None]] = []
         self.tally = Tally(max_failures)
         self.quarantine = Quarantine()
 
@@ -37,11 +43,31 @@ class Failures:
         """Note that a stage, or the engine itself, has failed."""
         self.stages.append((name, error))
 
-    def add_stage(self, name: str, info: object, origin: str | None, error: BaseException) -> None:
-        """Note that a stage has failed, and write the stage and the source item into the exception's notes."""
-        annotate(error, str(info), origin)
+    def add_stage(self, name: str, info: object, origin: Callable[[], str] | None, error: BaseException) -> None:
+        """Note that a stage has failed.
+
+        Args:
+            name: The stage's name.
+            info: What messages call it.
+            origin: Returns the source item in words, if there is one. It may take long, so the consumer calls it.
+            error: What the stage raised.
+        """
+        self._notes.append(partial(_annotate, error, str(info), origin))
         self.add(name, error)
 
     def as_exception(self) -> PipelineFailure | None:
-        """Return what the consumer is to be told; None if nothing failed."""
+        """Return what the consumer is to be told; None if nothing failed. Called without the engine's lock.
+
+        The notes of the exceptions, with the stage and the source item, are written now: the class of an exception may
+        be the user's, and so may be what adds a note.
+        """
+        # Another consumer may be told at the same time. Nobody is told before the notes are there.
+        for write in self._notes.copy():
+            write()
+            with suppress(ValueError):
+                self._notes.remove(write)
         return PipelineFailure(self.stages) if self.stages else None
+
+
+def _annotate(error: BaseException, stage: str, origin: Callable[[], str] | None) -> None:
+    annotate(error, stage, None if origin is None else origin())

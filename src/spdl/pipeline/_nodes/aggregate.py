@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.aggregator import Aggregator
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.lineage import Group, Root
 
 __all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
 
@@ -22,7 +22,7 @@ __all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
 class GatheringNode(Node):
     """The common part of both kinds: items in hand, and a flush once the input has ended."""
 
-    __slots__ = ("drop_last", "flush_due", "flushed", "roots")
+    __slots__ = ("drop_last", "flush_due", "flushed", "gathering", "roots")
 
     def __init__(self, engine: Engine, name: str, op: Any, *, drop_last: bool) -> None:
         super().__init__(engine, name, op, concurrency=1)
@@ -31,8 +31,9 @@ class GatheringNode(Node):
         # With drop_last, too: what is left is dropped then, and an aggregator, which may serve another pipeline, starts
         # that one afresh.
         self.flushed = False
-        # Where the items in hand came from.
-        self.roots: list[Root] = []
+        # Where the items in hand came from, and the list that the roots of new ones are appended to.
+        self.gathering = engine.lineage.begin_gathering()
+        self.roots: list[Root] = self.gathering.parents
 
     def drained(self) -> bool:
         return super().drained() and not self.flush_due
@@ -51,14 +52,16 @@ class GatheringNode(Node):
         self.engine.remove_turns()
 
     def _release_roots(self) -> None:
-        for root in self.roots:
-            self.engine.lineage.drop(root)
-        self.roots = []
+        self.engine.lineage.drop(self._take_gathering())
+
+    def _take_gathering(self) -> Group:
+        gathering, self.gathering = self.gathering, self.engine.lineage.begin_gathering()
+        self.roots = self.gathering.parents
+        return gathering
 
     def _emit(self, value: Any) -> None:
-        roots, self.roots = self.roots, []
         self.counters.emitted += 1
-        self.engine.emit(self, (self.engine.lineage.gather(roots), value))
+        self.engine.emit(self, (self._take_gathering(), value))
 
 
 class CollateNode(GatheringNode):
@@ -182,6 +185,9 @@ class AggregateNode(GatheringNode):
             call = Call(self._flush, [EOF], keeps=not self.drop_last)
         elif not self.at_mark():
             root, value = self.dequeue()
+            # Nothing else bounds how many items an aggregator takes for one result.
+            if self.gathering.is_long():
+                self.engine.lineage.pack(self.gathering)
             self.roots.append(root)
             call = Call(self.op.accumulate, [value], accumulates=True)
         elif not self.flushed_at_mark:

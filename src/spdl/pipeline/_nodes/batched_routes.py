@@ -36,6 +36,8 @@ class _Share(Group):
     their ops drop, fail or multiply.
     """
 
+    observed = True
+
     __slots__ = ("merge", "values")
 
     def __init__(self, batch: Group, merge: BatchMergeNode) -> None:

@@ -98,7 +98,6 @@ class Timeout:
         node = self._node
         engine = node.engine
         node.note_overdue()
-        origin = engine.lineage.describe(watch.attempt.root)
         drop = self._on_timeout == "drop" and not node.cancelled
         if drop:
             watch.abandoned = True
@@ -108,7 +107,7 @@ class Timeout:
             _LOG.warning(
                 "Stage %r has worked on %s for more than %g seconds%s.%s",
                 node.name,
-                origin,
+                engine.lineage.describe(watch.attempt.root),
                 self._seconds,
                 ", which is abandoned" if drop else "",
                 stack,
