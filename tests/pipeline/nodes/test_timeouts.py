@@ -82,6 +82,17 @@ def test_a_late_result_is_discarded() -> None:
         assert list(pipeline.get_iterator(timeout=10)) == [2]
 
 
+def test_threads_of_abandoned_ops_that_have_ended_are_forgotten() -> None:
+    def op(_: int) -> None:
+        time.sleep(0.03)
+
+    pipeline = source(range(20)).pipe(op, timeout=0.01, on_timeout="drop").add_sink(1).build(num_threads=2)
+    with contextlib.suppress(PipelineFailure), pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=20)) == []
+    assert pipeline.statistics().stages[1].num_overdue == 20
+    assert len(pipeline._engine.workers.threads) < 12
+
+
 def test_too_many_stragglers_fail_the_pipeline() -> None:
     op = Stuck(*range(10))
     pipeline = source(range(10)).pipe(op, timeout=0.1, on_timeout="drop", name="slow").add_sink(1).build(num_threads=1)

@@ -25,7 +25,7 @@ class Workers:
         permits: How many more may run now; negative after the number of threads was lowered.
         idle: The gates of idle workers; the last one became idle last.
         waking: A gate was opened whose worker has not arrived yet.
-        threads: All threads that were made here, and those of sources that have their own.
+        threads: All threads that were made here, and those of sources that have their own, except for some that ended.
         abandoned: How many threads are still in ops whose items were given up.
     """
 
@@ -70,7 +70,9 @@ class Workers:
 
     def adopt(self, threads: list[Thread]) -> list[Thread]:
         """Note threads that end with the engine, and return them."""
-        self.threads += threads
+        # For each op that is abandoned one is made, and those that ended would be kept for ever. A thread that was not
+        # started has no identity yet.
+        self.threads = [thread for thread in self.threads if thread.ident is None or thread.is_alive()] + threads
         return threads
 
     def _make(self) -> Thread:

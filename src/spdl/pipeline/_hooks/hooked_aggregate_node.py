@@ -86,7 +86,8 @@ class HookedAggregateNode(AggregateNode):
                 raise outcome.error
             self.counters.busy_seconds += perf_counter() - begin
             self._conclude(call, outcome._replace(value=made[0], done=True) if made else outcome)
-            del outcome, made
+            engine.drops.extend((call, task))
+            del outcome, made, call, task
             engine.concluded()
             if engine.drops:
                 engine.drop_deferred()

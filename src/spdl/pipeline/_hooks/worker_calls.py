@@ -161,10 +161,12 @@ class WorkerCalls(Node):
         engine = self.engine
         if self._withdraw(call):
             return
+        # Without the lock: looking at a frame may make this thread the last one that holds it.
+        stack = stack_of(call.thread)
         with engine.lock:
             if not call.ended and not engine.is_over():
                 call.abandoned = True
-                engine.replace_worker(self.stage, None, stack_of(call.thread))
+                engine.replace_worker(self.stage, None, stack)
 
 
 def _outcome(call: _WorkerCall) -> Any:

@@ -235,6 +235,7 @@ class AggregateNode(GatheringNode):
         self.counters.completed += call.accumulates
         if failure is not None:
             self.counters.failed += 1
+            engine.drops.append(result)
             engine.fail(self, self.roots[-1] if self.roots else None, failure)
         elif result is not None and call.keeps and not self.cancelled:
             self._emit(result)

@@ -171,6 +171,8 @@ class AsyncNode(FunctionNode):
                     await raise_cancellation(task)
             else:
                 await run_awaited(self, hand.pop(), awaited)
+                # It may hold its result still.
+                del awaited
                 engine.lock.acquire()
                 return
         except BaseException as error:

@@ -65,8 +65,9 @@ async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the ord
             # The server that took the item may have ended long ago, and nobody else knows of the slot.
             engine.event_loop.wake()
         if watch is not None and node.timeout is not None and not node.timeout.end(watch):
-            return
-        if error is not None:
+            # It was given up: what it returned or raised goes with this frame, after the lock.
+            pass
+        elif error is not None:
             node.fail(attempt, not_cancelled(error))
         elif isinstance(awaited, AsyncGeneratorType):
             node.generator_ended()

@@ -71,6 +71,7 @@ class _BatchRouting(Routing):
             self.await_results(attempt, value)
             return
         if self.cancelled:
+            self.engine.drops.append(value)
             self.slot_freed()
             return
         self.counters.completed += 1

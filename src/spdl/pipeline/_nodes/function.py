@@ -232,10 +232,10 @@ class FunctionNode(Node):
         try:
             value = self.op(attempt.item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, weight, watch, succeeded=False)
+            self._account(start, cpu, weight, watch, succeeded=False, outcome=error)
             self.fail(attempt, error)
             return
-        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value))
+        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value), outcome=value)
         engine.drops.append(attempt)
         self.finish(attempt, value)
 
@@ -249,17 +249,19 @@ class FunctionNode(Node):
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
             value = next(parked.iterator)
-        except StopIteration:
-            self._account(start, cpu, weight, watch, succeeded=False)
+        except StopIteration as end:
+            self._account(start, cpu, weight, watch, succeeded=False, outcome=end)
+            # The iterator may be an object of the user's, and the exception holds what a generator returns.
+            self.engine.drops.extend((parked, end))
             self.generator_ended()
             self.end(parked.root, parked.ticket)
             return
         except BaseException as error:  # noqa: BLE001 - as above.
-            self._account(start, cpu, weight, watch, succeeded=False)
+            self._account(start, cpu, weight, watch, succeeded=False, outcome=error)
             # Trying it again would repeat what it has passed on.
             self.give_up(attempt, error)
             return
-        self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks)
+        self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, outcome=value)
         self.park(parked, value)
 
     def note_overdue(self) -> None:
@@ -276,7 +278,9 @@ class FunctionNode(Node):
         """Return whether a value stands for results to come."""
         return self.expand or type(value) in LAZY_TYPES
 
-    def _account(self, start: float, cpu: float, weight: int, watch: Watch | None, *, succeeded: bool) -> None:
+    def _account(
+        self, start: float, cpu: float, weight: int, watch: Watch | None, *, succeeded: bool, outcome: object = None
+    ) -> None:
         """Take the lock again after an op, and add up its time.
 
         Args:
@@ -285,6 +289,7 @@ class FunctionNode(Node):
             weight: How many ops it stands for; 0 if its CPU time is not measured.
             watch: What watches its time.
             succeeded: Whether it was a task that did not raise.
+            outcome: What it returned or raised, if it has a watch.
 
         Raises:
             Abandoned: If the item was given up meanwhile, and the thread replaced.
@@ -306,6 +311,8 @@ class FunctionNode(Node):
         if watch is not None:
             assert self.timeout is not None
             if not self.timeout.end(watch):
+                # Nobody else has it, and the frames between here and the thread's end let go of it under the lock.
+                self.engine.drops.append(outcome)
                 raise Abandoned
 
     def finish(self, attempt: Attempt, value: Any) -> None:
@@ -415,6 +422,7 @@ class FunctionNode(Node):
         engine = self.engine
         if not isinstance(error, Exception):
             self.slot_freed()
+            engine.drops.append(attempt)
             engine.fail(self, attempt.root, error)
             return
         count = self.counters.failed

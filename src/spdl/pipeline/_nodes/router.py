@@ -81,6 +81,7 @@ class Routing(FunctionNode):
             self.engine.release_to_user()
             path = self._as_int(value)
             self.engine.lock.acquire()
+            self.engine.drops.append(value)
         if self.cancelled:
             self.slot_freed()
         elif isinstance(path, Exception):
@@ -106,6 +107,7 @@ class Routing(FunctionNode):
         """Fail the pipeline. Called with the lock held."""
         self.counters.failed += 1
         self.slot_freed()
+        self.engine.drops.append(attempt)
         self.engine.fail(self, attempt.root, error)
 
 

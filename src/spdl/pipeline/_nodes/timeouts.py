@@ -116,6 +116,8 @@ class Timeout:
             show_logging_error()
         finally:
             engine.lock.acquire()
+            # The op may have ended meanwhile, and all others have let go of its item.
+            engine.drops.append(watch)
         # `stop` reports ops that do not end.
         if not drop or engine.stopping:
             return

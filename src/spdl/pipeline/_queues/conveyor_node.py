@@ -158,6 +158,8 @@ class ConveyorNode(Node):
                 if self.has_room(0):
                     self._emit(item)
                     engine.concluded()
+                    if engine.drops:
+                        engine.drop_deferred()
                     return
                 self.want_room()
                 waiter = event_loop.wait_for_room()

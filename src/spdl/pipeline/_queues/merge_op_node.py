@@ -38,6 +38,8 @@ class MergeOpNode(ConveyorNode):
 
     def root_of(self, item: Any) -> Root:
         taken = self.ledger.take(item)
+        if taken is not None and taken.item is not item:
+            self.engine.drops.append(taken)
         # If nothing is inside, the op has made this object itself.
         return self.engine.lineage.gather([]) if taken is None else taken.root
 
@@ -60,8 +62,10 @@ class MergeOpNode(ConveyorNode):
         engine = self.engine
         with engine.lock:
             # The op may have dropped items, or returned before its input ended. Nobody waits for the rest.
-            for left in self.ledger.clear():
-                engine.lineage.drop(left.root)
+            # These objects go with this frame, after the lock.
+            left = self.ledger.clear()
+            for entry in left:
+                engine.lineage.drop(entry.root)
             engine.cut_off(self)
 
     async def _produce(self, inputs: Sequence[AsyncQueue[Any]], output: AsyncQueue[Any]) -> BaseException | None:

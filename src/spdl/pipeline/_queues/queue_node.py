@@ -86,6 +86,8 @@ class QueueNode(ConveyorNode):
         taken = self.ledger.take(item)
         if taken is None:
             raise self._fault(f"returned an object although nothing is inside: one of type {type(item).__name__!r}")
+        if taken.item is not item:
+            self.engine.drops.append(taken)
         if taken.epoch > self.epochs:
             raise self._fault(f"lost the end of an epoch, or let {self._describe([taken.root])} overtake it")
         if taken.item is item:

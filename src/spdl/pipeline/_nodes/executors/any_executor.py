@@ -70,6 +70,8 @@ class AnyExecutorNode(ExecutorNode):
         call = LocalCall(self.engine, function)
         if not self.hand_over([work.root], partial(self._landed, work, watch, call, perf_counter()), call, value):
             self.slot_freed()
+        # Others may have received the result by now, and be done with it.
+        self.engine.drops.append(shown)
 
     def _landed(
         self, work: Attempt | Parked, watch: Watch | None, call: LocalCall, start: float, future: Future[Any]

@@ -126,6 +126,8 @@ class ProcessPoolNode(ExecutorNode):
             self.handed_over -= 1
             for _ in attempts:
                 self.slot_freed()
+        # Others may have received the results by now, and be done with them.
+        engine.drops.extend((batch, items, failed))
         for attempt, error in failed:
             if watch is None or self.timeout is None or self.timeout.end(watch):
                 self.fail(attempt, error)
@@ -158,7 +160,7 @@ class ProcessPoolNode(ExecutorNode):
             # The op could not be sent, or what the pool itself could not do: no outcome for any of them.
             results, seconds, cpu = [(None, False, error)] * len(attempts), [0.0] * len(attempts), 0.0
         engine.lock.acquire()
-        engine.drops.append(returned)
+        engine.drops.extend((returned, results))
         self.counters.cpu_seconds += cpu
         if any(seconds):
             self.item_seconds += (sum(seconds) / len(attempts) - self.item_seconds) / 8

@@ -59,10 +59,10 @@ class ThreadPoolNode(ExecutorNode):
         self.coming -= 1
         try:
             while not (engine.stopping or engine.done) and FunctionNode.ready(self):
-                try:
+                try:  # noqa: SIM105 - that would be two calls more for each op.
                     FunctionNode.turn(self)
                 except Abandoned:
-                    continue
+                    pass
                 if engine.drops:
                     engine.drop_deferred()
                 if perf_counter() - begin > _TURN_SECONDS:
