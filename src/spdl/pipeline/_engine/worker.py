@@ -109,17 +109,21 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                 queued = False
             counters.got_at = begin
             release()
+            item = value
             try:
                 value = function(value)
             except BaseException as error:  # noqa: BLE001 - it becomes the item's failure, or the pipeline's.
                 end = perf_counter()
                 acquire()
                 counters.did_not_succeed(end - begin)
-                node.fail(Attempt(root, value, ticket, 1), error)
+                node.fail(Attempt(root, item, ticket, 1), error)
                 break
             end = perf_counter()
             if weight:
                 cpu = thread_time() - cpu
+            if type(value) not in LAZY_TYPES:
+                # Else what fails later, or is tried again, is the item.
+                item = None
             acquire()
             seconds = end - begin
             counters.busy_seconds += seconds
@@ -128,7 +132,8 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             if type(value) in LAZY_TYPES:
                 # The call was no task: the results to come are.
                 counters.other_seconds += seconds
-                node.finish(Attempt(root, value, ticket, 1), value)
+                node.finish(Attempt(root, item, ticket, 1), value)
+                engine.drops.append(item)
                 break
             if weight:
                 counters.note_task(seconds, weight, end)

@@ -191,8 +191,10 @@ class FunctionNode(Node):
             self._account(start, cpu, weight, None, succeeded=False)
             self.fail(Attempt(root, item, ticket, 1), error)
             return
-        del item
         lazy = self.expand or type(value) in LAZY_TYPES
+        if not lazy:
+            # Else what fails later, or is tried again, is the item.
+            item = None
         if weight or lazy:
             self._account(start, cpu, weight, None, succeeded=not lazy)
         else:
@@ -202,7 +204,8 @@ class FunctionNode(Node):
             if seconds >= SHORT:
                 counters.note_long(seconds)
         if value is None or lazy or self.cancelled:
-            self.finish(Attempt(root, value, ticket, 1), value)
+            engine.drops.append(item)
+            self.finish(Attempt(root, item, ticket, 1), value)
         else:
             self.deliver(root, ticket, value)
 
