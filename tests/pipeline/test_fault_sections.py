@@ -32,12 +32,14 @@ DEADLINE = 10
 
 
 @pytest.fixture(autouse=True)
-def small_heap() -> Iterator[None]:
-    """Limit the collector, which runs very often here, to objects of the test."""
+def small_heap() -> None:
+    """Limit the collector, which runs very often here, to objects of the test.
+
+    They stay frozen. Unfreezing would also unfreeze what `tests/conftest.py` froze, and each later collection in this
+    process would take a quarter of a second.
+    """
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 class AtLine:

@@ -71,8 +71,9 @@ def test_ctrl_c_gives_the_cursor_back(photos: Path) -> None:
 
 
 def test_dumb_terminal_gets_plain_lines(photos: Path) -> None:
-    arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "1.3", "--size", "32"]
+    arguments = ["bench", "images", str(photos), "--no-peers", "--seconds", "1.8", "--size", "32"]
     shown, status = run_on_terminal(arguments, kind="dumb")
     assert status == 0
     assert "\x1b" not in shown
-    assert "\n   1.0 s  " in shown
+    # The line is due after a second, and a busy machine may be late with it.
+    assert re.search(r"\n   1\.\d s  ", shown)
