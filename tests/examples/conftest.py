@@ -1,5 +1,7 @@
 """Fixtures for the tests of the example programs."""
 
+from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,19 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
             data = make_jpeg(100 + 10 * index, 80, seed=100 * index + number)
             (root / name / f"{number}.jpg").write_bytes(data)
     return root
+
+
+@pytest.fixture(scope="package", autouse=True)
+def own_fork_server() -> Iterator[None]:
+    """Let the programs start a fork server that imports what they need.
+
+    One that tests of other folders have started imports nothing. Each process of a program would import PyTorch again.
+    """
+    server = forkserver._forkserver
+    server._stop()  # type: ignore[attr-defined]
+    yield
+    server._stop()  # type: ignore[attr-defined]
+    server.set_forkserver_preload(["__main__"])
 
 
 @pytest.fixture(scope="session", autouse=True)

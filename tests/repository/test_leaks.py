@@ -1,7 +1,13 @@
 """The leak check itself: a leak is named, and a clean test passes."""
 
+import os
+import subprocess
+import sys
 import textwrap
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
@@ -121,45 +127,52 @@ CLEAN = {
 }
 
 
-@pytest.fixture
-def pytester_with_plugin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    return pytester
+class Outcome(NamedTuple):
+    """The result of a test: of itself, of what follows it, and the text of what failed."""
+
+    passed: bool
+    blamed: bool
+    text: str
 
 
-def run(pytester: pytest.Pytester, source: str) -> pytest.RunResult:
-    pytester.makepyfile(textwrap.dedent(source))
-    # A separate process, so that its leaks are not blamed on this test.
-    return pytester.runpytest_subprocess("-p", "tests.leaks", "-p", "no:cacheprovider")
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """Run all these tests in one separate process, so that their leaks are not blamed on a test of this file."""
+    folder = tmp_path_factory.mktemp("leaks")
+    modules = {**{name: source for name, (source, _) in LEAKS.items()}, **CLEAN}
+    for index, source in enumerate(modules.values()):
+        (folder / f"test_{index:02}.py").write_text(textwrap.dedent(source))
+    command = [sys.executable, "-m", "pytest", "-p", "tests.leaks", "-p", "no:cacheprovider", "--junit-xml=seen.xml"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    (folder / "pytest.ini").write_text("[pytest]")
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50, check=False)
+    for segment in Path("/dev/shm").glob("spdl-forgotten-*"):  # noqa: S108
+        segment.unlink()
+    assert done.returncode == 1, done.stdout + done.stderr
+    seen: dict[str, Outcome] = {}
+    for case in ElementTree.parse(folder / "seen.xml").iter("testcase"):  # noqa: S314 - pytest has written it.
+        name = list(modules)[int(case.attrib["classname"].removeprefix("test_"))]
+        errors = [error.text or "" for error in case.iter("error")]
+        before = seen.get(name, Outcome(passed=True, blamed=False, text=""))
+        passed = before.passed and case.find("failure") is None and case.find("skipped") is None
+        seen[name] = Outcome(passed, before.blamed or bool(errors), "\n".join([before.text, *errors]))
+    assert sorted(seen) == sorted(modules)
+    return seen
 
 
 @pytest.mark.parametrize("kind", LEAKS)
-def test_leak_fails_the_test_and_is_named(pytester_with_plugin: pytest.Pytester, kind: str) -> None:
-    source, named = LEAKS[kind]
-    result = run(pytester_with_plugin, source)
-    for segment in Path("/dev/shm").glob("spdl-forgotten-*"):  # noqa: S108
-        segment.unlink()
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*the test left behind:", named])
+def test_leak_fails_the_test_and_is_named(outcomes: dict[str, Outcome], kind: str) -> None:
+    outcome = outcomes[kind]
+    assert outcome.passed
+    assert outcome.blamed
+    assert "the test left behind:" in outcome.text
+    # Nothing is blamed on it that an earlier test has left.
+    _, *named = outcome.text.partition("the test left behind:")[2].strip().splitlines()
+    assert fnmatch(outcome.text.strip().splitlines()[-1], LEAKS[kind][1])
+    assert not named
 
 
 @pytest.mark.parametrize("kind", CLEAN)
-def test_clean_test_passes(pytester_with_plugin: pytest.Pytester, kind: str) -> None:
-    run(pytester_with_plugin, CLEAN[kind]).assert_outcomes(passed=1)
-
-
-def test_later_tests_are_not_blamed(pytester_with_plugin: pytest.Pytester) -> None:
-    result = run(
-        pytester_with_plugin,
-        """
-        import os
-
-        def test_leaking(tmp_path):
-            os.open(tmp_path / "a", os.O_CREAT)
-
-        def test_after_it():
-            pass
-        """,
-    )
-    result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["ERROR *::test_leaking*"])
+def test_clean_test_passes(outcomes: dict[str, Outcome], kind: str) -> None:
+    """The tests before it have left something of every kind, for which it must not be blamed."""
+    assert outcomes[kind] == Outcome(passed=True, blamed=False, text="")
