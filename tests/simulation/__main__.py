@@ -62,7 +62,7 @@ def _explore(arguments: argparse.Namespace) -> int:
     gc.freeze()
     gc.disable()
     begin = time.monotonic()
-    runs = found = steps = decisions = 0
+    runs = found = steps = decisions = digest = 0
     while found < arguments.findings:
         elapsed = time.monotonic() - begin
         if elapsed >= arguments.seconds if arguments.seconds else runs >= arguments.runs:
@@ -73,6 +73,7 @@ def _explore(arguments: argparse.Namespace) -> int:
         runs += 1
         steps += outcome.steps
         decisions += outcome.decisions
+        digest = (digest * 31 + outcome.digest) & 0xFFFFFFFFFFFF
         if outcome.findings:
             found += 1
             report(drawn, seed, outcome, shrinks=not arguments.no_shrink, schedule=arguments.schedule)
@@ -82,8 +83,8 @@ def _explore(arguments: argparse.Namespace) -> int:
             _say(f"{runs} runs, {runs / (time.monotonic() - begin):.0f}/s, {found} with findings")
     seconds = time.monotonic() - begin
     _say(
-        f"{runs} runs from seed {arguments.seed}, {steps} steps, {decisions} decisions, {found} with findings "
-        f"({seconds:.0f} s, {runs / max(seconds, 1e-9):.0f}/s)"
+        f"{runs} runs from seed {arguments.seed}, digest {digest:x}, {steps} steps, {decisions} decisions, "
+        f"{found} with findings ({seconds:.0f} s, {runs / max(seconds, 1e-9):.0f}/s)"
     )
     return int(found > 0)
 

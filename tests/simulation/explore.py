@@ -57,7 +57,8 @@ def simulate(program: Program, seed: int, *, record: bool = False) -> Outcome:
     findings += host.findings
     findings += [f"{name} ended with {''.join(traceback.format_exception(error))}" for name, error in scheduler.errors]
     if scheduler.hung:
-        findings.append(f"hang: {_waits(scheduler)}")
+        how = "nobody can go on" if not scheduler.runnable else "the engine spins"
+        findings.append(f"hang: {how}: {_waits(scheduler)}")
     elif scheduler.fibers:
         findings.append(f"threads are left: {_waits(scheduler)}")
     return Outcome(findings, scheduler.digest, scheduler.steps, scheduler.decisions, scheduler.schedule)

@@ -35,10 +35,12 @@ class SimulatedHost(Host):
 
     def sleep(self, seconds: float) -> None:
         self._check_lock("sleeps")
+        scheduler.active.progressed()
         world.sleep(seconds)
 
     def step(self) -> None:
         self._check_lock("runs")
+        scheduler.active.progressed()
         scheduler.step()
 
     def _check_lock(self, verb: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fiber", "Scheduler", "active", "step"]
 
-# A run that takes more steps makes no progress.
+# If the program's own code is not called for so many steps, the engine spins.
 MOST_STEPS = 500_000
 
 # How long a clock takes to be read.
@@ -90,6 +90,7 @@ class Scheduler:
         self._alarms: list[tuple[float, int, int, Fiber]] = []
         self._started = 0
         self._quantum = self.left = 1
+        self._progressed_at = 0
         # The decision at which the first fiber is interrupted, and in which function of its alone.
         self._interrupt_at: int | None = None
         self._within = ""
@@ -107,7 +108,10 @@ class Scheduler:
                 self._decided(following)
                 self.current = following
                 following.greenlet.switch()
+            self.hung = self.hung or not self.main.done
         finally:
+            # A greenlet that is collected is ended by an exception, which code that waits for ever may not bear.
+            _left.extend(self.fibers)
             active = IDLE
             self.current = None
             asyncio._set_running_loop(None)
@@ -141,7 +145,7 @@ class Scheduler:
         fiber = self.current
         assert fiber is not None
         self.steps += self._quantum
-        if self.steps > MOST_STEPS:
+        if self.steps > self._progressed_at + MOST_STEPS:
             self.hung = True
             self.hub.switch()
         self._send_interrupt()
@@ -156,6 +160,10 @@ class Scheduler:
         self.decisions += 1
         self.digest = (self.digest * 1_000_003 + fiber.ident + 7 * self._quantum) & 0xFFFFFFFFFFFF
         self._quantum = self.left = self.policy.quantum(self.steps)
+
+    def progressed(self) -> None:
+        """Note that something was done for the program, and not only for the engine."""
+        self._progressed_at = self.steps
 
     def interrupt(self, decision: int, *, within: str = "") -> None:
         """Raise KeyboardInterrupt in the first fiber at a decision, if it is within a function of this name then."""
@@ -226,7 +234,6 @@ class Scheduler:
         self.runnable.remove(fiber)
         following = self._pick()
         if following is None:
-            self.hung = self.main is not None and not self.main.done
             self.hub.switch()
             raise AssertionError("A fiber went on after the end of its run.")
         self._decided(following)
@@ -272,6 +279,9 @@ class _Idle(Scheduler):
     def wake(self, fiber: Fiber) -> None:
         pass
 
+
+# The fibers of all runs that did not end.
+_left: list[Fiber] = []
 
 IDLE = _Idle()
 active: Scheduler = IDLE
