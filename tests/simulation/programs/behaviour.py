@@ -43,8 +43,6 @@ def _roll(seed: int, what: str, keys: tuple[Key, ...], sides: int = 100) -> int:
 
 def decide(op: Op, keys: tuple[Key, ...], *, batch: bool) -> Outcome:
     """Return what an op does with an item, or with a batch of these elements."""
-    if not keys:
-        return Outcome()
     asleep = _roll(op.seed, "sleep", keys) < op.sleep and (op.by_batch or not batch)
     seconds = op.sleep_seconds if asleep else 0.0
     if batch and not op.by_batch:
@@ -52,6 +50,8 @@ def decide(op: Op, keys: tuple[Key, ...], *, batch: bool) -> Outcome:
         if op.fail >= 100:
             return Outcome(0, "error", 1 << 30, seconds)
         return Outcome(1 + op.seed % op.fan if op.is_generator else 1, "ok", 0, seconds)
+    if not keys:
+        return Outcome()
     slow = _roll(op.seed, "slow", keys) < op.slow
     results = 1 + _roll(op.seed, "fan", keys, op.fan) if op.is_generator else 1
     fate = _roll(op.seed, "fate", keys)

@@ -226,13 +226,10 @@ class _Walk:
             self.must.append(f"{pipe.name} raises a BaseException")
             return False
         if op.is_generator and failing:
-            # Whether a generator has begun if it raises before its first result is not said.
-            if pipe.retries:
+            # In a process its results come all at once; whether it has begun before is not said.
+            if in_process and pipe.retries:
                 tally.exact = False
-                if failing <= pipe.retries:
-                    self.uncertain.append(f"{pipe.name} may be tried again")
-                    self.failures_known = False
-            self._fails(pipe, keys, None if pipe.retries else 1)
+            self._fails(pipe, keys, None if in_process and pipe.retries else 1)
             return False
         tally.retried += min(failing, pipe.retries)
         if failing > pipe.retries:
@@ -269,9 +266,9 @@ class _Walk:
         tally.tried += count
         if outcome.end == "error":
             tally.failed += count
-            tally.retried += count * pipe.retries
+            tally.retried += 0 if op.is_generator else count * pipe.retries
             self.failures_known = False
-            if op.is_generator and pipe.retries:
+            if op.is_generator and pipe.pool == "process":
                 tally.exact = False
             after.count = 0
             return

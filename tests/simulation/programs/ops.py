@@ -40,6 +40,7 @@ class InProcess:
     def __call__(self, value: Any) -> Any:
         outcome = outcome_of(self.op, value)
         if outcome.failing_attempts:
+            finish(outcome, self.name)
             raise ProvokedError(self.name)
         finish(outcome, self.name)
         return make(self.op, self.name, value, 0) if outcome.results else None
@@ -51,6 +52,7 @@ class GeneratorInProcess(InProcess):
     def __call__(self, value: Any) -> Generator[Any, None, None]:
         outcome = outcome_of(self.op, value)
         if outcome.failing_attempts:
+            finish(outcome, self.name)
             raise ProvokedError(self.name)
         for number in range(outcome.results):
             yield make(self.op, self.name, value, number)
