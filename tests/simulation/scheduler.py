@@ -24,6 +24,10 @@ __all__ = ["Fiber", "Scheduler", "active", "step"]
 # If the program's own code is not called for so many steps, the engine spins.
 MOST_STEPS = 500_000
 
+# No program takes so long, in simulated seconds: its consumer asks again and again for an item that never comes.
+_MOST_SECONDS = 100.0
+_BEGIN = 1000.0
+
 # How long a clock takes to be read.
 _TICK = 1e-7
 
@@ -78,7 +82,7 @@ class Scheduler:
         self.schedule: list[str] = []
         self._record = record
         self.hub = getcurrent()
-        self.now = 1000.0
+        self.now = _BEGIN
         self.steps = 0
         self.decisions = 0
         self.digest = 0
@@ -145,8 +149,8 @@ class Scheduler:
         fiber = self.current
         assert fiber is not None
         self.steps += self._quantum
-        if self.steps > self._progressed_at + MOST_STEPS:
-            self.hung = True
+        self.hung = self.hung or self.steps > self._progressed_at + MOST_STEPS
+        if self.hung:
             self.hub.switch()
         self._send_interrupt()
         self.policy.jump(self)
@@ -204,6 +208,8 @@ class Scheduler:
             due, _, number, fiber = heapq.heappop(self._alarms)
             if fiber.waits_for and fiber.wait_number == number:
                 self.now = max(self.now, due)
+                if self.now > _BEGIN + _MOST_SECONDS:
+                    self.hung = True
                 fiber.timed_out = True
                 self.wake(fiber)
                 return True
@@ -213,7 +219,7 @@ class Scheduler:
         # What Python keeps for each thread of the system, and so for all fibers together.
         loop, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
         if self._record:
-            self.schedule.append(f"{self.now - 1000:.6f} {fiber.name} {_where()} -> {following.name}")
+            self.schedule.append(f"{self.now - _BEGIN:.6f} {fiber.name} {_where()} -> {following.name}")
         self.current = following
         following.greenlet.switch()
         self.current = fiber
