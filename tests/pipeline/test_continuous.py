@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from tests.pipeline.support import let_go, wait_until
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, build_pipeline, is_eof, is_epoch_end
+from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -163,6 +165,44 @@ def test_the_next_epoch_is_prefetched() -> None:
         while source.passes < 3 and time.monotonic() < deadline:
             time.sleep(0.001)
         assert source.passes >= 3
+
+
+@pytest.mark.parametrize("stages", [[], [Pipe(lambda x: x)], [Aggregate(1)]], ids=["source", "pipe", "aggregate"])
+def test_the_statistics_count_no_ends_of_epochs(stages: Any) -> None:
+    with build_pipeline(endless(*stages, size=1, sink=10), num_threads=1).auto_stop() as pipeline:
+
+        def sink() -> Any:
+            return pipeline.statistics().stages[-1]
+
+        assert wait_until(lambda: len(pipeline._engine.sink.entries) >= 10)
+        time.sleep(0.05)
+        items = sum(entry is not MARK for entry in pipeline._engine.sink.entries)
+        assert 0 < items < 10
+        assert (sink().num_completed, sink().num_emitted, sink().queue_size) == (0, 0, items)
+        for _ in range(3):
+            assert len(list(pipeline.get_iterator(timeout=10))) == 1
+        assert sink().num_completed == 3
+        assert all(0 <= stage.queue_fill <= 1 for stage in pipeline.statistics().stages)
+
+
+def test_a_stage_that_holds_ends_of_epochs_has_no_items_waiting() -> None:
+    gate = threading.Event()
+
+    def op(x: Any) -> Any:
+        assert gate.wait(20)
+        return x
+
+    class Empty:
+        def __iter__(self) -> Iterator[int]:
+            return iter([0] if not next(self.passes) else [])
+
+        passes = itertools.count()
+
+    with build_pipeline(endless(Pipe(op), source=Empty()), num_threads=2).auto_stop() as pipeline:
+        (stage,) = pipeline._engine.nodes
+        assert wait_until(lambda: stage.queue)
+        assert pipeline.statistics().stages[1].queue_size == 0
+        gate.set()
 
 
 def test_a_merge_waits_for_the_end_in_every_branch() -> None:

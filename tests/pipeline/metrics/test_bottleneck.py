@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
+import functools
 import sys
 import time
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.pipeline.support import source, tolerates_delays
 
-from spdl.pipeline import PipelineBuilder, StageStatistics
+from spdl.pipeline import PipelineBuilder, StageStatistics, TaskHook
 from spdl.pipeline._metrics.bottleneck import bottleneck
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 ELAPSED = 10.0
 RECORD = StageStatistics(
@@ -41,7 +49,14 @@ def stage(name: str, **changes: Any) -> StageStatistics:
 
 def verdict(*inner: StageStatistics, source: StageStatistics | None = None, num_threads: int = 8) -> str:
     sources = [source or stage("src")]
-    return bottleneck(sources, inner, stage("sink", queue_capacity=3), elapsed=ELAPSED, num_threads=num_threads)
+    return bottleneck(
+        sources,
+        inner,
+        stage("sink", queue_capacity=3),
+        elapsed=ELAPSED,
+        num_threads=num_threads,
+        thread_seconds=sum(each.busy_seconds for each in inner),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +119,36 @@ def test_a_real_consumer_that_is_slow() -> None:
         for _ in pipeline:
             time.sleep(0.004)
     assert pipeline.statistics().bottleneck.startswith("The consumer is the limit")
+
+
+def sleep(_: int) -> None:
+    time.sleep(0.2)
+
+
+async def sleep_async(_: int) -> None:
+    await asyncio.sleep(0.2)
+
+
+def apply(function: Any, x: int) -> Any:
+    return function(x)
+
+
+class Nothing(TaskHook):
+    @contextlib.asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        yield
+
+
+@pytest.mark.parametrize("kind", ["worker", "hooked", "async", "late async", "threads"])
+@tolerates_delays
+def test_only_what_threads_of_the_pipeline_run_counts_as_theirs(kind: str) -> None:
+    ops = {"async": sleep_async, "late async": functools.partial(apply, sleep_async)}
+    with ThreadPoolExecutor(8) as executor:
+        builder = source(range(8)).pipe(
+            ops.get(kind, sleep), concurrency=16, executor=executor if kind == "threads" else None
+        )
+        hooks = (lambda _: [Nothing()]) if kind == "hooked" else None
+        with builder.add_sink(3).build(num_threads=2, task_hook_factory=hooks).auto_stop() as pipeline:
+            assert list(pipeline) == []
+    expected = "The threads are the limit" if kind in ("worker", "hooked") else "Nothing is saturated"
+    assert pipeline.statistics().bottleneck.startswith(expected)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spdl.pipeline._metrics.counters import BLOCKED, HELD, QueueCounters
 from spdl.pipeline._world import perf_counter
 
+from .sentinel import MARK
+
 if TYPE_CHECKING:
     from .order import Order
 
@@ -63,6 +65,11 @@ class Channel:
         if order is not None and not order.has_place(concurrency):
             return HELD
         return ADMITTED if self.has_place(under_way, concurrency) else BLOCKED
+
+    def items(self) -> int:
+        """Return how many of the entries are items, and not ends of epochs. Needs no lock."""
+        # They may be taken meanwhile, which a copy made in one step does not mind.
+        return sum(entry is not MARK for entry in self.entries.copy())
 
     def excess(self) -> int:
         """Return how many more entries wait than have a place; it is negative if there are places left."""

@@ -30,6 +30,7 @@ def collect(engine: Engine) -> PipelineStatistics:
         [_stage(node, elapsed, now) for node in engine.nodes if node.is_stage],
         _sink(engine, elapsed),
         elapsed=elapsed,
+        thread_seconds=sum(map(_thread_seconds, engine.nodes)),
         in_flight=engine.lineage.num_out(),
         num_threads=engine.workers.num_threads,
     )
@@ -64,16 +65,25 @@ def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
         concurrency=node.concurrency,
         running=running,
         busy_seconds=counters.busy_seconds,
-        queue_size=node.queued(),
+        queue_size=sum(channel.items() for channel in node.inputs()),
         queue_capacity=capacity,
         queue_fill=node.input.counters.fill / (taken * capacity) if taken else 0.0,
         elapsed=elapsed,
     )
 
 
+def _thread_seconds(node: Node) -> float:
+    """Return how long workers have run a stage's ops."""
+    served = node.for_workers()
+    if served is None or not served.on_workers:
+        # The event loop's thread or the user's executor runs them.
+        return 0.0
+    return served.counters.busy_seconds - served.counters.awaited_seconds
+
+
 def _sink(engine: Engine, elapsed: float) -> StageStatistics:
     sink = engine.sink
-    waiting = len(sink.entries)
+    waiting = sink.items()
     given = (
         engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
     )

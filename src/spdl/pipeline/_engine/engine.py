@@ -243,6 +243,8 @@ class Engine:
             where, failure = found
             # Nothing of a later epoch may follow in the place of the mark.
             self.fail(where, None, failure, cut_off=node)
+        elif node.next is None:
+            self.sink.put_mark(MARK)
         else:
             self.emit(node, MARK)
 

@@ -231,8 +231,9 @@ class Node:
 
     def pass_mark(self) -> None:
         """Pass the end of an epoch on, once all before it has left. Called with the lock held."""
+        waiting = len(self.queue)
         self.dequeue()
-        self.counters.mark_taken(self.input.excess())
+        self.counters.mark_taken(waiting, self.input.excess())
         self.engine.emit_mark(self)
 
     def queued(self) -> int:

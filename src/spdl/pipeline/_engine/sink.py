@@ -70,6 +70,11 @@ class Sink(Channel):
         if self.readers:
             self.wake_reader()
 
+    def put_mark(self, mark: Entry) -> None:
+        """Append the end of an epoch, which counts as no item. Called with the engine's lock held."""
+        self.counters.uncount(len(self.entries))
+        self.put(mark)
+
     def caught_up(self) -> None:
         """Note that the consumer took entries. Called with the lock held."""
         if self.counters.late:

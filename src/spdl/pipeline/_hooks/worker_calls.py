@@ -72,6 +72,7 @@ class WorkerCalls(Node):
         seconds, cpu = perf_counter() - begin, thread_time() - cpu
         engine.lock.acquire()
         self.stage.counters.add_cpu(seconds, cpu)
+        self.counters.add_worker_time(seconds)
         if call.abandoned:
             engine.drops.append(call)
             del call

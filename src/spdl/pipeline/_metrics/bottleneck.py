@@ -27,6 +27,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
     *,
     elapsed: float,
     num_threads: int,
+    thread_seconds: float,
 ) -> str:
     """Say what limits the throughput and how one can tell.
 
@@ -36,6 +37,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         sink: The sink.
         elapsed: Seconds that the pipeline has run.
         num_threads: How many synchronous ops may run at once.
+        thread_seconds: Time that these threads spent in ops: none in those of the event loop or of executors.
     """
     if elapsed <= 0 or not any(source.num_emitted for source in sources):
         return "Nothing has run yet."
@@ -62,7 +64,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
     if source.busy_share >= _SATURATED:
         name = "The source" if len(sources) == 1 else f"Source {source.name!r}"
         return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time."
-    threads = sum(stage.busy_seconds for stage in inner) / (elapsed * num_threads)
+    threads = thread_seconds / (elapsed * num_threads)
     if threads >= _SATURATED:
         if num_threads == 1:
             return f"The only thread is the limit: it ran ops {_percent(threads)} of the time."

@@ -50,6 +50,7 @@ STAGE_FIELDS = (
     "busy_seconds",
     "cpu_seconds",
     "other_seconds",
+    "awaited_seconds",
     "starved_seconds",
     "blocked_seconds",
     "held_seconds",
@@ -173,6 +174,10 @@ class QueueCounters:
         if self.late:
             self.catch_up(excess, now)
 
+    def uncount(self, waiting: int) -> None:
+        """Take back that so many entries lay in the queue when one was taken, or put: it was no item."""
+        self.fill -= waiting
+
     def took_uncounted(self, now: float, excess: int, *, item: bool) -> None:
         """Note that an entry was taken by a reader that does not note when it takes.
 
@@ -230,6 +235,7 @@ class StageCounters:
         steps: Tasks besides one for each completed item: a generator's results, an aggregator's flushes.
         busy_seconds: Time in ops that have ended.
         cpu_seconds: CPU time of the threads in them.
+        awaited_seconds: The part of ``busy_seconds`` in which the event loop ran what an op had returned to a worker.
         other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
         times: The durations of those tasks.
         waits: Seconds with a free slot that was not used, by reason.
@@ -242,6 +248,7 @@ class StageCounters:
     """
 
     __slots__ = (
+        "awaited_seconds",
         "busy_seconds",
         "completed",
         "cpu_seconds",
@@ -266,7 +273,7 @@ class StageCounters:
     def __init__(self) -> None:
         self.completed = self.emitted = self.failed = self.dropped = self.retried = self.overdue = 0
         self.steps = 0
-        self.busy_seconds = self.cpu_seconds = self.other_seconds = 0.0
+        self.busy_seconds = self.cpu_seconds = self.other_seconds = self.awaited_seconds = 0.0
         self.times = Histogram()
         self.waits = [0.0, 0.0, 0.0]
         self.waiting_for = STARVED
@@ -344,9 +351,15 @@ class StageCounters:
             self.waiting_for = STARVED
             self.waiting_since = perf_counter()
 
-    def mark_taken(self, excess: int) -> None:
-        """Note that the end of an epoch was taken from the queue, where so many more wait than have a place."""
+    def mark_taken(self, waiting: int, excess: int) -> None:
+        """Note that what was taken from the queue is the end of an epoch, and counts as no item.
+
+        Args:
+            waiting: How many entries lay there.
+            excess: How many more wait now than have a place.
+        """
         now = perf_counter()
+        self.queue.uncount(waiting)
         self.queue.took(now, self.got_at, excess)
         self.got_at = now
 
@@ -430,6 +443,14 @@ class StageCounters:
         """Add up the time of a task that raised, or of a call that is no task."""
         self.busy_seconds += seconds
         self.other_seconds += seconds
+
+    def ran_on_loop(self, seconds: float) -> None:
+        """Note that so much of the time in ops was the event loop's, and no worker's."""
+        self.awaited_seconds += seconds
+
+    def add_worker_time(self, seconds: float) -> None:
+        """Add up how long a worker was in an op, where that is counted apart from the stage's own time."""
+        self.busy_seconds += seconds
 
     def add_cpu(self, seconds: float, cpu: float, weight: int = 1) -> None:
         """Add a measured op's CPU time, standing for so many ops."""

@@ -45,7 +45,8 @@ class StageStatistics:
         blocked_seconds: Time in which a slot was free and an item waited, but a result would have had no place; for the
             source, time in which it was not asked for an item.
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
-        queue_size: Items that wait in front of the stage now; for the sink, items to be read.
+        queue_size: Items that wait in front of the stage now; for the sink, items to be read. It may exceed the
+            capacity by the slots of the stage before. Here and elsewhere, the ends of epochs do not count.
         queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
@@ -125,6 +126,7 @@ def pipeline_statistics(
     elapsed: float,
     in_flight: int,
     num_threads: int,
+    thread_seconds: float,
 ) -> PipelineStatistics:
     """Return the statistics of a pipeline, made of those of its parts.
 
@@ -135,8 +137,9 @@ def pipeline_statistics(
         elapsed: Seconds from the start until now, or until the end.
         in_flight: Source items handed out of which something is still under way or unread.
         num_threads: How many synchronous ops may run at once.
+        thread_seconds: Time that these threads spent in ops.
     """
-    verdict = bottleneck(sources, stages, sink, elapsed=elapsed, num_threads=num_threads)
+    verdict = bottleneck(sources, stages, sink, elapsed=elapsed, num_threads=num_threads, thread_seconds=thread_seconds)
     return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict)
 
 

@@ -56,6 +56,7 @@ async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the ord
         error = raised
     with engine.lock:
         seconds = perf_counter() - begin
+        node.counters.ran_on_loop(seconds)
         if error is None and not isinstance(awaited, AsyncGeneratorType):
             node.counters.succeeded(seconds)
         else:
