@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spdl.cli._common.console import Console
 from spdl.cli._profile.advice import ENOUGH, Advice, advise, duration
+from spdl.cli._profile.view import print_profile
 from spdl.pipeline import ProfileResult, ProfileStats
 
 CONCURRENCIES = (32, 16, 8, 4, 1)
@@ -153,3 +156,18 @@ def test_a_stage_of_which_no_item_came_to_an_end() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_few_quick_calls_are_no_reason_for_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Threads had hardly begun, so no more than one was runnable at a time."""
+    measured = [
+        ProfileStats(it, 1000.0, 0.0, it, it, 0, seconds=0.001 * it, busy_seconds=0.001 * it, cpu_seconds=0.001 * it)
+        for it in CONCURRENCIES
+    ]
+    result = ProfileResult("op", [dataclasses.replace(it, num_runnable=1.0, num_waiting=0.0) for it in measured])
+    advice = advise([result], 4)
+    assert "GIL" not in advice.limit
+    print_profile([result], advice, 4, Console())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "ProcessPoolExecutor" not in printed
+    assert "raise --num-inputs" in printed

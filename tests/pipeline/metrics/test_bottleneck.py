@@ -142,7 +142,7 @@ class Nothing(TaskHook):
 @pytest.mark.parametrize("kind", ["worker", "hooked", "async", "late async", "threads"])
 @tolerates_delays
 def test_only_what_threads_of_the_pipeline_run_counts_as_theirs(kind: str) -> None:
-    ops = {"async": sleep_async, "late async": functools.partial(apply, sleep_async)}
+    ops: dict[str, Any] = {"async": sleep_async, "late async": functools.partial(apply, sleep_async)}
     with ThreadPoolExecutor(8) as executor:
         builder = source(range(8)).pipe(
             ops.get(kind, sleep), concurrency=16, executor=executor if kind == "threads" else None

@@ -49,14 +49,14 @@ def computing(runnable: Callable[[int], float | None], **kwargs: Any) -> Profile
 noise = st.floats(0, 0.6)
 
 
-@given(noise, noise, st.floats(0.01, 100))
+@given(noise, noise, st.floats(0.05, 100))
 def test_one_runnable_thread_at_a_time_is_the_gil(alone: float, together: float, seconds: float) -> None:
     """Threads of the engine may wait for a core, too."""
     result = computing(lambda it: 1.0 + (alone if it == 1 else together), seconds=seconds)
     assert result.gil == "holds"
 
 
-@given(st.floats(0.75, 1.1), st.floats(0, 0.2), st.floats(0.01, 100))
+@given(st.floats(0.75, 1.1), st.floats(0, 0.2), st.floats(0.05, 100))
 def test_all_threads_runnable_is_no_gil(held_up: float, alone: float, seconds: float) -> None:
     """Threads on a core count like those that wait for one, so the number of cores does not matter."""
     result = computing(lambda it: 1.0 + alone if it == 1 else held_up * it, seconds=seconds)
@@ -121,6 +121,23 @@ def test_too_few_measurements(concurrencies: tuple[int, ...]) -> None:
     assert ProfileResult("op", measured).gil == "unknown"
 
 
+@pytest.mark.parametrize("share", [0.05, 1.0])
+@pytest.mark.parametrize("seconds", [0.001, 0.04])
+def test_measurements_that_are_too_short(seconds: float, share: float) -> None:
+    """In so little time threads hardly begin, so one of them is runnable at a time whatever the ops do."""
+    measured = [stats(it, rate=1000, share=share, runnable=1.0, seconds=seconds) for it in CONCURRENCIES]
+    assert ProfileResult("op", measured).gil == "unknown"
+    # One of each kind is enough, however.
+    measured += [stats(it, rate=1000, share=share, runnable=1.0) for it in (1, 4)]
+    assert ProfileResult("op", measured).gil == ("holds" if share == 1 else "takes turns")
+
+
+def test_fewer_items_than_threads() -> None:
+    """Two items occupy no more than two threads."""
+    measured = [stats(it, rate=2, share=1.0, runnable=min(2.0, it)) for it in CONCURRENCIES]
+    assert ProfileResult("op", measured).gil == "unknown"
+
+
 @given(st.permutations(CONCURRENCIES), st.sampled_from([1.0, 2.3, 4.0]))
 def test_the_order_of_measurements_does_not_matter(order: list[int], runnable: float) -> None:
     measured = {it: stats(it, rate=1000, share=1.0, runnable=1.0 if it == 1 else runnable) for it in CONCURRENCIES}
@@ -144,6 +161,11 @@ def count(_: int) -> int:
 
 def digest(_: int) -> bytes:
     return hashlib.sha256(BLOCK).digest()
+
+
+def digest_once(box: list[bytes]) -> bytes:
+    """Use the item up."""
+    return hashlib.sha256(box.pop()).digest()
 
 
 def compress(_: int) -> bytes:
@@ -186,3 +208,10 @@ async def count_on_the_loop(_: int) -> int:
 def test_real_ops(op: Callable[[int], Any], possible: set[str]) -> None:
     (result,) = profile_pipeline(PipelineBuilder().add_source(range(100)).pipe(op).add_sink().get_config())
     assert result.gil in possible, result.stats
+
+
+@pytest.mark.parametrize("num_items", [10, 62, 130])
+def test_a_few_quick_calls_prove_nothing(num_items: int) -> None:
+    boxes = [[BLOCK[:100_000]] for _ in range(num_items)]
+    (result,) = profile_pipeline(PipelineBuilder().add_source(boxes).pipe(digest_once).add_sink().get_config())
+    assert result.gil == "unknown", result.stats

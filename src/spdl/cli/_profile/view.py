@@ -35,8 +35,8 @@ REMEDIES: Final = {
         " its limit, or native code that waits without releasing the GIL."
     ),
     "unknown": (
-        "may hold the GIL or not: the machine was busy with other work, or does not tell how long threads wait for"
-        " cores. Profile again on an idle one."
+        "may hold the GIL or not: it was measured too shortly (raise --num-inputs), or the machine was busy with other"
+        " work, or does not tell how long threads wait for cores."
     ),
 }
 """The remark on a stage besides its figures, by how it shares the GIL."""

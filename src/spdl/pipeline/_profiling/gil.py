@@ -13,6 +13,9 @@ __all__ = ["GilUse", "cpu_share", "gil_use"]
 
 GilUse: TypeAlias = Literal["holds", "partly", "releases", "waits", "takes turns", "unknown"]
 
+# A measurement that is shorter than this, or has fewer items than slots, shows how threads start and not what ops do.
+_LEAST_SECONDS = 0.05
+
 # Ops wait if CPU time is a smaller share of their time than this.
 _WAITS = 0.2
 # Waiting ops take turns unless running several at once multiplies the results by at least this.
@@ -33,8 +36,9 @@ _SEVERAL_CORES = 1.4
 
 def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     """Return how a stage's ops share the GIL."""
-    alone = next((it for it in stats if it.concurrency == 1), None)
-    together = sorted((it for it in stats if it.concurrency > 1), key=lambda it: it.concurrency)
+    telling = sorted(filter(_tells, stats), key=lambda it: it.concurrency)
+    alone = next((it for it in telling if it.concurrency == 1), None)
+    together = [it for it in telling if it.concurrency > 1]
     if alone is None or not together or alone.busy_seconds <= 0:
         return "unknown"
     share = cpu_share(alone)
@@ -61,6 +65,10 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
     return "releases" if way >= _RELEASES else "partly"
 
 
+def _tells(stats: ProfileStats) -> bool:
+    return stats.seconds >= _LEAST_SECONDS and _results(stats) >= stats.concurrency
+
+
 def _is_busy(alone: ProfileStats) -> bool:
     return (alone.num_waiting or 0.0) > _BUSY * (alone.num_runnable or 1.0)
 
@@ -72,5 +80,9 @@ def cpu_share(alone: ProfileStats) -> float:
 
 
 def _rate(stats: ProfileStats) -> float:
+    return _results(stats) / stats.seconds
+
+
+def _results(stats: ProfileStats) -> int:
     # Ops may drop all their items, and generators may never end.
-    return max(stats.num_inputs, stats.num_outputs) / stats.seconds if stats.seconds > 0 else 0.0
+    return max(stats.num_inputs, stats.num_outputs)

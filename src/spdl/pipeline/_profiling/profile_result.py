@@ -92,10 +92,13 @@ class ProfileResult:
         * ``"waits"``: they hardly compute, and concurrent ops wait at the same time.
         * ``"takes turns"``: they hardly compute, yet concurrent ops get no more done. Causes are a lock, a single
           connection, a device at its limit, or native code that waits without releasing the GIL.
-        * ``"unknown"``: this cannot be determined, because the machine was too busy with other work, or the stage was
-          measured at one concurrency only.
+        * ``"unknown"``: this cannot be determined, because the machine was too busy with other work, the measurements
+          were too short, or the stage was measured at one concurrency only.
 
-        The rule: ops whose `cpu_share` is less than a fifth wait. They take turns if no concurrency gives 1.5 times the
+        The rule leaves out measurements that took less than 0.05 seconds, or had fewer items than the concurrency. They
+        are the result of few items that the stage can take only once.
+
+        Ops whose `cpu_share` is less than a fifth wait. They take turns if no concurrency gives 1.5 times the
         results.
 
         For other ops, the rule examines the measurement in which the ops would use three cores if they never held each
