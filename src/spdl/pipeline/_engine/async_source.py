@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._failures.cancellation import current_task
 from spdl.pipeline._world import perf_counter
 
 from .source import Source
@@ -43,11 +44,13 @@ class AsyncSource(Source):
     async def _pull_epoch(self, event_loop: EventLoop) -> bool:
         """Iterate the iterable once. Return whether another epoch follows."""
         engine = self.engine
+        if not self.is_wanted():
+            return False
         iterator: Any = aiter(self.iterable)  # type: ignore[arg-type]
         self.iterator = iterator
         ended = False
         try:
-            while await self._place_in_front(event_loop):
+            while await self._place_in_front(event_loop) and not engine.stopping:
                 self.pulling = True
                 begin = perf_counter()
                 self.note_wait(begin)
@@ -62,14 +65,26 @@ class AsyncSource(Source):
                     self.pulled_at = perf_counter()
                     self.counters.busy_seconds += self.pulled_at - begin
                 with engine.lock:
-                    self.put(self.admit(), value)
-                    engine.progressed()
+                    if self.is_wanted():
+                        self.put(self.admit(), value)
+                        engine.progressed()
                 del value
         finally:
             # An iterable that is its own iterator may have more to give in the next epoch.
             if hasattr(iterator, "aclose") and not (ended and self.continuous and iterator is self.iterable):
-                await iterator.aclose()
+                await self._aclose(iterator, event_loop)
         return ended and self.continuous and not self.ended
+
+    async def _aclose(self, iterator: Any, event_loop: EventLoop) -> None:
+        task = current_task()
+        self.closing = True
+        # A request to stop does not interrupt it, whether it comes before or now.
+        event_loop.closing.add(task)
+        try:
+            await iterator.aclose()
+        finally:
+            event_loop.closing.discard(task)
+            self.closing = False
 
     async def _place_in_front(self, event_loop: EventLoop) -> bool:
         engine = self.engine

@@ -172,7 +172,11 @@ class Engine:
             feeder.room_made()
 
     def emit(self, node: Node, entry: Entry) -> None:
-        """Pass a result on."""
+        """Pass a result on.
+
+        The caller has looked at ``stopping`` since it took the lock. A reader takes the lock to see the end, as `stop`
+        does to wait for it: so nothing comes into the sink after either.
+        """
         if node.next is None:
             self.sink.put(entry)
             return
@@ -445,7 +449,7 @@ class Engine:
             self.fail(node, root, error)
 
     def start_event_loop(self) -> EventLoop:
-        """Return the event loop, started when first needed. Called before the workers start, or with the lock held."""
+        """Return the event loop, started when first needed. Called with the lock held, and not after a stop."""
         if self.event_loop is None:
             self.event_loop = self._make_event_loop(self)
             self.event_loop.start()
@@ -453,6 +457,14 @@ class Engine:
             if self.stopping:
                 self.event_loop.stop_or_wake()
         return self.event_loop
+
+    def drop_remains(self) -> None:
+        """Drop what came back from executors after the last worker had left. Called without the lock."""
+        with self.lock:
+            for node in self.nodes:
+                self.drops.extend(node.discard())
+            while self.drops:
+                self.drop_deferred()
 
     def await_executors(self, deadline: float) -> int:
         """Wait for what runs in executors; return how many ops still do at the deadline (of `time.monotonic`)."""

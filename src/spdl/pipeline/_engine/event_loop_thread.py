@@ -190,12 +190,12 @@ class EventLoopThread:
 
     async def _main(self) -> None:
         engine = self._engine
-        if self._lifespans and await self._enter_lifespans():
+        if self._lifespans and not engine.stopping and await self._enter_lifespans():
             start_workers(engine)
         for source in engine.sources:
             if isinstance(source, AsyncSource):
                 self._pulls[self._spawn(source.serve(self))] = source
-        if self._factories:
+        if self._factories and not engine.stopping:
             from spdl.pipeline._background.running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
 
             self._background = RunningTasks(self._factories)

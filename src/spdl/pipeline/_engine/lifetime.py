@@ -42,14 +42,17 @@ def end_threads(engine: Engine, seconds: float) -> list[Thread]:
     """
     engine.request_stop()
     begin = monotonic()
-    while alive := [thread for thread in engine.all_threads() if thread.is_alive()]:
+    # Threads are started under the lock, and none any more once the request was seen there.
+    with engine.lock:
+        threads = engine.all_threads()
+    while alive := [thread for thread in threads if thread.is_alive()]:
         elapsed = monotonic() - begin
         if elapsed >= min(seconds, _SOURCE_GRACE) and len(alive) <= _threads_in_sources(engine):
             return []
         if elapsed >= seconds:
             loop = engine.event_loop
             return alive if loop is None or not loop.awaits_others() else [it for it in alive if it is not loop.thread]
-        # They end in any order, and new ones may have been started until just now.
+        # They end in any order.
         for thread in alive:
             # A start that is under way elsewhere, or was interrupted, leaves threads that never ran.
             with contextlib.suppress(RuntimeError):

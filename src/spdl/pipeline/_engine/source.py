@@ -45,6 +45,7 @@ class Source:
     """
 
     __slots__ = (
+        "closing",
         "continuous",
         "counters",
         "dedicated",
@@ -101,6 +102,7 @@ class Source:
         # The position where the latest pass over a continuous source began, once there was one before it.
         self.pass_began_at = -1
         self.pulling = False
+        self.closing = False
         # When the pull that goes on began, and when the last one ended.
         self.pulling_since = 0.0
         self.pulled_at = 0.0
@@ -187,9 +189,7 @@ class Source:
         ended = False
         failure: BaseException | None = None
         try:
-            if self.iterator is None:
-                self.iterator = _iterate(self.iterable)
-            hand.append(next(self.iterator))
+            self._next(hand)
         except StopIteration:
             ended = True
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
@@ -198,7 +198,7 @@ class Source:
         engine.lock.acquire()
         counters.busy_seconds += end - begin
         self.pulling = False
-        if hand and not self.ended and not engine.stopping:
+        if hand and self.is_wanted():
             counters.emitted += 1
             return engine.lineage.admit(self.index)
         if failure is not None:
@@ -211,6 +211,13 @@ class Source:
         else:
             engine.drops.extend(hand)
         return None
+
+    def _next(self, hand: list[Any]) -> None:
+        # A request to stop takes no lock, and `iter` may take long: it is looked for before each of the two.
+        if self.iterator is None and not self.engine.stopping:
+            self.iterator = _iterate(self.iterable)
+        if not self.engine.stopping:
+            hand.append(next(self.iterator))
 
     def note_wait(self, now: float) -> None:
         """Note how long this pull was put off, since the item before had no place behind it."""
@@ -256,7 +263,8 @@ class Source:
         # Its finalizer is the user's, so it is dropped without the lock.
         self.engine.drops.append(self.iterator)
         self.iterator = None
-        self._pass_on(MARK)
+        if self.is_wanted():
+            self._pass_on(MARK)
 
     def run_out(self) -> None:
         """Note that there is nothing left to pull or to close. Called with the lock held."""
@@ -270,18 +278,21 @@ class Source:
             self.engine.input_ends()
             self.ended_at = perf_counter()
 
+    def is_wanted(self) -> bool:
+        """Return whether anybody waits for what it gives. Where nobody does, what is downstream may have ended."""
+        return not (self.ended or self.engine.stopping)
+
     def must_be_closed(self) -> bool:
         """Return whether a worker has to close it, since it ended early. Called with the lock held."""
-        wanted = not (self.ended or self.engine.stopping)
+        wanted = self.is_wanted()
         elsewhere = self.on_loop or self.dedicated is not None
-        return not (wanted or elsewhere or self.pulling or self.exhausted)
+        return not (wanted or elsewhere or self.pulling or self.closing or self.exhausted)
 
     def close(self) -> None:
         """Close the iterator after an early end. Called and returns with the lock held, which it releases meanwhile."""
         engine = self.engine
-        # The token keeps other workers away. In a thread of its own there are none, and `stop` waits for that thread:
-        # one that pulls may block for ever, one that closes may have to commit.
-        self.pulling = self.dedicated is None
+        # `stop` waits for it: a source that is pulled may block for ever, one that is closed may have to commit.
+        self.closing = True
         engine.lock.release()
         failure: BaseException | None = None
         iterator, self.iterator = self.iterator, None
@@ -292,7 +303,7 @@ class Source:
             failure = error
         del iterator
         engine.lock.acquire()
-        self.pulling = False
+        self.closing = False
         self.exhausted = True
         if failure is not None:
             engine.fail(self, None, failure)

@@ -17,9 +17,15 @@ def start(engine: Engine) -> None:
     for node in engine.nodes:
         node.warm()
     engine.begin(perf_counter())
-    # If there are context managers to enter first, the event loop starts the workers afterwards.
-    if not (engine.needs_event_loop and engine.start_event_loop().starts_workers()):
-        start_workers(engine)
+    if engine.needs_event_loop:
+        with engine.lock:
+            if engine.stopping:
+                return
+            event_loop = engine.start_event_loop()
+        # If there are context managers to enter first, the event loop starts the workers afterwards.
+        if event_loop.starts_workers():
+            return
+    start_workers(engine)
 
 
 def start_workers(engine: Engine) -> None:
@@ -29,4 +35,9 @@ def start_workers(engine: Engine) -> None:
         dedicated = [source.dedicated.thread for source in engine.sources if source.dedicated is not None]
         threads += engine.workers.adopt(dedicated)
     for thread in threads:
-        thread.start()
+        # Under the lock, since `stop` waits for it before it looks which threads there are. Not all of them at once:
+        # the first ones may begin.
+        with engine.lock:
+            if engine.stopping:
+                return
+            thread.start()

@@ -51,7 +51,13 @@ class Timer:
         self.thread = Thread(target=self._run, name=name, daemon=True)
 
     def after(self, seconds: float, action: Action) -> None:
-        """Have ``action`` called with the engine's lock held. Called with the lock held."""
+        """Have ``action`` called with the engine's lock held. Called with the lock held.
+
+        Nothing is called, and no thread started, once the pipeline has ended or was asked to stop.
+        """
+        if self._is_over():
+            self._drops.append(action)
+            return
         heapq.heappush(self._heap, (monotonic() + seconds, next(self._numbers), action))
         if self.thread.ident is None:
             self.thread.start()

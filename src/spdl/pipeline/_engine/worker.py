@@ -34,6 +34,8 @@ def serve(engine: Engine) -> None:
         while not (engine.stopping or engine.done):
             if engine.drops:
                 _clean_up(engine)
+                # It may have been asked to stop meanwhile.
+                continue
             if engine.waiting and (node := engine.select()) is not None:
                 if node.on_workers:
                     carry(engine, node, None, [])
@@ -109,6 +111,11 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                 queued = False
             counters.got_at = begin
             release()
+            if engine.stopping:
+                acquire()
+                node.running -= 1
+                engine.drops.append(value)
+                break
             item = value
             try:
                 value = function(value)
@@ -139,7 +146,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                 counters.note_task(seconds, weight, end)
             elif seconds >= SHORT:
                 counters.note_long(seconds)
-            if value is None or node.cancelled:
+            if value is None or node.cancelled or engine.stopping:
                 node.finish(Attempt(root, value, ticket, 1), value)
                 break
             node.running -= 1

@@ -73,6 +73,8 @@ class HookedAggregateNode(AggregateNode):
                 continue
             engine.progressed()
             lock.release()
+            if engine.stopping:
+                return
             begin = perf_counter()
             made: list[Any] = []
             # Each call is waited for, so that no two run at once even if a hook cancels the wait.

@@ -64,6 +64,11 @@ class WorkerCalls(Node):
         call = self.calls.popleft()
         call.thread = get_ident()
         engine.release_to_user()
+        if engine.stopping:
+            # The task that waits for it is cancelled.
+            engine.lock.acquire()
+            engine.drops.append(call)
+            return
         cpu, begin = thread_time(), perf_counter()
         try:
             call.value = call.function(call.argument)

@@ -208,6 +208,11 @@ class AggregateNode(GatheringNode):
         """Call the user's code with what is in hand, which is dropped without the lock."""
         engine = self.engine
         engine.release_to_user()
+        if engine.stopping:
+            engine.lock.acquire()
+            engine.drops.append(call)
+            self.slot_freed()
+            return
         cpu, start = thread_time(), perf_counter()
         failure: BaseException | None = None
         result = None
@@ -237,7 +242,7 @@ class AggregateNode(GatheringNode):
             self.counters.failed += 1
             engine.drops.append(result)
             engine.fail(self, self.roots[-1] if self.roots else None, failure)
-        elif result is not None and call.keeps and not self.cancelled:
+        elif result is not None and call.keeps and not (self.cancelled or engine.stopping):
             self._emit(result)
         else:
             engine.drops.append(result)

@@ -68,7 +68,7 @@ class AsyncNode(FunctionNode):
         return False
 
     def finish(self, attempt: Attempt, value: Any) -> None:
-        if type(value) is GeneratorType and not self.cancelled:
+        if type(value) is GeneratorType and not (self.cancelled or self.engine.stopping):
             # Its steps would block the loop, so it is passed on as it is.
             self.deliver(attempt.root, attempt.ticket, value)
         else:
@@ -113,6 +113,8 @@ class AsyncNode(FunctionNode):
                     engine.progressed()
                 lock.release()
                 hand.clear()
+                if engine.stopping:
+                    return
                 begin = perf_counter()
                 try:
                     hand.append(await self.op(item))
@@ -134,7 +136,7 @@ class AsyncNode(FunctionNode):
                     seconds = perf_counter() - begin
                     lock.acquire()
                     counters.succeeded(seconds)
-                    if hand[0] is None or type(hand[0]) in LAZY_TYPES or self.cancelled:
+                    if hand[0] is None or type(hand[0]) in LAZY_TYPES or self.cancelled or engine.stopping:
                         self.finish(Attempt(root, None, None, 1), hand[0])
                     else:
                         self.deliver(root, None, hand[0])
@@ -150,6 +152,8 @@ class AsyncNode(FunctionNode):
             hand.clear()
             hand.append(attempt)
             del attempt
+            if engine.stopping:
+                return
             await self._serve_one(hand)
             # The lock is held again, for what comes next as well.
             self.serving -= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import AsyncGeneratorType
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.attempt import Attempt
@@ -29,6 +29,11 @@ async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the ord
 ) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
+    if engine.stopping:
+        if isinstance(awaited, CoroutineType):
+            # Python would complain that it was never awaited.
+            awaited.close()
+        return
     if isinstance(awaited, AsyncGeneratorType):
         # From its first result on it is not tried again, which would repeat what it has passed on. Its item is the
         # generator's to keep or to let go; what failed is shown by the generator's name.
@@ -98,7 +103,7 @@ async def _exhaust(
     assert isinstance(root, Group)
     # It is asked for a result when that has a place to go, as other generators are.
     try:
-        while await _has_place(node, ticket, watch):
+        while await _has_place(node, ticket, watch) and not node.engine.stopping:
             begin = perf_counter()
             try:
                 value = await anext(results)

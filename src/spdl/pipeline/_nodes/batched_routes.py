@@ -67,10 +67,10 @@ class _BatchRouting(Routing):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Send each path its share, be it empty. Called with the lock held."""
-        if type(value) is CoroutineType and not self.cancelled:
+        if type(value) is CoroutineType and not (self.cancelled or self.engine.stopping):
             self.await_results(attempt, value)
             return
-        if self.cancelled:
+        if self.cancelled or self.engine.stopping:
             self.engine.drops.append(value)
             self.slot_freed()
             return
@@ -220,6 +220,8 @@ class BatchMergeNode(MergeNode):
                 # These run no code of the user's.
                 if type(values) is not list and type(values) is not tuple:
                     values = self._list(index, root, values)
+                    if self.cancelled or self.engine.stopping:
+                        return
                 self._share_of(root).add(values)
                 self.engine.lineage.drop(root)
             else:
@@ -244,7 +246,7 @@ class BatchMergeNode(MergeNode):
         failure: BaseException | None = None
         try:
             try:
-                iterator = iter(values)
+                iterator = iter(() if engine.stopping else values)
             except TypeError as error:
                 raise TypeError(
                     f"Path {index} of {self.router.name!r} must pass on lists, as its router splits batches, got "

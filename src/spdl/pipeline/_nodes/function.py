@@ -183,6 +183,11 @@ class FunctionNode(Node):
             engine.progressed()
         weight = counters.claim_weight() if counters.completed + counters.steps >= counters.sample_at else 0
         engine.lock.release()
+        if engine.stopping:
+            engine.lock.acquire()
+            self.running -= 1
+            engine.drops.append(item)
+            return
         cpu = thread_time() if weight else 0.0
         start = perf_counter()
         try:
@@ -203,7 +208,7 @@ class FunctionNode(Node):
             counters.busy_seconds += seconds
             if seconds >= SHORT:
                 counters.note_long(seconds)
-        if value is None or lazy or self.cancelled:
+        if value is None or lazy or self.cancelled or engine.stopping:
             engine.drops.append(item)
             self.finish(Attempt(root, item, ticket, 1), value)
         else:
@@ -231,6 +236,9 @@ class FunctionNode(Node):
         watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
         weight = self.counters.claim_weight()
         engine.release_to_user()
+        if engine.stopping:
+            self._not_begun(attempt)
+            return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
             value = self.op(attempt.item)
@@ -249,6 +257,9 @@ class FunctionNode(Node):
         watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
         weight = self.counters.claim_weight()
         self.engine.release_to_user()
+        if self.engine.stopping:
+            self._not_begun(parked)
+            return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
             value = next(parked.iterator)
@@ -266,6 +277,12 @@ class FunctionNode(Node):
             return
         self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, outcome=value)
         self.park(parked, value)
+
+    def _not_begun(self, work: Attempt | Parked) -> None:
+        """Give work up that was about to begin when the pipeline was asked to stop. Returns with the lock held."""
+        self.engine.lock.acquire()
+        self.engine.drops.append(work)
+        self.slot_freed()
 
     def note_overdue(self) -> None:
         """Count an op that takes longer than the stage allows. Called with the lock held."""
@@ -320,7 +337,7 @@ class FunctionNode(Node):
 
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Deal with what an op returned. Called with the lock held."""
-        if self.cancelled:
+        if self.cancelled or self.engine.stopping:
             self.engine.drops.append(value)
             self.slot_freed()
         elif self.expand or type(value) in LAZY_TYPES:
@@ -344,7 +361,7 @@ class FunctionNode(Node):
 
     def park(self, parked: Parked, value: Any) -> None:
         """Pass on one result of a generator, and put the generator back. Called with the lock held."""
-        if self.cancelled:
+        if self.cancelled or self.engine.stopping:
             self.engine.drops.extend((parked, value))
             self.slot_freed()
             return
@@ -389,7 +406,7 @@ class FunctionNode(Node):
         self._complete(ticket)
 
     def _complete(self, ticket: Ticket | None) -> None:
-        if ticket is not None:
+        if ticket is not None and not self.engine.stopping:
             assert self.order is not None
             for entry in self.order.complete(ticket):
                 self.engine.emit(self, entry)

@@ -72,7 +72,7 @@ class Routing(FunctionNode):
     def finish(self, attempt: Attempt, value: Any) -> None:
         """Route the item. Called with the lock held."""
         # A generator gives results of which none is the index.
-        if type(value) is CoroutineType and not self.cancelled:
+        if type(value) is CoroutineType and not (self.cancelled or self.engine.stopping):
             self.await_results(attempt, value)
             return
         path: int | Exception = value
@@ -82,7 +82,7 @@ class Routing(FunctionNode):
             path = self._as_int(value)
             self.engine.lock.acquire()
             self.engine.drops.append(value)
-        if self.cancelled:
+        if self.cancelled or self.engine.stopping:
             self.slot_freed()
         elif isinstance(path, Exception):
             self.fail(attempt, path)

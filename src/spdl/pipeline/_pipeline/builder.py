@@ -64,8 +64,9 @@ class PipelineBuilder(Generic[T, U]):
             source: An iterable or async iterable. If it is both, it is iterated as an async iterable. It is iterated
                 once, when the pipeline runs. The calls of ``iter()`` and ``next()`` never overlap, but may come from
                 different threads. They run at most 2 items ahead of those that the first stage can start at once. If
-                the pipeline stops early, or the iterator raises, its ``close()`` is called if it has one. ``aclose()``
-                of an async iterator is called in any case. An exception of the iterator fails the pipeline.
+                the pipeline stops early, or the iterator raises, its ``close()`` is called once, if it has one, and
+                `Pipeline.stop` waits for it. ``aclose()`` of an async iterator is called in any case. An exception of
+                the iterator fails the pipeline.
             continuous: Whether to iterate the source over and over, once per epoch. Iterating it again must start from
                 the beginning, which a generator cannot do. The pipeline goes on with the next epoch while the consumer
                 reads this one. Batches never span epochs, and each iterator over the pipeline ends with its epoch.

@@ -103,7 +103,8 @@ class Pipeline(Generic[T]):
 
         Args:
             timeout: Seconds to wait for running ops. None waits 10 seconds, and a negative number counts as 0. It does
-                not wait for a source that blocks: the source's thread is a daemon and ends when the source returns.
+                not wait for a source that blocks in ``next()``: the source's thread is a daemon and ends when the
+                source returns.
 
         Raises:
             TypeError, ValueError: If the timeout is not a number, or is NaN.
@@ -124,6 +125,7 @@ class Pipeline(Generic[T]):
         deadline = monotonic() + seconds
         alive = lifetime.end_threads(engine, seconds)
         elsewhere = engine.await_executors(deadline)
+        engine.drop_remains()
         engine.reporter.consumer_ended()
         if alive or elsewhere:
             # Imported here because a pipeline that stops in time does not need it.

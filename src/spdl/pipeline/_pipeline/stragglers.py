@@ -8,6 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine.node import Node
+from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._nodes.executors.base import ExecutorNode
 
@@ -36,9 +37,9 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
         work = _work_of(engine, frame)
         stack = "".join(traceback.format_stack(frame)[-_FRAMES_SHOWN:]).rstrip()
         if work is not None:
-            stage, root = work
+            where, root = work
             thread = f", in {named[ident]}" if ident in named else ""
-            lines.append(f"Stage {stage!r}{_item(engine, root)}{thread}:\n{stack}")
+            lines.append(f"{where}{_item(engine, root)}{thread}:\n{stack}")
         elif ident in named and not (suspended and frame.f_globals.get("__name__") == "selectors"):
             # It runs something else, such as a background task. An event loop that only waits is not worth a line.
             others.append(f"{named[ident]}:\n{stack}")
@@ -59,10 +60,10 @@ def _suspended(engine: Engine) -> list[str]:
         frames = list(_frames_of(task.get_coro()))
         works = [work for frame in frames if (work := _work_of(engine, frame)) is not None]
         if works:
-            stage, root = works[-1]
+            where, root = works[-1]
             places = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in frames[-_FRAMES_SHOWN:])
             stack = "".join(places.format()).rstrip()
-            lines.append(f"Stage {stage!r}{_item(engine, root)}, on the event loop:\n{stack}")
+            lines.append(f"{where}{_item(engine, root)}, on the event loop:\n{stack}")
     return lines
 
 
@@ -79,7 +80,7 @@ def _frames_of(awaited: object) -> Iterator[FrameType]:
 
 
 def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None] | None:
-    """Return the stage whose op this stack is in, and the item's root."""
+    """Return the stage whose op this stack is in, and the item's root, or the source that is being closed."""
     while frame is not None:
         # The node in a worker's main loop is the last one that it looked at, not one that is at work.
         if str(frame.f_globals.get("__name__")).startswith("spdl.pipeline._") and frame.f_code is not serve.__code__:
@@ -89,7 +90,10 @@ def _work_of(engine: Engine, frame: FrameType | None) -> tuple[str, Root | None]
                 # Some frames have the item's root itself; others have an attempt or a generator that holds it.
                 holders = [names.get("attempt"), names.get("parked"), *names.get("hand", ())]
                 roots = (getattr(holder, "root", None) for holder in holders)
-                return node.name, names.get("root", next((root for root in roots if root is not None), None))
+                root = names.get("root", next((root for root in roots if root is not None), None))
+                return f"Stage {node.name!r}", root
+            if isinstance(node, Source) and node.engine is engine and node.closing:
+                return f"Source {node.name!r}, which is being closed", None
         frame = frame.f_back
     return None
 

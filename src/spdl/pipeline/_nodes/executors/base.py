@@ -6,7 +6,7 @@ from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._nodes.function import FunctionNode
-from spdl.pipeline._world import count_unfinished
+from spdl.pipeline._world import Condition, count_unfinished, monotonic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ class ExecutorNode(FunctionNode):
     the user's and never raise.
     """
 
-    __slots__ = ("executor", "futures")
+    __slots__ = ("all_landed", "executor", "futures")
 
     on_workers = False
     calls_op = False
@@ -49,6 +49,8 @@ class ExecutorNode(FunctionNode):
         self.executor = executor
         # Calls that have not come back, and where their items came from if that is known.
         self.futures: dict[Future[Any], Sequence[Root]] = {}
+        # Told when the last of them has come back to a pipeline that stops.
+        self.all_landed = Condition(engine.lock)
 
     def hand_over(
         self,
@@ -60,9 +62,13 @@ class ExecutorNode(FunctionNode):
         """Submit a call; the callback is called with the lock held. Called without the lock, returns with it.
 
         Returns:
-            Whether it was submitted. An executor that refuses fails the pipeline.
+            Whether it was submitted. An executor that refuses fails the pipeline. One of a pipeline that was asked to
+            stop is not asked.
         """
         engine = self.engine
+        if engine.stopping:
+            engine.lock.acquire()
+            return False
         try:
             future = self.executor.submit(function, *values)
         except BaseException as error:  # noqa: BLE001 - it is broken or closed, and not a property of one item.
@@ -76,10 +82,13 @@ class ExecutorNode(FunctionNode):
         return True
 
     def _done(self, landed: Callable[[Future[Any]], None], future: Future[Any]) -> None:
-        self.futures.pop(future, None)
-        with self.engine.lock:
+        engine = self.engine
+        with engine.lock:
+            self.futures.pop(future, None)
             landed(future)
-            self.engine.concluded()
+            engine.concluded()
+            if engine.stopping and not self.futures:
+                self.all_landed.notify_all()
 
     def check_alive(self, future: Future[Any]) -> bool:
         """Fail the pipeline if the executor gave the call up. Called with the lock held."""
@@ -95,7 +104,13 @@ class ExecutorNode(FunctionNode):
         return True
 
     def await_calls(self, seconds: float) -> int:
-        return await_calls(list(self.futures), seconds)
+        deadline = monotonic() + seconds
+        unfinished = await_calls(list(self.futures), seconds)
+        # Whoever waits for a future goes on before its callbacks are called.
+        with self.engine.lock:
+            while self.futures and (left := deadline - monotonic()) > 0:
+                self.all_landed.wait(left)
+        return unfinished
 
 
 def await_calls(futures: Iterable[Future[Any]], seconds: float) -> int:

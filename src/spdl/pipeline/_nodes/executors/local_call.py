@@ -33,6 +33,9 @@ class LocalCall:
             update_wrapper(self, function, updated=())
 
     def __call__(self, value: Any) -> Any:
+        if self._engine.stopping:
+            # Nobody looks at the result any more.
+            return None
         inside = self._engine.inside
         thread = get_ident()
         inside.append(thread)

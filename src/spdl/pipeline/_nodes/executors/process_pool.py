@@ -170,7 +170,7 @@ class ProcessPoolNode(ExecutorNode):
                 self.fail(attempt, failure)
                 continue
             self.counters.succeeded(taken)
-            if several and not self.cancelled:
+            if several and not (self.cancelled or engine.stopping):
                 self.await_results(attempt, value)
             else:
                 self.finish(attempt, value)
