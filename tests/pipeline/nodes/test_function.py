@@ -168,6 +168,8 @@ class TestFailures:
         blocked = threading.Event()
 
         def items() -> Iterator[int]:
+            # While an op takes all threads, a worker is woken only for a source whose pulls take long.
+            time.sleep(0.01)
             yield 1
             blocked.set()
             gate.wait(30)
