@@ -23,11 +23,11 @@ MIXED = "spdl_core 0.8.0, spdl_io 0.8.0 and spdl-turbo are installed in the same
 
 
 class Environment:
-    """A virtual environment that holds nothing but pip."""
+    """A virtual environment that holds nothing but pip, as a copy of one, since making one takes long."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, original: Path) -> None:
         self.folder = folder
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        shutil.copytree(original, folder, symlinks=True)
         self.python = folder / "bin" / "python"
         self.command = folder / "bin" / "spdl"
 
@@ -47,6 +47,19 @@ class Environment:
         commands = re.findall(r"^    (.+ -m pip .+)$", message, re.MULTILINE)
         assert len(commands) == 1, message
         self.run("sh", "-c", commands[0]).check_returncode()
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a virtual environment to copy. Only its scripts hold its path, and pip is run as a module."""
+    folder = tmp_path_factory.mktemp("original") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def environment(tmp_path: Path, original: Path) -> Environment:
+    return Environment(tmp_path / "environment", original)
 
 
 @pytest.fixture(scope="session")
@@ -90,15 +103,13 @@ def assert_whole(environment: Environment) -> None:
 
 
 @slow
-def test_ours_alone_is_whole(wheel: Path, tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "environment")
+def test_ours_alone_is_whole(wheel: Path, environment: Environment) -> None:
     environment.install(wheel)
     assert_whole(environment)
 
 
 @slow
-def test_theirs_first(wheel: Path, reference: list[Path], tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "environment")
+def test_theirs_first(wheel: Path, reference: list[Path], environment: Environment) -> None:
     environment.install(*reference)
     environment.install(wheel)
 
@@ -137,8 +148,7 @@ def list_modules(wheel: Path) -> set[str]:
 
 
 @slow
-def test_theirs_after_ours(wheel: Path, reference: list[Path], tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "environment")
+def test_theirs_after_ours(wheel: Path, reference: list[Path], environment: Environment) -> None:
     environment.install(wheel)
     environment.install(*reference)
 
@@ -162,8 +172,7 @@ def test_theirs_after_ours(wheel: Path, reference: list[Path], tmp_path: Path) -
 
 
 @slow
-def test_theirs_after_ours_and_removed_again(wheel: Path, reference: list[Path], tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "environment")
+def test_theirs_after_ours_and_removed_again(wheel: Path, reference: list[Path], environment: Environment) -> None:
     environment.install(wheel)
     environment.install(*reference)
     removal = environment.run(environment.python, "-m", "pip", "uninstall", "--yes", "spdl-core", "spdl-io")
