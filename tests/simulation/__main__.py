@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.simulation.instrument import Patch, install
+from tests.simulation.instrument import Patch, import_all, install
 
 
 def main() -> int:
@@ -31,6 +31,7 @@ def main() -> int:
         return _share(arguments.jobs, arguments.runs, arguments.seed)
     logging.disable()
     install(_patch(arguments.mutant))
+    import_all()
     return _explore(arguments)
 
 
@@ -77,8 +78,8 @@ def _explore(arguments: argparse.Namespace) -> int:
         if outcome.findings:
             found += 1
             report(drawn, seed, outcome, shrinks=not arguments.no_shrink, schedule=arguments.schedule)
-        if runs % 20 == 0:
-            gc.collect()
+        # What is left is freed here: a finalizer of one run would be a step of another.
+        gc.collect()
         if runs % 1000 == 0:
             _say(f"{runs} runs, {runs / (time.monotonic() - begin):.0f}/s, {found} with findings")
     seconds = time.monotonic() - begin

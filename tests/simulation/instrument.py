@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
+import pkgutil
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
-__all__ = ["Patch", "install"]
+__all__ = ["Patch", "import_all", "install"]
 
 # What runs with a step before each statement. The rest declares, plans and words messages, in one thread.
 _STEPPED = (
@@ -56,6 +58,15 @@ def install(patch: Patch | None = None) -> None:
 
     sys.modules[_WORLD] = world
     sys.meta_path.insert(0, _Finder(patch))
+
+
+def import_all() -> None:
+    """Import all that is otherwise imported at its first use: the first run would take other steps than later ones."""
+    import spdl.pipeline  # noqa: PLC0415 - the world must be installed before.
+
+    for module in pkgutil.walk_packages(spdl.pipeline.__path__, "spdl.pipeline."):
+        if module.name.startswith(_STEPPED):
+            importlib.import_module(module.name)
 
 
 class _Finder(MetaPathFinder):
