@@ -81,13 +81,13 @@ class Built:
     Attributes:
         pipeline: The pipeline.
         inner: The pipelines that are its sources.
-        pools: The pools of its stages.
+        pools: The pools of its stages, by the stages' names.
     """
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.inner: list[Pipeline[Any]] = []
-        self.pools: list[Executor] = []
+        self.pools: dict[str, Executor] = {}
         self.pipeline: Pipeline[Any] = self._build(lab.program)
 
     def _build(self, program: described.Program) -> Pipeline[Any]:
@@ -134,7 +134,7 @@ class Built:
         if pipe.pool:
             make = self.lab.host.thread_pool if pipe.pool == "thread" else self.lab.host.process_pool
             executor = make(pipe.concurrency)
-            self.pools.append(executor)
+            self.pools[pipe.name] = executor
 
         return Pipe(
             make_op(self.lab, pipe),

@@ -239,6 +239,8 @@ class _Draw:
         deeds: list[Deed] = ["stop", "statistics", "failures", "threads", "capacity"]
         if pipes:
             deeds += ["stop_in_op", "concurrency", "concurrency"]
+        if any(pipe.pool == "thread" for pipe in pipes):
+            deeds += ["shut_pool"]
         if any(pipe.on_failure for pipe in pipes):
             deeds += ["stop_in_on_failure"]
         return replace(
@@ -253,6 +255,8 @@ class _Draw:
             stage = random.choice(inside).name if deed == "stop_in_op" else ""
             return Meddling(deed, random.randint(1, 8), stage)
         stage = random.choice(pipes).name if deed == "concurrency" else ""
+        if deed == "shut_pool":
+            stage = random.choice([pipe for pipe in pipes if pipe.pool == "thread"]).name
         if deed == "capacity":
             stage = random.choice(["sink", *(pipe.name for pipe in pipes)])
         return Meddling(deed, random.choice((0, 1, 2, 5, 10)), stage, random.randint(1, 5))

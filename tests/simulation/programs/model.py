@@ -115,6 +115,9 @@ class _Walk:
         self.may: list[str] = []
         self.uncertain: list[str] = []
         self.swallowed = 0
+        self.abandoned = 0
+        threads = [deed.value for deed in program.meddling if deed.deed == "threads"]
+        self.fewest_threads = min(program.num_threads, *threads, program.num_threads)
         # The positions of an item that was in a batch are those of the batch. None if its composition is not known.
         self.origins: dict[Key, frozenset[Root] | None] = {}
         self.calls: Counter[str] = Counter()
@@ -130,6 +133,10 @@ class _Walk:
         if self.program.hooks == "raise":
             self.uncertain.append("a hook raises")
             self.may.append("a hook raises")
+            self.failures_known = False
+        if any(deed.deed == "shut_pool" for deed in self.program.meddling):
+            self.may.append("a pool is shut down")
+            self.uncertain.append("a pool is shut down")
             self.failures_known = False
         return Expected(flow, self.tallies, self.failures, self.failures_known, self.must, self.may, self.uncertain)
 
@@ -216,7 +223,8 @@ class _Walk:
         op, tally, in_process = pipe.op, self.tallies[pipe.name], pipe.pool == "process"
         if outcome.slow and pipe.timeout and pipe.drop_overdue and not in_process:
             self._fails(pipe, keys, 1)
-            if tally.failed > 2 * self.program.num_threads:
+            self.abandoned += 1
+            if self.abandoned > 2 * self.fewest_threads:
                 self.may.append("too many ops hang")
             return False
         failing = outcome.failing_attempts

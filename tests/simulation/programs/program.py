@@ -17,7 +17,15 @@ Hooks: TypeAlias = Literal["", "count", "raise"]
 Pool: TypeAlias = Literal["", "thread", "process"]
 Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt"]
 Deed: TypeAlias = Literal[
-    "stop", "stop_in_op", "stop_in_on_failure", "statistics", "failures", "concurrency", "threads", "capacity"
+    "stop",
+    "stop_in_op",
+    "stop_in_on_failure",
+    "statistics",
+    "failures",
+    "concurrency",
+    "threads",
+    "capacity",
+    "shut_pool",
 ]
 
 

@@ -70,7 +70,7 @@ class _Run:
         pipeline = built.pipeline
         self._arm(pipeline)
         meddlers = [
-            _world.Thread(target=self._meddle, args=(pipeline, meddling), name=f"meddler {n}", daemon=True)
+            _world.Thread(target=self._meddle, args=(built, meddling), name=f"meddler {n}", daemon=True)
             for n, meddling in enumerate(lab.program.meddling)
             if meddling.deed not in ("stop_in_op", "stop_in_on_failure")
         ]
@@ -98,7 +98,7 @@ class _Run:
         seen.statistics = pipeline.statistics()
         seen.failures = pipeline.failures()
         seen.threads = lab.host.threads_left()
-        for pool in built.pools:
+        for pool in built.pools.values():
             lab.host.release(pool)
 
     def _failed(self, failure: PipelineFailure) -> None:
@@ -131,8 +131,8 @@ class _Run:
 
                 self.lab.on_give_up = on_give_up
 
-    def _meddle(self, pipeline: Pipeline[Any], meddling: Meddling) -> None:
-        lab = self.lab
+    def _meddle(self, built: Built, meddling: Meddling) -> None:
+        lab, pipeline = self.lab, built.pipeline
         lab.host.sleep(meddling.after / 1000)
         try:
             if meddling.deed == "stop":
@@ -145,6 +145,8 @@ class _Run:
                 pipeline.failures()
             elif meddling.deed == "concurrency":
                 pipeline.set_concurrency(meddling.stage, meddling.value)
+            elif meddling.deed == "shut_pool":
+                built.pools[meddling.stage].shutdown(wait=False)
             elif meddling.deed == "threads":
                 pipeline.set_num_threads(meddling.value)
             else:

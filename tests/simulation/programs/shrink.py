@@ -94,5 +94,8 @@ def _plainer(owner: Any, field: dataclasses.Field[Any], old: Any) -> Iterator[An
 def _keep_valid(program: Program) -> Program:
     """Return the program without deeds to stages that are gone."""
     names = {pipe.name for pipe in all_pipes(program)} | {"sink", ""}
-    kept: tuple[Meddling, ...] = tuple(deed for deed in program.meddling if deed.stage in names)
+    pooled = {pipe.name for pipe in all_pipes(program) if pipe.pool}
+    kept: tuple[Meddling, ...] = tuple(
+        deed for deed in program.meddling if deed.stage in (pooled if deed.deed == "shut_pool" else names)
+    )
     return replace(program, meddling=kept)

@@ -53,7 +53,7 @@ def test_all_kinds_of_parts_are_drawn() -> None:
     assert len({pipe.op.form for pipe in pipes}) == 5
     assert {pipe.pool for pipe in pipes} == {"", "thread", "process"}
     assert len({program.consumer.reading for program in programs}) == 6
-    assert len({deed.deed for program in programs for deed in program.meddling}) == 8
+    assert len({deed.deed for program in programs for deed in program.meddling}) == 9
 
 
 def test_the_model_is_sure_about_most_programs() -> None:
