@@ -26,6 +26,8 @@ from .program import (
 )
 
 _TIMEOUT = 0.03
+# A program of so many stages gets no further forks and batches, which bring more.
+_MANY_STAGES = 8
 
 
 def draw(random: Random) -> Program:
@@ -53,6 +55,8 @@ class _Draw:
         return self.random.random() < share
 
     def _has(self, feature: str, share: float = 1.0) -> bool:
+        if feature in ("fork", "batch") and self.names > _MANY_STAGES:
+            return False
         return feature in self.features and self._chance(share)
 
     def _name(self, letter: str) -> str:
