@@ -42,7 +42,7 @@ STD = (0.229, 0.224, 0.225)
 
 def make_loader(
     photos: Sequence[tuple[str, int]], *, batch_size: int, num_threads: int, device: torch.device
-) -> DataLoader[Batch]:
+) -> DataLoader[int, Batch]:
     """Return a loader that yields the photos in a different order each epoch.
 
     Args:

@@ -132,7 +132,7 @@ def load_npz_in_processes(paths: Sequence[str], *, batch_size: int, num_workers:
 
 def load_in_threads(
     load: Callable[[str], Arrays], paths: Sequence[str], *, batch_size: int, num_workers: int
-) -> DataLoader[Batch]:
+) -> DataLoader[str, Batch]:
     """Load samples in threads with a given function."""
     return DataLoader(paths, preprocessor=load, batch_size=batch_size, aggregator=collate, num_threads=num_workers)
 

@@ -47,7 +47,7 @@ def has_workers() -> bool:
 
 
 def test_the_loaders_threads_end_when_it_is_no_longer_needed() -> None:
-    loader: DataLoader[int] = DataLoader(range(10**9), num_threads=2)
+    loader: DataLoader[int, int] = DataLoader(range(10**9), num_threads=2)
     cached = CacheDataLoader(loader, num_caches=2, return_caches_after=4)
     items = iter(cached)
     taken = [next(items) for _ in range(4)]
@@ -57,13 +57,31 @@ def test_the_loaders_threads_end_when_it_is_no_longer_needed() -> None:
 
 
 def test_or_they_go_on_until_the_iteration_is_over() -> None:
-    loader: DataLoader[int] = DataLoader(range(10**9), num_threads=2)
+    loader: DataLoader[int, int] = DataLoader(range(10**9), num_threads=2)
     items = iter(CacheDataLoader(loader, 2, 4, stop_after=9, delete_src=False))
     assert len([next(items) for _ in range(8)]) == 8
     assert has_workers()
     assert len(list(items)) == 1
     del items
     assert wait_until(lambda: not has_workers())
+
+
+@pytest.mark.parametrize("delete_src", [True, False])
+@pytest.mark.parametrize("late", [0, 1, 3])
+def test_a_read_that_took_too_long_is_followed_by_others(late: int, *, delete_src: bool) -> None:
+    gate = threading.Event()
+
+    def wait(x: int) -> int:
+        assert x != late or gate.wait(20)
+        return x
+
+    loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
+    items = iter(CacheDataLoader(loader, 2, 4, stop_after=7, delete_src=delete_src))
+    assert [next(items) for _ in range(late)] == list(range(late))
+    with pytest.raises(TimeoutError, match="the next read goes on"):
+        next(items)
+    gate.set()
+    assert list(items) == [0, 1, 2, 3, 0, 1, 0][late:]
 
 
 def test_copies() -> None:

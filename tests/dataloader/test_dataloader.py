@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.pipeline.support import wait_until
+from tests.pipeline.support import let_go, wait_until
 
 import spdl.pipeline
 from spdl.dataloader import DataLoader, MapIterator, Pipeline, PipelineBuilder
@@ -87,7 +87,7 @@ def test_the_seeds_import_path() -> None:
 )
 @pytest.mark.parametrize("order", ["input", "completion"])
 def test_kinds_of_preprocessors(preprocessor: Any, expected: Any, order: Any) -> None:
-    loader: DataLoader[int] = DataLoader(range(20), preprocessor=preprocessor, output_order=order)
+    loader: DataLoader[int, int] = DataLoader(range(20), preprocessor=preprocessor, output_order=order)
     for _ in range(2):
         results = list(loader)
         assert (results if order == "input" else sorted(results)) == list(expected)
@@ -100,7 +100,7 @@ def test_an_async_source() -> None:
                 await asyncio.sleep(0)
                 yield number
 
-    loader: DataLoader[list[int]] = DataLoader(Source(), preprocessor=double, batch_size=5, output_order="input")
+    loader: DataLoader[int, list[int]] = DataLoader(Source(), preprocessor=double, batch_size=5, output_order="input")
     assert list(loader) == list(loader) == [[0, 2, 4, 6, 8], [10, 12, 14, 16, 18]]
     with pytest.raises(TypeError, match="no len\\(\\), since its `src` has none: Source"):
         len(loader)
@@ -116,7 +116,7 @@ def test_batches_and_their_number(size: int, batch_size: int | None, drop_last: 
         expected = [items[begin : begin + batch_size] for begin in range(0, size, batch_size)]
         if drop_last and expected and len(expected[-1]) < batch_size:
             expected.pop()
-    loader: DataLoader[Any] = DataLoader(items, batch_size=batch_size, drop_last=drop_last, output_order="input")
+    loader: DataLoader[Any, Any] = DataLoader(items, batch_size=batch_size, drop_last=drop_last, output_order="input")
     assert list(loader) == expected
     assert len(loader) == len(expected)
 
@@ -127,9 +127,9 @@ def test_order_of_batches_made_concurrently() -> None:
         time.sleep(0.004 * (7 - batch[0] // 2 % 8))
         return batch[0]
 
-    loader: DataLoader[int] = DataLoader(range(80), batch_size=2, aggregator=aggregate, output_order="input")
+    loader: DataLoader[int, int] = DataLoader(range(80), batch_size=2, aggregator=aggregate, output_order="input")
     assert list(loader) == list(range(0, 80, 2))
-    completion: DataLoader[int] = DataLoader(range(80), batch_size=2, aggregator=aggregate)
+    completion: DataLoader[int, int] = DataLoader(range(80), batch_size=2, aggregator=aggregate)
     assert sorted(completion) == list(range(0, 80, 2))
     assert list(completion) != list(range(0, 80, 2))
 
@@ -141,9 +141,9 @@ def test_an_aggregator_takes_lists_or_without_batches_single_results(asynchronou
         return ("total", batch)
 
     aggregator: Any = total_async if asynchronous else lambda batch: ("total", batch)
-    batched: DataLoader[Any] = DataLoader(range(4), batch_size=3, aggregator=aggregator, output_order="input")
+    batched: DataLoader[Any, Any] = DataLoader(range(4), batch_size=3, aggregator=aggregator, output_order="input")
     assert list(batched) == [("total", [0, 1, 2]), ("total", [3])]
-    single: DataLoader[Any] = DataLoader(range(3), aggregator=aggregator, output_order="input")
+    single: DataLoader[Any, Any] = DataLoader(range(3), aggregator=aggregator, output_order="input")
     assert list(single) == [("total", 0), ("total", 1), ("total", 2)]
 
 
@@ -161,7 +161,7 @@ class TestTransfer:
             transferring.add(threading.get_ident())
             return -x
 
-        loader: DataLoader[int] = DataLoader(range(40), preprocessor=prepare, transfer_fn=transfer, num_threads=3)
+        loader: DataLoader[int, int] = DataLoader(range(40), preprocessor=prepare, transfer_fn=transfer, num_threads=3)
         for _ in range(3):
             assert sorted(loader) == list(range(-39, 1))
         assert len(transferring) == 1
@@ -179,7 +179,7 @@ class TestTransfer:
             assert may_end.wait(20)
             return x
 
-        loader: DataLoader[int] = DataLoader(range(20), preprocessor=prepare, transfer_fn=transfer, num_threads=1)
+        loader: DataLoader[int, int] = DataLoader(range(20), preprocessor=prepare, transfer_fn=transfer, num_threads=1)
         items = iter(loader)
         first = threading.Thread(target=lambda: next(items))
         first.start()
@@ -196,7 +196,7 @@ class TestTransfer:
             threads.append(threading.current_thread())
             return x
 
-        loader: DataLoader[int] = DataLoader(range(3), transfer_fn=transfer)
+        loader: DataLoader[int, int] = DataLoader(range(3), transfer_fn=transfer)
         assert list(loader) == [0, 1, 2]
         assert threads[0].is_alive()
         assert threads[0].name.startswith("spdl_transfer")
@@ -205,11 +205,11 @@ class TestTransfer:
         assert wait_until(lambda: not threads[0].is_alive())
 
     def test_an_async_one(self) -> None:
-        loader: DataLoader[Any] = DataLoader(range(5), transfer_fn=double_async)
+        loader: DataLoader[Any, Any] = DataLoader(range(5), transfer_fn=double_async)
         assert list(loader) == [0, 2, 4, 6, 8]
 
     def test_a_loader_that_was_used_can_be_pickled(self) -> None:
-        loader: DataLoader[int] = DataLoader(range(4), preprocessor=double, transfer_fn=abs, output_order="input")
+        loader: DataLoader[int, int] = DataLoader(range(4), preprocessor=double, transfer_fn=abs, output_order="input")
         assert list(loader) == [0, 2, 4, 6]
         copy = pickle.loads(pickle.dumps(loader))  # noqa: S301 - our own bytes.
         assert list(copy) == [0, 2, 4, 6]
@@ -221,7 +221,7 @@ class TestTransfer:
 
 class TestEnds:
     def test_a_loop_that_is_left(self) -> None:
-        loader: DataLoader[int] = DataLoader(Endless(), num_threads=2)
+        loader: DataLoader[int, int] = DataLoader(Endless(), num_threads=2)
         for _ in loader:
             break
         assert not threads_of_engines()
@@ -230,20 +230,20 @@ class TestEnds:
         assert not threads_of_engines()
 
     def test_a_loop_that_raises(self) -> None:
-        loader: DataLoader[int] = DataLoader(Endless(), num_threads=2)
+        loader: DataLoader[int, int] = DataLoader(Endless(), num_threads=2)
         with pytest.raises(ZeroDivisionError):
             divide_in_loop(loader)
         assert not threads_of_engines()
 
     def test_an_iteration_that_never_begins_starts_nothing(self) -> None:
         source = Endless()
-        loader: DataLoader[int] = DataLoader(source)
+        loader: DataLoader[int, int] = DataLoader(source)
         iter(loader)
         assert source.passes == 0
         assert not threads_of_engines()
 
     def test_two_iterations_at_a_time(self) -> None:
-        loader: DataLoader[int] = DataLoader(range(50), preprocessor=double, output_order="input")
+        loader: DataLoader[int, int] = DataLoader(range(50), preprocessor=double, output_order="input")
         assert list(zip(loader, loader, strict=True)) == [(2 * x, 2 * x) for x in range(50)]
 
     def test_a_timeout(self) -> None:
@@ -254,14 +254,66 @@ class TestEnds:
                 pause.wait(20)
             return x
 
-        loader: DataLoader[int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
+        loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
         items = iter(loader)
         assert [next(items) for _ in range(3)] == [0, 1, 2]
+        for _ in range(2):
+            with pytest.raises(TimeoutError, match="the next read goes on"):
+                next(items)
+        pause.set()
+        # Nothing is lost.
+        assert [next(items) for _ in range(6)] == list(range(3, 9))
+        assert list(items) == []
+
+    def test_a_loop_that_is_left_by_a_timeout_ends_its_iteration(self) -> None:
+        pause = threading.Event()
+
+        def wait(x: int) -> int:
+            pause.wait(20)
+            return x
+
+        loader: DataLoader[int, int] = DataLoader(range(9), preprocessor=wait, num_threads=1, timeout=0.05)
         # Stopping waits for the op.
         threading.Timer(0.2, pause.set).start()
         with pytest.raises(TimeoutError):
-            next(items)
+            list(loader)
+        assert wait_until(lambda: not threads_of_engines())
+        assert sorted(loader) == list(range(9))
+
+    def test_closing_an_iteration(self) -> None:
+        loader: DataLoader[int, int] = DataLoader(Endless(), num_threads=2)
+        items: Any = iter(loader)
+        assert next(items) == 0
+        items.close()
+        assert not threads_of_engines()
         assert list(items) == []
+
+    def test_a_batch_does_not_outlive_its_loop(self) -> None:
+        gate, gone = threading.Event(), threading.Event()
+
+        class Batch:
+            def __del__(self) -> None:
+                gone.set()
+
+        def make(x: int) -> Batch:
+            assert x == 0 or gate.wait(20)
+            return Batch()
+
+        items = iter(DataLoader[int, Batch](range(2), preprocessor=make, num_threads=1, timeout=20))
+        next(items)
+        let_go()
+        assert gone.wait(5)
+        gate.set()
+        assert len(list(items)) == 1
+
+
+def test_its_type_parameters_are_those_of_the_source_and_of_the_output() -> None:
+    """At run time, too: annotations and base classes are evaluated."""
+
+    class Words(DataLoader[str, int]):
+        pass
+
+    assert list(Words(["a", "bc"], preprocessor=len, output_order="input")) == [1, 2]
 
 
 class Endless:
@@ -273,14 +325,14 @@ class Endless:
         return itertools.count()
 
 
-def divide_in_loop(loader: DataLoader[int]) -> None:
+def divide_in_loop(loader: DataLoader[int, int]) -> None:
     for item in loader:
         1 // (item * 0)
 
 
 class TestFailures:
     def test_an_item_that_fails_is_dropped_and_logged(self, caplog: pytest.LogCaptureFixture) -> None:
-        loader: DataLoader[int] = DataLoader(range(5), preprocessor=[0, 10, 20], output_order="input")  # type: ignore[arg-type]
+        loader: DataLoader[int, int] = DataLoader(range(5), preprocessor=[0, 10, 20], output_order="input")  # type: ignore[arg-type]
         assert list(loader) == [0, 10, 20]
         assert "IndexError" in caplog.text
 
@@ -290,7 +342,7 @@ class TestFailures:
                 yield 1
                 raise OSError("disk")
 
-        loader: DataLoader[int] = DataLoader(Source())
+        loader: DataLoader[int, int] = DataLoader(Source())
         items = iter(loader)
         assert next(items) == 1
         with pytest.raises(PipelineFailure) as caught:
@@ -299,7 +351,7 @@ class TestFailures:
         assert not threads_of_engines()
 
     def test_all_items_fail(self, caplog: pytest.LogCaptureFixture) -> None:
-        loader: DataLoader[Any] = DataLoader("abc", preprocessor=int)
+        loader: DataLoader[Any, Any] = DataLoader("abc", preprocessor=int)
         with pytest.raises(PipelineFailure) as caught:
             list(loader)
         assert "all 3 items failed" in str(caught.value.exceptions[0])
@@ -309,7 +361,7 @@ class TestFailures:
 class TestSourcesOfOnePass:
     @pytest.mark.parametrize("make", [iter, lambda items: (x for x in items), repeat_source])
     def test_the_second_iteration_raises(self, make: Any) -> None:
-        loader: DataLoader[int] = DataLoader(make([1, 2, 3]), output_order="input")
+        loader: DataLoader[int, int] = DataLoader(make([1, 2, 3]), output_order="input")
         assert list(itertools.islice(loader, 3)) == [1, 2, 3]
         with pytest.raises(RuntimeError, match=r"`src`, of type \w+, is its own iterator and was iterated before"):
             next(iter(loader))
@@ -320,13 +372,13 @@ class TestSourcesOfOnePass:
                 await asyncio.sleep(0)
                 yield number
 
-        loader: DataLoader[int] = DataLoader(source())
+        loader: DataLoader[int, int] = DataLoader(source())
         assert list(loader) == [0, 1, 2]
         with pytest.raises(RuntimeError, match="of type async_generator, is its own iterator"):
             list(loader)
 
     def test_an_iteration_that_never_began_does_not_count(self) -> None:
-        loader: DataLoader[int] = DataLoader(iter([1, 2]))
+        loader: DataLoader[int, int] = DataLoader(iter([1, 2]))
         iter(loader)
         assert list(loader) == [1, 2]
 
@@ -340,7 +392,7 @@ def test_a_source_that_is_only_looked_up() -> None:
 
 @pytest.mark.parametrize("preprocessor", [twice, twice_async, type("Op", (), {"__call__": lambda _, x: (yield x)})()])
 def test_no_length_where_a_preprocessor_generates(preprocessor: Any) -> None:
-    loader: DataLoader[int] = DataLoader([1], preprocessor=preprocessor)
+    loader: DataLoader[int, int] = DataLoader([1], preprocessor=preprocessor)
     with pytest.raises(TypeError, match="its `preprocessor` makes any number of results of an item"):
         len(loader)
 

@@ -127,7 +127,7 @@ def run_example(root_dir: Path, **names: Any) -> list[Any]:
     """Run the example, and return the batches that its loop gets."""
     batches = []
 
-    class Recorded(DataLoader[Any]):
+    class Recorded(DataLoader[Any, Any]):
         def __iter__(self) -> Iterator[Any]:
             for batch in super().__iter__():
                 batches.append(batch)
@@ -221,7 +221,7 @@ def test_with_and_without_storage_the_batches_are_the_same_in_order(stand_in: Fa
         def transfer(buffer: Any) -> Any:
             return spdl.io.to_torch(spdl.io.transfer_buffer(buffer, cuda_config=config))
 
-        loader: DataLoader[Any] = DataLoader(
+        loader: DataLoader[Any, Any] = DataLoader(
             paths,
             preprocessor=lambda path: spdl.io.decode_packets(spdl.io.demux_image(path)),
             batch_size=4,

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_timeout, positive, refuse
+from spdl.dataloader._loader_iterator import LoaderIterator, reads
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._declare.op import bodies_of, is_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Iterable, Iterator
 
     from spdl._type_vars import T
+    from spdl.dataloader._loader_iterator import Read
     from spdl.pipeline._declare.records import OutputOrder
 
 __all__ = ["DataLoader"]
@@ -25,7 +27,7 @@ Source = TypeVar("Source")
 Output = TypeVar("Output")
 
 
-class DataLoader(Generic[Output]):
+class DataLoader(Generic[Source, Output]):
     """A loader that loads items concurrently, gathers them into batches, and transfers these.
 
     Each iteration runs a pipeline of its own. It starts when the first item is requested, and stops when the loop ends,
@@ -58,8 +60,9 @@ class DataLoader(Generic[Output]):
         num_threads: How many items and batches the preprocessor and the aggregator together work on at once. More
             threads help as far as the functions release the GIL. An async function takes no thread, and works on as
             many items by itself.
-        timeout: Seconds to wait for each item. After that, TimeoutError is raised and the iteration is over; calls of
-            the functions that are then running are awaited for 10 seconds at most. None waits as long as it takes.
+        timeout: Seconds to wait for each item. After that, TimeoutError is raised. Nothing is lost: the next ``next()``
+            on the same iterator waits again. A ``for`` loop is left, which ends its iteration unless something else
+            holds the iterator. None waits as long as it takes.
         output_order: ``"completion"`` yields items as they are finished. ``"input"`` keeps the order of the source,
             both of the results and of the batches, which are still made concurrently.
 
@@ -119,19 +122,22 @@ class DataLoader(Generic[Output]):
         self._declare()
 
     def __iter__(self) -> Iterator[Output]:
-        """Start an iteration.
+        """Start an iteration. It ends with the last item, when the iterator is closed, or when it is dropped.
 
         Raises:
             RuntimeError: When the first item is requested, if the source is its own iterator and was used before.
-            TimeoutError: If an item takes longer than the loader's ``timeout``.
+            TimeoutError: If an item takes longer than the loader's ``timeout``. The next read goes on.
             PipelineFailure: If the source raises, or everything failed.
         """
+        return LoaderIterator(self._pass())
+
+    def _pass(self) -> Generator[Read, None, None]:
         if self._used and is_own_iterator(self._src):
             refuse_second_pass("DataLoader", "src", self._src)
         self._used = True
         pipeline = self._declare().build(num_threads=self._num_threads)
         with pipeline.auto_stop():
-            yield from pipeline.get_iterator(timeout=self._timeout)
+            yield from reads(pipeline.get_iterator(timeout=self._timeout))
 
     def __len__(self) -> int:
         """Return how many batches an iteration yields if nothing is dropped; without batches, how many items.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeVar
 
 from spdl._check import check_flag, check_int, positive, refuse
 
@@ -59,25 +58,59 @@ def cache_iterator(
         accepted = f"None or an int of at least {taken}, the items taken from the source"
         stop_after = check_int("stop_after", stop_after, least=taken, accepted=accepted)
     delete_src = check_flag("delete_src", delete_src)
-    source = _caching(iter(src), num_caches, taken)
-    if not delete_src:
-        source = _keeping(src, source)
-    return itertools.islice(source, stop_after)
+    return _Caching(iter(src), num_caches, taken, stop_after, None if delete_src else src)
 
 
-def _caching(source: Iterator[T] | None, num_caches: int, taken: int) -> Iterator[T]:
-    cached: list[T] = []
-    assert source is not None
-    for item in itertools.islice(source, taken):
-        if len(cached) < num_caches:
-            cached.append(item)
-        yield item
-    source = None
-    # An empty source ends here. A shorter source repeats the items that it had.
-    while cached:
-        yield from cached
+class _Caching(Generic[T]):
+    # Not a generator: a TimeoutError of the source would end it, and the next read is to go on.
 
+    def __init__(self, source: Iterator[T], num_caches: int, taken: int, stop_after: int | None, kept: object) -> None:
+        self._source: Iterator[T] | None = source
+        self._num_caches = num_caches
+        # How many items are still to be taken from the source, and how many may still be yielded.
+        self._to_take = taken
+        self._left = stop_after
+        self._kept = kept
+        self._cached: list[T] = []
+        self._following = 0
 
-def _keeping(kept: object, items: Iterator[T]) -> Iterator[T]:
-    yield from items
-    del kept
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        if self._left == 0:
+            self._end()
+        item = self._take() if self._source is not None else self._repeat()
+        if self._left is not None:
+            self._left -= 1
+        return item
+
+    def _take(self) -> T:
+        assert self._source is not None
+        if self._to_take:
+            try:
+                item = next(self._source)
+            except StopIteration:
+                # A source that is shorter repeats the items that it had.
+                self._to_take = 0
+            else:
+                self._to_take -= 1
+                if len(self._cached) < self._num_caches:
+                    self._cached.append(item)
+                return item
+        self._source = None
+        return self._repeat()
+
+    def _repeat(self) -> T:
+        # An empty source ends here.
+        if not self._cached:
+            self._end()
+        item = self._cached[self._following]
+        self._following = (self._following + 1) % len(self._cached)
+        return item
+
+    def _end(self) -> NoReturn:
+        self._source = self._kept = None
+        self._cached.clear()
+        self._left = 0
+        raise StopIteration
