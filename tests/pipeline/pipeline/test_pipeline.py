@@ -44,6 +44,36 @@ def test_reading_starts_it() -> None:
     pipeline.stop()
 
 
+def test_several_readers_may_start_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = build([1])
+    start, both = pipeline._start, threading.Barrier(2)
+
+    def start_together() -> bool:
+        # Both have seen that it is not started.
+        both.wait(10)
+        return start()
+
+    monkeypatch.setattr(pipeline, "_start", start_together)
+    seen: list[object] = []
+
+    def read() -> None:
+        try:
+            seen.append(pipeline.get_item(timeout=10))
+        except EOFError:
+            seen.append("end")
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(20)
+    monkeypatch.undo()
+    assert sorted(map(str, seen)) == ["1", "end"]
+    with pytest.raises(RuntimeError, match="already started"):
+        pipeline.start()
+    pipeline.stop()
+
+
 def test_get_item_times_out_and_goes_on() -> None:
     gate = threading.Event()
     pipeline = build([1], lambda x: gate.wait(10) and x)

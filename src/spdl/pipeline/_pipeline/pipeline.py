@@ -80,10 +80,15 @@ class Pipeline(Generic[T]):
         if kwargs:
             message = "`daemon` has no effect: the pipeline's threads are daemons and are stopped at exit."
             warnings.warn(message, stacklevel=2)
-        with self._starting:
-            if self._started:
-                raise RuntimeError("The pipeline was already started. A pipeline runs once: build another one.")
-            self._started = True
+        if not self._start():
+            raise RuntimeError("The pipeline was already started. A pipeline runs once: build another one.")
+
+    def _start(self) -> bool:
+        """Start the threads unless that was done, and return whether it was not: several readers may come at once."""
+        # Taken once and for all. A lock that is released would keep a signal handler waiting that comes in between.
+        if not self._starting.acquire(blocking=False):
+            return False
+        self._started = True
         lifetime.watch(self._engine)
         # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them.
         weakref.finalize(self, self._engine.request_stop).atexit = False
@@ -92,6 +97,7 @@ class Pipeline(Generic[T]):
         except BaseException:
             self._engine.request_stop()
             raise
+        return True
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and wait for its threads.
@@ -337,7 +343,7 @@ class Pipeline(Generic[T]):
     def _wait(self, deadline: float, gate: Lock | None = None) -> None:  # noqa: C901 - one step for each way out.
         """Wait until the sink may hold an entry or the gate is opened. Raise at the end of items or the deadline."""
         if not self._started:
-            self.start()
+            self._start()
         engine = self._engine
         self._check_usable("read")
         if gate is None:
