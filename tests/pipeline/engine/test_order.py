@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import run, slow_first, source, twice, twice_async, wait_until
 
+from spdl.pipeline import AsyncQueue, FailedItem, PipelineFailure
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -115,3 +117,46 @@ class TestOrder:
             gate.set()
             assert list(pipeline.get_iterator(timeout=10)) == list(range(100))
         assert pipeline.statistics().stages[1 + before].held_seconds > 0.01
+
+
+class _Queue(AsyncQueue[Any]):
+    """A queue that carries the items, since one of its methods is the user's."""
+
+    async def put(self, item: Any) -> None:
+        await super().put(item)
+
+
+@pytest.mark.parametrize("queue_class", [None, _Queue])
+@pytest.mark.parametrize("following", [False, True])
+def test_what_is_finished_comes_though_an_earlier_item_fails_the_pipeline(
+    queue_class: type[_Queue] | None, *, following: bool
+) -> None:
+    def op(item: int) -> int:
+        if item == 0:
+            assert wait_until(lambda: stage.order is not None and stage.order.buffered == 2)
+            raise ValueError(item)
+        return item
+
+    def told(_: FailedItem) -> None:
+        # Another thread may look after the end of the stages at this moment.
+        with pipeline._engine.lock:
+            pipeline._engine.settle()
+        # A queue is told of it on the event loop.
+        queue = pipeline._engine.nodes[pipeline._engine.nodes.index(stage) + 1 :][:1]
+        wait_until(lambda: all(getattr(node, "ending", True) for node in queue), 1)
+
+    builder = source(range(3)).pipe(op, name="op", concurrency=3, output_order="input", max_failures=0, on_failure=told)
+    if following:
+        builder.pipe(lambda x: x)
+    pipeline = builder.add_sink(9).build(num_threads=3, queue_class=queue_class)
+    (stage,) = [node for node in pipeline._engine.nodes if node.name == "op"]
+    got: list[int] = []
+
+    def read() -> None:
+        with pipeline.auto_stop():
+            got.extend(pipeline.get_iterator(timeout=10))
+
+    with pytest.raises(PipelineFailure):
+        read()
+    assert got == [1, 2]
+    assert pipeline.statistics().in_flight == 0

@@ -82,6 +82,13 @@ class Order:
                 tickets[0].results = ()
         return leaving
 
+    def give_up(self) -> list[Entry]:
+        """Return the results that have waited for earlier ones, in order, and forget all tickets."""
+        results = [entry for ticket in self.tickets for entry in ticket.results]
+        self.tickets.clear()
+        self.buffered = 0
+        return results
+
     def finish(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:
         """Add the only result of a ticket and end it. Returns what may leave now."""
         if self.tickets[0] is not ticket:

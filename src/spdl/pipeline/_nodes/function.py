@@ -140,6 +140,19 @@ class FunctionNode(Node):
             resting.clear()
         return dropped
 
+    def give_up_work(self) -> bool:
+        if not super().give_up_work():
+            return False
+        if self.order is not None:
+            # Finished results that have waited for earlier ones. If this is the stage that failed, they go on.
+            finished = self.order.give_up()
+            if self.next is not None and self.next.cancelled:
+                self.engine.drops.extend(finished)
+            else:
+                for entry in finished:
+                    self.engine.emit(self, entry)
+        return True
+
     def turn(self) -> None:
         if self.due:
             self.engine.remove_turns()
