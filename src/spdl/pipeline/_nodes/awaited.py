@@ -76,7 +76,9 @@ async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the ord
         elif error is not None:
             node.fail(attempt, not_cancelled(error))
         elif isinstance(awaited, AsyncGeneratorType):
-            node.generator_ended()
+            # Where the stage was given up it may have had more results.
+            if not (node.cancelled or engine.stopping):
+                node.generator_ended()
             node.end(attempt.root, attempt.ticket)
         else:
             node.finish(attempt, value)

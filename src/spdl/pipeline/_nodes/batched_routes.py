@@ -38,17 +38,23 @@ class _Share(Group):
 
     observed = True
 
-    __slots__ = ("merge", "values")
+    __slots__ = ("lost", "merge", "values")
 
     def __init__(self, batch: Group, merge: BatchMergeNode) -> None:
         super().__init__([batch], 1)
         self.merge = merge
+        # Some of it was under way in a path that was given up, so the batch is never complete.
+        self.lost = False
         # The elements that have arrived.
         self.values: list[Any] = []
 
     def add(self, values: Iterable[Any]) -> None:
         """Note elements that have arrived."""
         self.values += values
+
+    def lose(self) -> None:
+        """Note that what is still under way will not come."""
+        self.lost = self.pending > 0
 
     def consumed(self) -> None:
         self.merge.look_again()
@@ -83,6 +89,12 @@ class _BatchRouting(Routing):
             path.input.put((share, items))
             self.engine.arrived(path)
         self.slot_freed()
+
+    def give_up_work(self) -> bool:
+        if not super().give_up_work():
+            return False
+        self.merge.paths_given_up()
+        return True
 
     def pass_mark(self) -> None:
         """Tell every path, and the merge, that an epoch ends. Called with the lock held."""
@@ -194,16 +206,19 @@ class BatchMergeNode(MergeNode):
 
         An op that takes long would otherwise have all later batches wait here that overtake its share.
         """
+        return len(self.batches) < max(map(_capacity, self._path_stages()))
+
+    def _path_stages(self) -> list[list[Node]]:
         if not self.paths:
             self.paths = [_stages_between(self.router, end) for end in self.feeders]
-        return len(self.batches) < max(map(_capacity, self.paths))
+        return self.paths
 
     def ready(self) -> bool:
         if self.cancelled or self.running:
             return False
         if self._complete_head() is not None or self._may_pass_mark():
             return self.has_room(0)
-        return self._next_branch() is not None
+        return self._next_branch() is not None or self._head_is_lost()
 
     def turn(self) -> None:
         # While the oldest batch finds no room the others wait in the paths, which bounds what is gathered here.
@@ -231,10 +246,11 @@ class BatchMergeNode(MergeNode):
             self.engine.remove_turns()
         if self._may_pass_mark() and self.has_room(0):
             self.batches.popleft()
-            for each in range(self.branches):
-                self._pop(each)
-            self.engine.emit_mark(self)
+            self._end_epoch()
             self.engine.made_room(self.router)
+        elif self._next_branch() is None and self._head_is_lost():
+            # The others are behind it.
+            self.engine.cut_off(self)
 
     def _list(self, index: int, root: Root, values: Any) -> list[Any]:
         """List what a path passed on. Called with the lock held, which it releases meanwhile."""
@@ -272,7 +288,21 @@ class BatchMergeNode(MergeNode):
 
     def _complete_head(self) -> tuple[Group, list[_Share]] | None:
         head = self.batches[0] if self.batches else None
-        return None if head is None or any(share.pending for share in head[1]) else head
+        return None if head is None or any(share.pending or share.lost for share in head[1]) else head
+
+    def _head_is_lost(self) -> bool:
+        """Return whether the oldest batch misses a share that never comes, since its path was given up."""
+        if not self.engine.failures or not self.batches or self.batches[0] is None:
+            return False
+        return any(share.lost for share in self.batches[0][1])
+
+    def paths_given_up(self) -> None:
+        """Called with the lock held when stages of a path were given up: what was under way there is lost."""
+        for index, path in enumerate(self._path_stages()):
+            if any(node.cancelled for node in path):
+                for batch in self.batches:
+                    if batch is not None:
+                        batch[1][index].lose()
 
     def _may_pass_mark(self) -> bool:
         return bool(self.batches) and self.batches[0] is None and self._at_barrier()

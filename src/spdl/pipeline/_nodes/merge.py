@@ -58,9 +58,7 @@ class MergeNode(Node):
                 self.counters.emitted += 1
                 self.engine.emit(self, self._pop(index))
             elif self._at_barrier():
-                for each in range(self.branches):
-                    self._pop(each)
-                self.engine.emit_mark(self)
+                self._end_epoch()
             else:
                 return
 
@@ -71,8 +69,28 @@ class MergeNode(Node):
         return inlet.take_uncounted(item=inlet.entries[0] is not MARK)
 
     def _at_barrier(self) -> bool:
-        # An epoch ends where it has ended in every branch.
-        return all(inlet.entries and inlet.entries[0] is MARK for inlet in self.inlets)
+        # An epoch ends where it has ended in every branch of which more may come.
+        marked = False
+        for index, inlet in enumerate(self.inlets):
+            if inlet.entries:
+                if inlet.entries[0] is not MARK:
+                    return False
+                marked = True
+            elif not self.feeders[index].is_finished():
+                return False
+        return marked
+
+    def _end_epoch(self) -> None:
+        """Pass the end of an epoch on, unless a failure has kept a branch from reaching it."""
+        marked = [index for index, inlet in enumerate(self.inlets) if inlet.entries]
+        for index in marked:
+            self._pop(index)
+        if len(marked) < self.branches and self.engine.failures:
+            # The epoch would look complete. What is downstream still finishes what has come, but nothing of a later
+            # epoch may follow in the place of the mark.
+            self.engine.cut_off(self)
+        else:
+            self.engine.emit_mark(self)
 
     def _next_branch(self) -> int | None:
         for step in range(self.branches):
