@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.simulation import record
 from tests.simulation.instrument import Patch, import_all, install
 
 
@@ -25,6 +26,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, help="run the program in this file instead, under many schedules")
     parser.add_argument("--schedule", action="store_true", help="print who went on where, for each finding")
     parser.add_argument("--no-shrink", action="store_true", help="report programs as they were drawn")
+    parser.add_argument("--record", type=Path, help="add what was run to this file, if it ends without a finding")
     parser.add_argument("--mutant", help="plant the bug of tests/mutation that has this name")
     arguments = parser.parse_args()
     if arguments.jobs > 1:
@@ -87,6 +89,16 @@ def _explore(arguments: argparse.Namespace) -> int:
         f"{runs} runs from seed {arguments.seed}, digest {digest:x}, {steps} steps, {decisions} decisions, "
         f"{found} with findings ({seconds:.0f} s, {runs / max(seconds, 1e-9):.0f}/s)"
     )
+    if arguments.record is not None and not found:
+        record.add(
+            arguments.record,
+            seed=arguments.seed,
+            runs=runs,
+            steps=steps,
+            decisions=decisions,
+            findings=found,
+            seconds=seconds,
+        )
     return int(found > 0)
 
 
