@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.simulation.host import SimulatedHost
 from tests.simulation.policies import draw_policy
 from tests.simulation.programs.generate import draw
+from tests.simulation.programs.program import all_pipes
 from tests.simulation.programs.run import run
 from tests.simulation.scheduler import Scheduler
 
@@ -52,7 +53,8 @@ def simulate(program: Program, seed: int, *, record: bool = False) -> Outcome:
         finally:
             host.close()
 
-    scheduler = Scheduler(draw_policy(Random(f"schedule {seed}")), record=record)
+    exact = any(pipe.timeout for pipe in all_pipes(program))
+    scheduler = Scheduler(draw_policy(Random(f"schedule {seed}"), exact_time=exact), record=record)
     scheduler.run(main)
     findings += host.findings
     findings += [f"{name} ended with {''.join(traceback.format_exception(error))}" for name, error in scheduler.errors]
