@@ -41,11 +41,13 @@ class DedicatedThread:
             self._pull_all()
         except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
             self._engine.crash(error)
-            self._engine.lock.release()
+        self._engine.leave()
 
     def _pull_all(self) -> None:
+        # Returns with the lock held.
         engine, source = self._engine, self._source
         engine.lock.acquire()
+        engine.enter()
         while not (engine.is_over() or source.ended):
             source.want_room()
             if source.has_place():
@@ -64,4 +66,3 @@ class DedicatedThread:
         if not source.exhausted:
             source.close()
             engine.concluded()
-        engine.lock.release()

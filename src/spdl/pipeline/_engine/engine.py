@@ -21,6 +21,7 @@ from .workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, NoReturn
 
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure
     from spdl.pipeline._world import Thread
@@ -48,8 +49,10 @@ class Engine:
 
     __slots__ = (
         "__weakref__",
+        "_forgotten",
         "_make_event_loop",
         "_permit_free",
+        "_present",
         "done",
         "drops",
         "ending",
@@ -105,7 +108,14 @@ class Engine:
         self.drops = DeferredDrops()
         name = f"spdl_timer_thread_{pipeline_id}"
         self.timer = Timer(
-            self.lock, name, drops=self.drops, is_over=self.is_over, acted=self._timer_acted, crashed=self.crash
+            self.lock,
+            name,
+            drops=self.drops,
+            is_over=self.is_over,
+            acted=self._timer_acted,
+            crashed=self.crash,
+            entered=self.enter,
+            left=self.leave,
         )
         self.failures = Failures(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
@@ -118,6 +128,10 @@ class Engine:
         self.ending = False
         self.stopping = False
         self.done = False
+        # The pipeline is gone, so nobody can ask for anything.
+        self._forgotten = False
+        # How many threads there are that have not ended, or are about to begin.
+        self._present = 0
         # Threads of executors that run the engine's code now.
         self.inside: list[int] = []
         # The interpreter's exit has stopped it.
@@ -453,6 +467,7 @@ class Engine:
         if self.event_loop is None:
             self.event_loop = self._make_event_loop(self)
             self.event_loop.start()
+            self.enter()
             # A request to stop takes no lock: it may have looked for a loop before there was one.
             if self.stopping:
                 self.event_loop.stop_or_wake()
@@ -463,8 +478,47 @@ class Engine:
         with self.lock:
             for node in self.nodes:
                 self.drops.extend(node.discard())
+            self.drops.extend(self._unneeded())
             while self.drops:
                 self.drop_deferred()
+
+    # ---- letting go of what is the user's ----
+
+    def enter(self) -> None:
+        """Note that a thread begins, which may need the source and the ops. Called with the lock held."""
+        self._present += 1
+
+    def leave(self) -> None:
+        """Note that a thread ends. Called with the lock held, which it releases.
+
+        The engine's parts refer to each other, so only the cyclic collector would free them, and with them the source
+        and the ops, which may keep processes or files. The last thread to leave lets go of these.
+        """
+        self._present -= 1
+        self.drops.extend(self._unneeded())
+        dropped = self.drops.take()
+        self.lock.release()
+        drop_all(dropped)
+
+    def forget(self) -> None:
+        """Stop, and let go of what nobody can ask for any more: the pipeline is gone. May be called by a finalizer."""
+        self.request_stop()
+        # A finalizer inside a critical section must not run others there.
+        if self.forked or self.holds_lock():
+            return
+        with self.lock:
+            self._forgotten = True
+            dropped: list[Any] = [*self.sink.take_all(), *self._unneeded()]
+        drop_all(dropped)
+
+    def _unneeded(self) -> list[Any]:
+        """Return the user's objects, and forget them, if nothing runs any more. Called with the lock held."""
+        if self._present or not self.is_over() or any(node.awaits_calls() for node in self.nodes):
+            return []
+        self._make_event_loop = _make_none
+        parts: list[Source | Node] = [*self.sources, *self.nodes]
+        errors = self.failures.let_go() if self._forgotten else []
+        return [*errors, *(each for part in parts for each in part.let_go())]
 
     def await_executors(self, deadline: float) -> int:
         """Wait for what runs in executors; return how many ops still do at the deadline (of `time.monotonic`)."""
@@ -487,3 +541,7 @@ class Engine:
     def is_mine(self) -> bool:
         """Return whether the current thread belongs to the engine, or runs its code now."""
         return self.holds_lock() or get_ident() in self.inside or current_thread() in self.all_threads()
+
+
+def _make_none(_: Engine) -> NoReturn:
+    raise AssertionError("An event loop was wanted after the end.")

@@ -187,6 +187,13 @@ class EventLoopThread:
             except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
                 self._crash(error)
         self._loop.close()
+        # They hold the user's hooks and queues.
+        self._lifespans = self._factories = ()
+        self._leaving.clear()
+        self._background = None
+        del main
+        self._engine.lock.acquire()
+        self._engine.leave()
 
     async def _main(self) -> None:
         engine = self._engine

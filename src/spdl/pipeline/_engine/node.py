@@ -302,6 +302,15 @@ class Node:
         self.queue.clear()
         return dropped
 
+    def let_go(self) -> list[Any]:
+        """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
+        op, self.op = self.op, None
+        return [op, *self.discard()]
+
+    def awaits_calls(self) -> bool:
+        """Return whether calls run in an executor, or wait there."""
+        return False
+
     def await_calls(self, seconds: float) -> int:  # noqa: ARG002 - only executors' stages have any.
         """Withdraw what waits in an executor; return how many calls still run there after so many seconds."""
         return 0

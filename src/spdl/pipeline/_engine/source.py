@@ -308,6 +308,12 @@ class Source:
         if failure is not None:
             engine.fail(self, None, failure)
 
+    def let_go(self) -> list[Any]:
+        """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
+        kept = [self.iterable, self.iterator]
+        self.iterable, self.iterator = (), None
+        return kept
+
     def give_up_work(self) -> bool:
         """Pull no more, since the stage that it feeds was given up. Called with the lock held."""
         self.unwanted = True

@@ -28,6 +28,8 @@ class Timer:
         is_over: Returns whether the thread is no longer wanted.
         acted: Called with the lock held after each action.
         crashed: Called with what an action raised; returns with the lock held.
+        entered: Called with the lock held when the thread is started.
+        left: Called with the lock held when the thread ends, and releases it.
     """
 
     def __init__(
@@ -39,12 +41,16 @@ class Timer:
         is_over: Callable[[], bool],
         acted: Callable[[], None],
         crashed: Callable[[BaseException], None],
+        entered: Callable[[], None],
+        left: Callable[[], None],
     ) -> None:
         self._lock = lock
         self._drops = drops
         self._is_over = is_over
         self._acted = acted
         self._crashed = crashed
+        self._entered = entered
+        self._left = left
         self._heap: list[tuple[float, int, Action]] = []
         self._numbers = itertools.count()
         self._changed = Condition(lock)
@@ -61,6 +67,7 @@ class Timer:
         heapq.heappush(self._heap, (monotonic() + seconds, next(self._numbers), action))
         if self.thread.ident is None:
             self.thread.start()
+            self._entered()
         self._changed.notify()
 
     def end(self) -> None:
@@ -78,6 +85,8 @@ class Timer:
         except BaseException as error:  # noqa: BLE001 - such as of a log handler, or where no thread can be started.
             self._crashed(error)
             self._lock.release()
+        self._lock.acquire()
+        self._left()
 
     def _take_turn(self) -> None:
         now = monotonic()

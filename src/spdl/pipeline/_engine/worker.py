@@ -29,6 +29,7 @@ def serve(engine: Engine) -> None:
     """The body of a worker thread."""
     workers = engine.workers
     engine.lock.acquire()
+    engine.enter()
     gate = workers.enter()
     try:
         while not (engine.stopping or engine.done):
@@ -269,5 +270,5 @@ def _leave(engine: Engine, *, is_last: bool) -> None:
     engine.timer.end()
     while _clean_up(engine):
         pass
-    engine.lock.release()
+    engine.leave()
     engine.reporter.log()

@@ -19,7 +19,7 @@ __all__ = ["Failures"]
 
 
 class Failures:
-    """The failures of one run. The lists only grow; they are guarded by the engine's lock.
+    """The failures of one run. The lists only grow until `let_go`; they are guarded by the engine's lock.
 
     Attributes:
         stages: The name of each failed stage and what it raised, in the order of the failures.
@@ -54,6 +54,13 @@ class Failures:
         """
         self._notes.append(partial(_annotate, error, str(info), origin))
         self.add(name, error)
+
+    def let_go(self) -> list[object]:
+        """Return what holds the exceptions, whose frames hold what is the user's. Nobody can ask for them any more."""
+        holders = [*self.stages, *self._notes]
+        self.stages.clear()
+        self._notes.clear()
+        return holders
 
     def as_exception(self) -> PipelineFailure | None:
         """Return what the consumer is to be told; None if nothing failed. Called without the engine's lock.

@@ -73,6 +73,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exception
             error = raised
         if current.cancelling() > before:
             error = await end_cancellation(current, before) or error
+    seen: BaseException | None = None
     while entered:
         hook, context = entered.pop()
         seen = error
@@ -87,7 +88,11 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exception
             error = await end_cancellation(current, before) or error
         if error is not None and error is not seen:
             blamed = hook
-    return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
+    try:
+        return Outcome(value, error if error is None or blamed is None else _name(blamed, error), blamed, done)
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        error = seen = None
 
 
 def _refuse(hook: TaskHook, returned: object) -> NoReturn:

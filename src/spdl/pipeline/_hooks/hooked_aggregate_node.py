@@ -48,6 +48,10 @@ class HookedAggregateNode(AggregateNode):
             self.engine.event_loop.wake()
         return finished
 
+    def let_go(self) -> list[Any]:
+        hooks, self.hooks = self.hooks, ()
+        return [*super().let_go(), hooks]
+
     def for_workers(self) -> WorkerCalls:
         return self.worker_calls
 

@@ -83,5 +83,12 @@ class HookedNode(AsyncNode):
         if self.elsewhere is not None:
             self.elsewhere.warm()
 
+    def let_go(self) -> list[Any]:
+        elsewhere, self.elsewhere = self.elsewhere, None
+        return [*super().let_go(), elsewhere]
+
+    def awaits_calls(self) -> bool:
+        return self.elsewhere is not None and bool(self.elsewhere.futures)
+
     def await_calls(self, seconds: float) -> int:
         return 0 if self.elsewhere is None else self.elsewhere.await_calls(seconds)

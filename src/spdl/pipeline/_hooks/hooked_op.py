@@ -61,7 +61,11 @@ def hooked_async_generator(op: Callable[[Any], Any], hooks: Sequence[TaskHook]) 
 async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitable[Any]]) -> Any:
     outcome = await run_inside(hooks, item, task)
     if outcome.error is not None:
-        raise outcome.error
+        try:
+            raise outcome.error
+        finally:
+            # The exception's frames hold the outcome, and the outcome must not hold the exception.
+            del outcome
     return outcome.value
 
 
@@ -120,6 +124,10 @@ async def _hooked_steps(
     while not ended:
         outcome = await run_inside(hooks, item, noted)
         if outcome.error is not None and not (ended and outcome.blamed is None):
-            raise outcome.error
+            try:
+                raise outcome.error
+            finally:
+                # As above.
+                del outcome
         if not ended:
             yield outcome.value

@@ -153,6 +153,11 @@ class FunctionNode(Node):
                     self.engine.emit(self, entry)
         return True
 
+    def let_go(self) -> list[Any]:
+        policy, self.policy = self.policy, BEAR_ALL
+        waiting = [] if self.order is None else self.order.give_up()
+        return [*super().let_go(), policy, *waiting]
+
     def turn(self) -> None:
         if self.due:
             self.engine.remove_turns()

@@ -59,6 +59,8 @@ class Pipeline(Generic[T]):
         self._started = False
         self._observed = False
         self._starting = Lock()
+        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them.
+        weakref.finalize(self, engine.forget).atexit = False
 
     def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
         """Start the threads.
@@ -90,8 +92,6 @@ class Pipeline(Generic[T]):
             return False
         self._started = True
         lifetime.watch(self._engine)
-        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them.
-        weakref.finalize(self, self._engine.request_stop).atexit = False
         try:
             start(self._engine)
         except BaseException:
@@ -141,7 +141,11 @@ class Pipeline(Generic[T]):
         failure = engine.failures.as_exception()
         if failure is not None and not self._observed:
             self._observed = True
-            raise failure
+            try:
+                raise failure
+            finally:
+                # Its traceback holds this frame, which holds the pipeline.
+                del failure
 
     def auto_stop(self, *, timeout: float | None = None) -> AbstractContextManager[Self]:
         """Start the pipeline, and stop it at the end of the ``with`` block.
@@ -402,7 +406,11 @@ class Pipeline(Generic[T]):
         failure = self._engine.failures.as_exception()
         if failure is not None:
             self._observed = True
-            raise failure
+            try:
+                raise failure
+            finally:
+                # Its traceback holds this frame, which holds the pipeline.
+                del failure
         raise EOFError("The pipeline has no more items.")
 
     def __repr__(self) -> str:

@@ -34,7 +34,11 @@ class MergeOpNode(ConveyorNode):
         op: Callable[[StageInfo, Sequence[asyncio.Queue[Any]], asyncio.Queue[Any]], Awaitable[None]],
     ) -> None:
         super().__init__(engine, name)
-        self.merge = op
+        self.merge: Any = op
+
+    def let_go(self) -> list[Any]:
+        merge, self.merge = self.merge, None
+        return [*super().let_go(), merge]
 
     def root_of(self, item: Any) -> Root:
         taken = self.ledger.take(item)

@@ -33,7 +33,7 @@ class QueueNode(ConveyorNode):
 
     def __init__(self, engine: Engine, name: str, carrier: AsyncQueue[Any]) -> None:
         super().__init__(engine, name)
-        self.carrier = carrier
+        self.carrier: Any = carrier
         self.past = Past()
         # How many ends of epochs have come out.
         self.epochs = 0
@@ -55,6 +55,11 @@ class QueueNode(ConveyorNode):
         if self.epochs < self.ledger.epochs:
             raise self._fault("lost the end of an epoch")
 
+    def let_go(self) -> list[Any]:
+        kept = [self.carrier, self.past]
+        self.carrier, self.past = None, Past()
+        return [*super().let_go(), *kept]
+
     async def _drain(self) -> None:
         await self.drain(self.carrier)
         if not (self.ending or self.cancelled):
@@ -73,7 +78,7 @@ class QueueNode(ConveyorNode):
                 continue
             waited += _PATIENCE
             # True if `get` waits where `asyncio.Queue.get` does. There is no public way to know.
-            waits = bool(carrier._getters)  # type: ignore[attr-defined] # noqa: SLF001 - no public way.
+            waits = bool(carrier._getters)  # noqa: SLF001 - no public way.
             if waits or (not self.ledger and waited >= _PATIENCE_WITH_OWN_GET):
                 if draining.done() or self.cancelled:
                     return

@@ -46,7 +46,7 @@ class ExecutorNode(FunctionNode):
     ) -> None:
         super().__init__(engine, name, op, concurrency, order=order, policy=policy)
         self.plain = False
-        self.executor = executor
+        self.executor: Executor | None = executor
         # Calls that have not come back, and where their items came from if that is known.
         self.futures: dict[Future[Any], Sequence[Root]] = {}
         # Told when the last of them has come back to a pipeline that stops.
@@ -69,6 +69,7 @@ class ExecutorNode(FunctionNode):
         if engine.stopping:
             engine.lock.acquire()
             return False
+        assert self.executor is not None
         try:
             future = self.executor.submit(function, *values)
         except BaseException as error:  # noqa: BLE001 - it is broken or closed, and not a property of one item.
@@ -102,6 +103,13 @@ class ExecutorNode(FunctionNode):
             self.engine.fail(self, None, error)
             return False
         return True
+
+    def let_go(self) -> list[Any]:
+        executor, self.executor = self.executor, None
+        return [*super().let_go(), executor]
+
+    def awaits_calls(self) -> bool:
+        return bool(self.futures)
 
     def await_calls(self, seconds: float) -> int:
         deadline = monotonic() + seconds

@@ -63,6 +63,7 @@ class ProcessPoolNode(ExecutorNode):
         self.item_seconds = _HAND_OVER_SECONDS
 
     def warm(self) -> None:
+        assert self.executor is not None
         warm(self.name, self.op, self.executor)
 
     def ready(self) -> bool:
