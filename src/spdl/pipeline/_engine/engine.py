@@ -327,7 +327,8 @@ class Engine:
 
     def _failure_at_end(self) -> tuple[Node, RuntimeError] | None:
         """Return what fails the pipeline at the end of the input or of an epoch, and where, if anything does."""
-        if self.failures:
+        # After a request to stop the rest of the items is missing, which is no failure.
+        if self.failures or self.stopping:
             return None
         stages = [(node.name, node.counters) for node in self.nodes]
         if (failure := self.epochs.failure(stages, self.failures.quarantine)) is not None:

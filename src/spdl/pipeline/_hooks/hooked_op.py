@@ -6,6 +6,8 @@ from contextlib import aclosing
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spdl.pipeline._world import Lock
+
 from .executor_calls import Whole
 from .hook_calls import run_inside
 
@@ -69,19 +71,55 @@ async def _run(hooks: Sequence[TaskHook], item: Any, task: Callable[[], Awaitabl
     return outcome.value
 
 
-def _advance(generator: Iterator[Any]) -> tuple[Any, ...]:
-    """Return a generator's next result in a tuple, or () at its end: a coroutine cannot raise StopIteration."""
-    try:
-        return (next(generator),)
-    except StopIteration:
-        return ()
+class _Generator:
+    """A generator whose steps other threads take, one at a time, and which is closed when no step is wanted any more.
+
+    A step may still be under way then. Whoever takes it closes the generator afterwards.
+    """
+
+    def __init__(self, generator: Iterator[Any]) -> None:
+        self._generator = generator
+        self._lock = Lock()
+        self._under_way = self._unwanted = False
+
+    def step(self, _: object) -> tuple[Any, ...]:
+        """Return the next result in a tuple, or () at the end: a coroutine cannot raise StopIteration."""
+        with self._lock:
+            if self._unwanted:
+                return ()
+            self._under_way = True
+        try:
+            return (next(self._generator),)
+        except StopIteration:
+            return ()
+        finally:
+            with self._lock:
+                self._under_way = False
+                unwanted = self._unwanted
+            if unwanted:
+                self._close()
+
+    def end(self) -> None:
+        """Take no further step, and close the generator."""
+        with self._lock:
+            self._unwanted = True
+            under_way = self._under_way
+        if not under_way:
+            self._close()
+
+    def _close(self) -> None:
+        # Other iterators, such as that of a list, have nothing to close.
+        if isinstance(self._generator, GeneratorType):
+            self._generator.close()
 
 
 async def _steps(
     generator: Iterator[Any], item: Any, hooks: Sequence[TaskHook], call: Caller
 ) -> AsyncGenerator[Any, None]:
+    steps = _Generator(generator)
+
     async def step() -> Any:
-        result = await call(_advance, generator)
+        result = await call(steps.step, None)
         if not result:
             raise StopAsyncIteration
         return result[0]
@@ -91,9 +129,7 @@ async def _steps(
             async for value in values:
                 yield value
     finally:
-        # Other iterators, such as that of a list, have nothing to close.
-        if isinstance(generator, GeneratorType):
-            generator.close()
+        steps.end()
 
 
 async def _async_steps(

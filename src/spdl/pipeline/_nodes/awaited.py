@@ -35,9 +35,8 @@ async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the ord
             awaited.close()
         return
     if isinstance(awaited, AsyncGeneratorType):
-        # From its first result on it is not tried again, which would repeat what it has passed on. Its item is the
-        # generator's to keep or to let go; what failed is shown by the generator's name.
-        attempt = Attempt(engine.lineage.split(attempt.root), awaited, attempt.ticket, node.policy.retries + 1)
+        # Its item is the generator's to keep or to let go; what failed is shown by the generator's name.
+        attempt = Attempt(engine.lineage.split(attempt.root), awaited, attempt.ticket, attempt.number)
     task = current_task()
     watch = None if node.timeout is None else _watch(node, attempt, task)
     begin = perf_counter()
@@ -73,6 +72,9 @@ async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the ord
         if watch is not None and node.timeout is not None and not node.timeout.end(watch):
             # It was given up: what it returned or raised goes with this frame, after the lock.
             pass
+        elif error is not None and isinstance(awaited, AsyncGeneratorType):
+            # It is not tried again, which would repeat what it has passed on.
+            node.give_up(attempt, not_cancelled(error))
         elif error is not None:
             node.fail(attempt, not_cancelled(error))
         elif isinstance(awaited, AsyncGeneratorType):

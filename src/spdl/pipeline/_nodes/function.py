@@ -255,7 +255,7 @@ class FunctionNode(Node):
         weight = self.counters.claim_weight()
         engine.release_to_user()
         if engine.stopping:
-            self._not_begun(attempt)
+            self._not_begun(attempt, watch)
             return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
@@ -276,7 +276,7 @@ class FunctionNode(Node):
         weight = self.counters.claim_weight()
         self.engine.release_to_user()
         if self.engine.stopping:
-            self._not_begun(parked)
+            self._not_begun(parked, watch)
             return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
         try:
@@ -296,9 +296,11 @@ class FunctionNode(Node):
         self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, outcome=value)
         self.park(parked, value)
 
-    def _not_begun(self, work: Attempt | Parked) -> None:
+    def _not_begun(self, work: Attempt | Parked, watch: Watch | None) -> None:
         """Give work up that was about to begin when the pipeline was asked to stop. Returns with the lock held."""
         self.engine.lock.acquire()
+        if watch is not None and self.timeout is not None:
+            self.timeout.end(watch)
         self.engine.drops.append(work)
         self.slot_freed()
 
@@ -482,6 +484,9 @@ class FunctionNode(Node):
         if interrupt is not None:
             engine.fail(self, attempt.root, interrupt)
         self.end(attempt.root, attempt.ticket)
+        if self.on_loop and self.queue and engine.event_loop is not None:
+            # The loop may have looked meanwhile, when the slot was not free yet.
+            engine.event_loop.wake()
 
 
 class DisaggregateNode(FunctionNode):
