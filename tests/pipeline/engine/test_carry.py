@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine.engine import Engine
 
+# An engine lets go of everything when its pipeline is gone.
+pipelines: list[object] = []
+
 OUTCOMES = ("value", "none", "error", "generator")
 
 
@@ -50,6 +53,7 @@ STATES = st.fixed_dictionaries(
 
 def node_in_state(state: dict[str, Any]) -> tuple[Engine, FunctionNode]:
     pipeline = source([]).pipe(op, concurrency=4, name="op").add_sink(8).build(num_threads=2)
+    pipelines.append(pipeline)
     engine = pipeline._engine
     (node,) = engine.nodes
     assert isinstance(node, FunctionNode)
@@ -128,6 +132,7 @@ def test_the_loop_does_what_a_turn_does(state: dict[str, Any]) -> None:
             results.append(seen(engine, node))
         assert results[0] == results[1]
     finally:
+        pipelines.clear()
         logging.disable(logging.NOTSET)
 
 

@@ -129,21 +129,22 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             end = perf_counter()
             if weight:
                 cpu = thread_time() - cpu
-            if type(value) not in LAZY_TYPES:
-                # Else what fails later, or is tried again, is the item.
-                item = None
-            acquire()
             seconds = end - begin
-            counters.busy_seconds += seconds
-            if weight:
-                counters.add_cpu(seconds, cpu, weight)
             if type(value) in LAZY_TYPES:
-                # The call was no task: the results to come are.
+                acquire()
+                counters.busy_seconds += seconds
+                if weight:
+                    counters.add_cpu(seconds, cpu, weight)
+                # The call was no task: the results to come are. What fails later, or is tried again, is the item.
                 counters.other_seconds += seconds
                 node.finish(Attempt(root, item, ticket, 1), value)
                 engine.drops.append(item)
                 break
+            item = None
+            acquire()
+            counters.busy_seconds += seconds
             if weight:
+                counters.add_cpu(seconds, cpu, weight)
                 counters.note_task(seconds, weight, end)
             elif seconds >= SHORT:
                 counters.note_long(seconds)
