@@ -35,8 +35,7 @@ DEADLINE = 10
 def small_heap() -> None:
     """Limit the collector, which runs very often here, to objects of the test.
 
-    They stay frozen. Unfreezing would also unfreeze what `tests/conftest.py` froze, and each later collection in this
-    process would take a quarter of a second.
+    They stay frozen. Unfreezing would also unfreeze what `tests/conftest.py` has frozen.
     """
     gc.collect()
     gc.freeze()

@@ -7,7 +7,7 @@ import textwrap
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -150,7 +150,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
         segment.unlink()
     assert done.returncode == 1, done.stdout + done.stderr
     seen: dict[str, Outcome] = {}
-    for case in ElementTree.parse(folder / "seen.xml").iter("testcase"):  # noqa: S314 - pytest has written it.
+    for case in ET.parse(folder / "seen.xml").iter("testcase"):  # noqa: S314 - pytest has written it.
         name = list(modules)[int(case.attrib["classname"].removeprefix("test_"))]
         errors = [error.text or "" for error in case.iter("error")]
         before = seen.get(name, Outcome(passed=True, blamed=False, text=""))
