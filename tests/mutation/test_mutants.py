@@ -29,6 +29,8 @@ def test_the_tests_that_should_find_it_exist(mutant: Mutant) -> None:
             assert f"class {name}" in source or f"def {name}(" in source, f"{test} is gone"
 
 
+# It runs the soak test once more, and only `make mutation` depends on what it shows.
+@pytest.mark.release
 def test_a_copy_has_what_the_tests_want(tmp_path: Path) -> None:
     log = tmp_path / "log"
     # This test of the engine depends on more files outside the engine than any other.
