@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
+from contextlib import asynccontextmanager
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.pipeline.support import fails_at, source
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure
+from spdl.pipeline import PipelineBuilder, PipelineFailure, TaskHook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 def run(builder: PipelineBuilder[Any, Any], **kwargs: Any) -> list[Any]:
@@ -263,6 +264,28 @@ class TestRetries:
 
         assert run(source([1, 2]).pipe(op, retries=3, retry_delay=0)) == [1, 2]
         assert calls == [1, 2]
+
+    @pytest.mark.parametrize("kind", ["generator", "generator with hooks", "async generator"])
+    def test_a_generator_that_fails_was_tried_once(self, kind: str) -> None:
+        def op(x: int) -> Iterator[int]:
+            yield x
+            raise OSError("half-way")
+
+        async def op_async(x: int) -> AsyncIterator[int]:
+            yield x
+            raise OSError("half-way")
+
+        class Hook(TaskHook):
+            @asynccontextmanager
+            async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+                yield
+
+        hooks = None if kind != "generator with hooks" else lambda _: [Hook()]
+        builder = source([1, 2]).pipe(op_async if kind == "async generator" else op, retries=3, retry_delay=0)
+        pipeline = builder.add_sink(3).build(num_threads=1, task_hook_factory=hooks)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [1, 2]
+        assert [failed.attempts for failed in pipeline.failures()] == [1, 1]
 
     @pytest.mark.parametrize(
         ("arguments", "error"),

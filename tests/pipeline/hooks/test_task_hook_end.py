@@ -15,7 +15,7 @@ from tests.pipeline.support import source, wait_until
 from spdl.pipeline import PipelineFailure, TaskHook
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 
 class TestTheEnd:
@@ -44,6 +44,32 @@ class TestTheEnd:
         assert pipeline.get_item(timeout=20) == "0"
         pipeline.stop()
         assert len(left) == 1
+
+    @pytest.mark.parametrize("ended_by", ["timeout", "stop"])
+    def test_a_generator_is_closed_after_its_last_step(self, ended_by: str) -> None:
+        # The step is under way when it is no longer wanted, so the generator cannot be closed at that moment.
+        begun, go, closed = threading.Event(), threading.Event(), threading.Event()
+
+        def op(x: int) -> Iterator[int]:
+            try:
+                begun.set()
+                go.wait(20)
+                yield x
+            finally:
+                closed.set()
+
+        timeout = 0.05 if ended_by == "timeout" else None
+        builder = source([1]).pipe(op, timeout=timeout, on_timeout="drop").add_sink(3)
+        pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Swallowing()])
+        pipeline.start()
+        assert begun.wait(20)
+        with pytest.raises(PipelineFailure if ended_by == "timeout" else TimeoutError):
+            pipeline.get_item(timeout=20 if ended_by == "timeout" else 0)
+        stopping = threading.Thread(target=pipeline.stop)
+        stopping.start()
+        go.set()
+        stopping.join(20)
+        assert closed.wait(20)
 
     def test_the_pipeline_does_not_end_before_the_stage_hooks_are_left(self) -> None:
         go = threading.Event()

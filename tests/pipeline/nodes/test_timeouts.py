@@ -317,3 +317,27 @@ def test_ops_in_time_are_left_alone() -> None:
 def test_mistakes(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         source([]).pipe(len, **arguments)
+
+
+def test_the_event_loop_goes_on_after_a_late_report_of_a_timeout() -> None:
+    ended, reported = threading.Event(), threading.Event()
+
+    async def op(x: int) -> int:
+        if x == 0:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+        return x
+
+    def report(_: object) -> None:
+        # Meanwhile the op's task ends, and the loop finds no free slot.
+        assert ended.wait(20)
+        time.sleep(0.2)
+        reported.set()
+
+    builder = source(range(3)).pipe(op, timeout=0.1, on_timeout="drop", on_failure=report)
+    pipeline = builder.add_sink(3).build(num_threads=1)
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=20)) == [1, 2]
+    assert reported.is_set()

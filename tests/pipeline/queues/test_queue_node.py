@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -191,3 +192,27 @@ def test_a_queue_that_makes_the_end_of_an_epoch_is_named() -> None:
         list(epochs)
     pipeline.stop()
     assert "returned the end of an epoch that has not ended." in str(caught.value.exceptions[0])
+
+
+def test_a_stop_is_not_the_end_of_a_pipeline_whose_items_failed() -> None:
+    inside = threading.Event()
+
+    class Holding(AsyncQueue[Any]):
+        """A queue that the good item never leaves."""
+
+        async def put(self, item: Any) -> None:
+            if self.info.stage_name == "op" and not is_eof(item):
+                inside.set()
+                await asyncio.sleep(60)
+            await super().put(item)
+
+    def op(x: int) -> int:
+        if x == 0:
+            raise ValueError(x)
+        return x
+
+    pipeline = source(range(2)).pipe(op, name="op").add_sink(3).build(num_threads=1, queue_class=Holding)
+    pipeline.start()
+    assert inside.wait(20)
+    pipeline.stop()
+    assert list(pipeline) == []

@@ -39,6 +39,8 @@ class EventLoopThread:
         self._engine = engine
         # The context managers around the stages' lifespans, and the tasks that run beside the stages.
         self._lifespans = lifespans
+        # Also when the pipeline has already ended, and the context managers are gone.
+        self._starts_workers = bool(lifespans)
         self._factories = background
         self._loop = new_event_loop()
         self._end = asyncio.Event()
@@ -66,7 +68,7 @@ class EventLoopThread:
 
     def starts_workers(self) -> bool:
         """Return whether there are context managers to enter first; then the loop starts the workers itself."""
-        return bool(self._lifespans)
+        return self._starts_workers
 
     def has_left(self) -> bool:
         """Return whether all context managers around stages are left. Called with the engine's lock held."""

@@ -205,6 +205,8 @@ def _pull(engine: Engine, source: Source) -> None:
     hand: list[Any] = []
     root = source.pull(hand)
     if root is None:
+        # If it has ended, stages may end before another source is pulled, which may block.
+        engine.settle()
         return
     first = source.next_stage
     if (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["run_awaited"]
 
 
-async def run_awaited(  # noqa: C901, PLR0912 - what comes of either, in the order in which it is to be noted.
+async def run_awaited(  # noqa: C901, PLR0912, PLR0915 - what comes of either, in the order in which it is to be noted.
     node: FunctionNode, attempt: Attempt, awaited: Awaited
 ) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
