@@ -84,9 +84,13 @@ class Order:
 
     def give_up(self) -> list[Entry]:
         """Return the results that have waited for earlier ones, in order, and forget all tickets."""
+        self.buffered = 0
+        return self.let_go()
+
+    def let_go(self) -> list[Entry]:
+        """Return the same where they go nowhere: they still count as waiting."""
         results = [entry for ticket in self.tickets for entry in ticket.results]
         self.tickets.clear()
-        self.buffered = 0
         return results
 
     def finish(self, ticket: Ticket, entry: Entry) -> Sequence[Entry]:

@@ -155,7 +155,7 @@ class FunctionNode(Node):
 
     def let_go(self) -> list[Any]:
         policy, self.policy = self.policy, BEAR_ALL
-        waiting = [] if self.order is None else self.order.give_up()
+        waiting = [] if self.order is None else self.order.let_go()
         return [*super().let_go(), policy, *waiting]
 
     def turn(self) -> None:
