@@ -17,6 +17,7 @@ _OTHERS = {
     "native",  # C++ programs
     "repository",  # docs, tables, links and the public API
     "seeds",  # the programs that the project began with
+    "simulation",  # random programs under random schedules
     "wheel",  # what is installed
 }
 

@@ -254,11 +254,13 @@ def in_flight_bound(program: Program) -> int | None:
                 bound += (1 + 32 + 2 * len(stage.paths) + 1) * size
                 for path in stage.paths:
                     add(path, 1)
+            elif isinstance(stage, Aggregate):
+                # What it gathers, and the batch in its slot.
+                bound += (stage.n - 1) * size
+                size *= stage.n
+                bound += size
             else:
                 bound += size
-                if isinstance(stage, Aggregate):
-                    bound += (stage.n - 1) * size
-                    size *= stage.n
 
     for source in program.sources:
         bound += 1
