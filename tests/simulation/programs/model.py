@@ -430,7 +430,8 @@ class _Walk:
     def _nothing(self, flow: Flow) -> None:
         failed = sum(tally.failed for tally in self.tallies.values())
         dropped = sum(tally.dropped for tally in self.tallies.values())
-        known = not self.uncertain and flow.size is not None
+        exact = all(tally.exact for tally in self.tallies.values())
+        known = exact and not self.uncertain and flow.size is not None
         if known and (not failed or flow.size or dropped):
             return
         (self.must if known and not self.swallowed else self.may).append("nothing came out")
