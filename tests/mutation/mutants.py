@@ -387,8 +387,8 @@ _ORDER = (
     Mutant(
         "the next epoch goes on with the exhausted iterator of the last one",
         "_engine/source.py",
-        "        self.iterator = None\n        self._pass_on(MARK)",
-        "        self._pass_on(MARK)",
+        "        self.iterator = None\n        if self.is_wanted():",
+        "        if self.is_wanted():",
         ("test_continuous.py::test_each_iterator_is_one_epoch",),
     ),
     Mutant(
@@ -408,7 +408,7 @@ _ORDER = (
     Mutant(
         "a batch is put together before all of its shares have come",
         "_nodes/batched_routes.py",
-        "any(share.pending for share in head[1])",
+        "any(share.pending or share.lost for share in head[1])",
         "all(share.pending for share in head[1])",
         ("plan/test_graph.py::TestBatchedVariants",),
     ),
@@ -446,8 +446,8 @@ _COUNTS = (
     Mutant(
         "an op that has ended keeps its slot",
         "_engine/worker.py",
-        "            node.running -= 1",
-        "            pass",
+        "            node.running -= 1\n            counters.completed",
+        "            counters.completed",
         ("nodes/test_function.py::TestFunctions",),
     ),
     Mutant(
@@ -1068,7 +1068,7 @@ _THE_END = (
     Mutant(
         "a forgotten pipeline runs on",
         "_pipeline/pipeline.py",
-        "weakref.finalize(self, self._engine.request_stop).atexit = False",
+        "weakref.finalize(self, engine.forget).atexit = False",
         "pass",
         ("engine/test_lifetime.py::test_a_forgotten_pipeline_ends_its_threads",),
     ),
@@ -1131,8 +1131,8 @@ _THE_END = (
     Mutant(
         "deferred drops happen under the lock",
         "_engine/engine.py",
-        "        self.lock.release()\n        drop_all(dropped)",
-        "        drop_all(dropped)\n        self.lock.release()",
+        "        self.lock.release()\n        drop_all(dropped)\n        self.reporter",
+        "        drop_all(dropped)\n        self.lock.release()\n        self.reporter",
         ("test_faults.py::TestFinalisers",),
     ),
 )
@@ -1189,6 +1189,51 @@ _STATISTICS = (
     ),
 )
 
+# Mistakes that were once made, and found by simulated runs.
+_ONCE_MADE = (
+    Mutant(
+        "a source that failed holds up the merge's epochs",
+        "_nodes/merge.py",
+        "            elif not self.feeders[index].is_finished():",
+        "            else:",
+        ("nodes/test_merge.py",),
+    ),
+    Mutant(
+        "an item that the timer gave up frees its slot without a word to the event loop",
+        "_nodes/function.py",
+        "        if self.on_loop and self.queue and engine.event_loop is not None:\n            # The loop may",
+        "        if False:\n            # The loop may",
+        ("nodes/test_timeouts.py",),
+    ),
+    Mutant(
+        "a step that a stop forestalled stays watched",
+        "_nodes/function.py",
+        "            self.timeout.end(watch)\n        self.engine.drops.append(work)",
+        "            pass\n        self.engine.drops.append(work)",
+    ),
+    Mutant(
+        "a generator with hooks is not closed if a step is under way",
+        "_hooks/hooked_op.py",
+        "            if unwanted:\n                self._close()",
+        "            pass",
+        ("hooks/test_task_hook_end.py::TestTheEnd",),
+    ),
+    Mutant(
+        "a stop is taken for the end of the items",
+        "_engine/engine.py",
+        "        if self.failures or self.stopping:\n            return None",
+        "        if self.failures:\n            return None",
+        ("queues/test_queue_node.py",),
+    ),
+    Mutant(
+        "an op begins although the pipeline was asked to stop",
+        "_engine/worker.py",
+        "            release()\n            if engine.stopping:",
+        "            release()\n            if False:",
+        ("test_fault_stop.py",),
+    ),
+)
+
 MUTANTS = (
     *_WAKE_UPS,
     *_LOOKS_WITHOUT_THE_LOCK,
@@ -1198,4 +1243,5 @@ MUTANTS = (
     *_FAILURES,
     *_THE_END,
     *_STATISTICS,
+    *_ONCE_MADE,
 )
