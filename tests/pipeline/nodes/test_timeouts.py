@@ -83,14 +83,23 @@ def test_a_late_result_is_discarded() -> None:
 
 
 def test_threads_of_abandoned_ops_that_have_ended_are_forgotten() -> None:
-    def op(_: int) -> None:
-        time.sleep(0.03)
+    gates = [threading.Event() for _ in range(20)]
 
-    pipeline = source(range(20)).pipe(op, timeout=0.01, on_timeout="drop").add_sink(1).build(num_threads=2)
+    def items() -> Iterator[int]:
+        for number, gate in enumerate(gates):
+            yield number
+            assert wait_until(lambda number=number: pipeline.statistics().stages[1].num_failed > number)  # type: ignore[misc]
+            gate.set()
+            assert wait_until(lambda: not pipeline._engine.workers.abandoned)
+
+    def op(number: int) -> None:
+        assert gates[number].wait(20)
+
+    pipeline = source(items()).pipe(op, timeout=0.01, on_timeout="drop").add_sink(1).build(num_threads=1)
     with contextlib.suppress(PipelineFailure), pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=20)) == []
     assert pipeline.statistics().stages[1].num_overdue == 20
-    assert len(pipeline._engine.workers.threads) < 12
+    assert len(pipeline._engine.workers.threads) < 10
 
 
 def test_too_many_stragglers_fail_the_pipeline() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from types import AsyncGeneratorType, CoroutineType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.policy import BEAR_ALL
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from .timeouts import Watch
 
 __all__ = ["DisaggregateNode", "FunctionNode", "Parked"]
+
+
+# Iterators that hold nothing once they have ended. Most are of these types, and dropping them later would cost more.
+_EMPTY_AT_END = frozenset([GeneratorType, type(iter([])), type(iter(()))])
 
 
 class Parked(NamedTuple):
@@ -283,8 +287,9 @@ class FunctionNode(Node):
             value = next(parked.iterator)
         except StopIteration as end:
             self._account(start, cpu, weight, watch, succeeded=False, outcome=end)
-            # The iterator may be an object of the user's, and the exception holds what a generator returns.
-            self.engine.drops.extend((parked, end))
+            # The exception holds what a generator returns, and the iterator may be an object of the user's.
+            if end.value is not None or type(parked.iterator) not in _EMPTY_AT_END:
+                self.engine.drops.extend((parked, end))
             self.generator_ended()
             self.end(parked.root, parked.ticket)
             return
