@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from .behaviour import Outcome, decide, ends_batch, keeps, path_of, step_of
 from .item import Key
-from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes
+from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes, all_stages
 
 Batch: TypeAlias = tuple[Key, ...]
 Root: TypeAlias = tuple[int, int]
@@ -116,6 +116,7 @@ class _Walk:
         self.uncertain: list[str] = []
         self.swallowed = 0
         self.abandoned = 0
+        self.without_op = sum(isinstance(stage, Disaggregate | Fork) for stage in all_stages(program))
         threads = [deed.value for deed in program.meddling if deed.deed == "threads"]
         self.fewest_threads = min(program.num_threads, *threads, program.num_threads)
         # The positions of an item that was in a batch are those of the batch. None if its composition is not known.
@@ -223,7 +224,8 @@ class _Walk:
         op, tally, in_process = pipe.op, self.tallies[pipe.name], pipe.pool == "process"
         if outcome.slow and pipe.timeout and pipe.drop_overdue and not in_process:
             self._fails(pipe, keys, 1)
-            self.abandoned += 1
+            # A continuous source runs ahead into epochs that are not read.
+            self.abandoned += 10 if self.program.continuous else 1
             if self.abandoned > 2 * self.fewest_threads:
                 self.may.append("too many ops hang")
             return False
@@ -293,7 +295,7 @@ class _Walk:
             self._raises(stage.name, flow, stage.raise_at)
         if flow.unknown or flow.in_batches:
             return self._lose(flow, ())
-        if flow.order == "all" and not flow.missing:
+        if flow.order == "all" and not flow.missing and self.program.hooks != "raise":
             batches: list[Batch] = []
             batch: Batch = ()
             for key in flow.singles:
@@ -401,9 +403,11 @@ class _Walk:
     def _limits(self) -> None:
         """Note which limits of failures are exceeded."""
         own = {pipe.name: pipe.max_failures for pipe in all_pipes(self.program)}
-        groups = [([name], limit) for name, limit in own.items() if limit]
-        groups.append(([name for name, limit in own.items() if not limit], self.program.max_failures))
-        for names, limit in groups:
+        groups = [([name], limit, 0) for name, limit in own.items() if limit]
+        # Stages without an op count what they take, too: at most so many items, which is not known exactly.
+        rest = [name for name, limit in own.items() if not limit]
+        groups.append((rest, self.program.max_failures, 100 * self.without_op))
+        for names, limit, others in groups:
             tallies = [self.tallies[name] for name in names]
             failed, tried = sum(tally.failed for tally in tallies), sum(tally.tried for tally in tallies)
             certain = self.failures_known or all(tally.exact for tally in tallies)
@@ -416,9 +420,9 @@ class _Walk:
                 continue
             if "/" in limit:
                 # From the 100th item on, it depends on the order in which they come. At the end it does not.
-                if tried >= 100 and certain and failed > Fraction(limit) * tried:
+                if tried >= 100 and certain and failed > Fraction(limit) * (tried + others):
                     self.must.append(what)
-                elif tried * (self.epochs + 10 * self.program.continuous) >= 100:
+                elif (tried + others) * (self.epochs + 10 * self.program.continuous) >= 100:
                     self.may.append(what)
             else:
                 if failed * self.epochs > int(limit) and certain:
