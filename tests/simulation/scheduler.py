@@ -195,7 +195,11 @@ class Scheduler:
     def _raise(fiber: Fiber) -> None:
         if fiber.interrupt is not None:
             interrupt, fiber.interrupt = fiber.interrupt, None
-            raise interrupt
+            try:
+                raise interrupt
+            finally:
+                # Its traceback holds this frame, and the frames of the program's own objects.
+                del interrupt
 
     def _pick(self) -> Fiber | None:
         while not self.runnable and self._alarms:

@@ -104,13 +104,16 @@ class RLock:
         if self._count > 1:
             self._count -= 1
             return
-        # A switch before the release is one while the lock is held.
-        step()
-        _count_lock(-1)
-        self._owner = self._count = 0
-        self._lock._locked = False
-        if self._lock._waiters:
-            scheduler.active.wake(self._lock._waiters.popleft())
+        try:
+            # A switch before the release is one while the lock is held.
+            step()
+        finally:
+            # A Ctrl-C comes before the call or after it, as for a lock in C.
+            _count_lock(-1)
+            self._owner = self._count = 0
+            self._lock._locked = False
+            if self._lock._waiters:
+                scheduler.active.wake(self._lock._waiters.popleft())
         step()
 
     def _is_owned(self) -> bool:
