@@ -19,7 +19,7 @@ FOUND = sorted((Path(__file__).parent / "found").glob("*.json"))
 
 # The bugs of tests/mutation that are looked for here: one of each kind. `python -m tests.simulation.mutants` has all.
 PLANTED = [
-    "a worker that begins an op wakes nobody for the work left behind",
+    "an item put into a queue does not count as waiting",
     "the event loop is not woken for an item",
 ]
 

@@ -81,6 +81,8 @@ def test_it_is_cancelled_when_the_pipeline_fails_or_is_forgotten() -> None:
     events: list[str] = []
 
     def fail(_: int) -> None:
+        # Not before it runs: nothing begins once the pipeline was stopped.
+        assert wait_until(lambda: len(events) == 2)
         raise SystemExit(1)
 
     pipeline = build(lambda: Recorded(events), op=fail)

@@ -167,7 +167,7 @@ class _Walk:
         return flow
 
     def _pipe(self, pipe: Pipe, flow: Flow) -> Flow:
-        if pipe.timeout and pipe.drop_overdue and not self.exact_time:
+        if pipe.timeout and pipe.drop_overdue and (self.program.hooks or not self.exact_time):
             self.uncertain.append(f"{pipe.name} may exceed its timeout by chance")
             self.may.append(f"{pipe.name} may exceed its timeout by chance")
             self.failures_known = False
