@@ -22,6 +22,10 @@ import pytest
 # For Python, a joined thread is gone a moment earlier than for the kernel.
 _GRACE_SECONDS = 1.0
 
+# A process that is killed leaves its segments to a helper, which gets around to removing them late on a busy machine.
+# The process may be of a test that runs at the same time, so any test would be blamed.
+_GRACE_SECONDS_OF_SEGMENTS = 5.0
+
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - POSIX puts the segments here; it is no temporary file of ours.
 
 # The names of segments that this check's own tests leak on purpose, as another process may run other tests meanwhile.
@@ -112,15 +116,17 @@ def _list_resources() -> Resources:
 def _find_leaks(before: Resources) -> list[str]:
     """Return the resources that are here now but not before, after waiting for those that are about to go."""
     leaks = {key: text for key, text in _list_resources().items() if key not in before}
-    if leaks:
-        # The collector releases objects that only a reference cycle holds, at a time that no test chooses.
-        gc.collect()
-    # Collecting and looking take long on a busy machine, so they do not count as grace: the last look begins after it.
-    deadline = time.monotonic() + _GRACE_SECONDS
-    late = False
+    start = time.monotonic()
+    pause, late = 0.01, False
     while leaks and not late:
-        late = time.monotonic() > deadline
-        time.sleep(0.01)
+        # The last look begins after the grace, since looking takes long on a busy machine.
+        only_segments = all(key[0] == "segment" for key in leaks)
+        late = time.monotonic() - start > (_GRACE_SECONDS_OF_SEGMENTS if only_segments else _GRACE_SECONDS)
+        # The collector releases objects that only a reference cycle holds, at a time that no test chooses. A thread
+        # that is about to end may still hold the cycle at first.
+        gc.collect()
+        time.sleep(pause)
+        pause = min(2 * pause, 0.2)
         # Resources that appear after the test belong to another process, or to something that the test left behind.
         here = _list_resources()
         leaks = {key: here[key] for key in leaks if key in here}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.leaks import FORGOTTEN
 
 LEAKS = {
     "thread": (
@@ -107,6 +108,20 @@ CLEAN = {
         def test_it(tmp_path):
             Holder(os.open(tmp_path / "a", os.O_CREAT))
         """,
+    "file of a reference cycle that a thread holds a moment longer": """
+        import os, threading, time
+
+        class Holder:
+            def __init__(self, fd):
+                self.fd, self.itself = fd, self
+
+            def __del__(self):
+                os.close(self.fd)
+
+        def test_it(tmp_path):
+            holder = Holder(os.open(tmp_path / "a", os.O_CREAT))
+            threading.Thread(target=lambda _: time.sleep(0.2), args=(holder,)).start()
+        """,
     "unlinked shared memory": """
         from multiprocessing.shared_memory import SharedMemory
 
@@ -145,10 +160,16 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     command = [sys.executable, "-m", "pytest", "-p", "tests.leaks", "-p", "no:cacheprovider", "--junit-xml=seen.xml"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     (folder / "pytest.ini").write_text("[pytest]")
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50, check=False)
-    for segment in Path("/dev/shm").glob("spdl-forgotten-*"):  # noqa: S108
-        segment.unlink()
-    assert done.returncode == 1, done.stdout + done.stderr
+    # A file, not a pipe, which the forgotten process would keep open.
+    with (
+        (folder / "output.txt").open("w+") as output,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output) as process,
+    ):
+        status = process.wait(timeout=50)
+        output.seek(0)
+        assert status == 1, output.read()
+    # Another process may run this fixture meanwhile, so no other segment is removed.
+    Path(f"/dev/shm/{FORGOTTEN}{process.pid}").unlink()  # noqa: S108
     seen: dict[str, Outcome] = {}
     for case in ET.parse(folder / "seen.xml").iter("testcase"):  # noqa: S314 - pytest has written it.
         name = list(modules)[int(case.attrib["classname"].removeprefix("test_"))]
