@@ -204,7 +204,8 @@ class EventLoopThread:
         for source in engine.sources:
             if isinstance(source, AsyncSource):
                 self._pulls[self._spawn(source.serve(self))] = source
-        if self._factories and not engine.stopping:
+        # Also where a short pipeline has ended by itself, and was stopped afterwards.
+        if self._factories and (engine.done or not engine.stopping):
             from spdl.pipeline._background.running_tasks import RunningTasks  # noqa: PLC0415 - most pipelines have none.
 
             self._background = RunningTasks(self._factories)
