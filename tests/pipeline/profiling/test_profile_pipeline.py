@@ -173,8 +173,12 @@ def test_occupancy_of_a_stage_that_gives_many_results_at_once() -> None:
         time.sleep(0.02)
         return [x] * 100
 
-    *_, one = profile(source(range(8)).pipe(burst).disaggregate())
-    assert one.stats[0].occupancy_rate > 0
+    def occupancy() -> float:
+        *_, one = profile(source(range(8)).pipe(burst).disaggregate())
+        return one.stats[0].occupancy_rate
+
+    # A few milliseconds are measured, in which a busy machine may let the reader run all the time.
+    assert any(occupancy() > 0 for _ in range(5))
 
 
 @pytest.mark.parametrize("seconds", [0.06, 0.15, 0.4])
