@@ -193,7 +193,7 @@ async def count_on_the_loop(_: int) -> int:
 @pytest.mark.parametrize(
     ("op", "possible"),
     [
-        # On a busy machine the verdict may be "unknown", but never the opposite of the truth.
+        # On a busy machine the verdict may be "unknown".
         pytest.param(
             count, {"holds", "partly", "unknown"}, marks=pytest.mark.skipif(FREE_THREADED, reason="there is no GIL")
         ),
@@ -208,8 +208,14 @@ async def count_on_the_loop(_: int) -> int:
     ids=lambda it: getattr(it, "__name__", None),
 )
 def test_real_ops(op: Callable[[int], Any], possible: set[str]) -> None:
-    (result,) = profile_pipeline(PipelineBuilder().add_source(range(100)).pipe(op).add_sink().get_config())
-    assert result.gil in possible, result.stats
+    # Other processes' work may spoil a measurement, but hardly three in a row.
+    found = []
+    for _ in range(3):
+        (result,) = profile_pipeline(PipelineBuilder().add_source(range(100)).pipe(op).add_sink().get_config())
+        if result.gil in possible:
+            return
+        found.append((result.gil, result.stats))
+    pytest.fail(str(found))
 
 
 @pytest.mark.parametrize("num_items", [10, 62, 130])
