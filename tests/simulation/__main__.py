@@ -48,9 +48,9 @@ def _patch(name: str | None) -> Patch | None:
 
 def _share(jobs: int, runs: int, seed: int) -> int:
     """Run in several processes, each with seeds of its own."""
-    options = [it for it in sys.argv[1:] if not it.startswith(("--jobs", "--runs", "--seed="))]
     share = -(-runs // jobs)
-    command = [sys.executable, "-m", "tests.simulation", *options, "--jobs=1", f"--runs={share}"]
+    # The last of several options of one name counts.
+    command = [sys.executable, "-m", "tests.simulation", *sys.argv[1:], "--jobs=1", f"--runs={share}"]
     processes = [subprocess.Popen([*command, f"--seed={seed + share * index}"]) for index in range(jobs)]
     return max([process.wait() for process in processes])
 

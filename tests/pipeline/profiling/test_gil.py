@@ -194,9 +194,7 @@ async def count_on_the_loop(_: int) -> int:
     ("op", "possible"),
     [
         # On a busy machine the verdict may be "unknown".
-        pytest.param(
-            count, {"holds", "partly", "unknown"}, marks=pytest.mark.skipif(FREE_THREADED, reason="there is no GIL")
-        ),
+        pytest.param(count, {"holds", "unknown"}, marks=pytest.mark.skipif(FREE_THREADED, reason="there is no GIL")),
         (digest, {"releases", "partly", "unknown"}),
         (compress, {"releases", "partly", "unknown"}),
         (root, {"releases", "partly", "unknown"}),
