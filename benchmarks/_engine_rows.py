@@ -151,6 +151,7 @@ def _unpacking(threads: int) -> Row:
 
 ON_EXECUTOR: Work = {"work": "stream.pipeline", "stages": 1, "concurrency": 4, "threads": 8, "pool": 4}
 ROUND_TRIP: Work = {"work": "round_trip.pipeline", "stages": 3, "concurrency": 4, "threads": 8, "sink": 3}
+STOPPING: Work = {"work": "stopping.pipeline", "graphs": 100, "seconds": 0.01, "seed": 1}
 
 # Half a second of work per round. Sleeping graphs get enough to forget the start.
 ROWS: dict[str, Row] = {
@@ -229,5 +230,12 @@ ROWS: dict[str, Row] = {
     # their turn. With any loader, the steps are interrupted for as long as there are more threads than cores.
     "training-busy-1": _training("the same, steps without a wait between them, 1 thread", 1, bare=1, wait=False),
     "training-busy-4": _training("the same, steps without a wait between them, 4 threads", 4, bare=4, wait=False),
+    "stop": Row(
+        "from `break` to the end of `auto_stop`: 100 random graphs, ops of 10 ms",
+        ("p50_microseconds", "p95_microseconds", "longest_microseconds"),
+        {OURS: STOPPING, REFERENCE: STOPPING},
+        # No op begins after the break, so the stop takes what is left of one op, and no more than 10 ms besides.
+        (Claim("p95_microseconds", "at most", 20_000),),
+    ),
     "wide": _wide("3 no-op stages, concurrency 16, 32 threads", [4, 8, 16, 24, 48]),
 }

@@ -111,7 +111,9 @@ def number(claim: dict[str, Any], value: float) -> str:
     """Return a claim's value, or its mark."""
     if claim["beside"] == REFERENCE:
         return f"1/{1 / value:.3g}" if value < 1 else f"{value:.3g}x"
-    return f"{value:,.0f}/s" if claim["beside"] is None and claim["figure"] == "items_per_second" else f"{value:.2f}"
+    if claim["beside"] is None and claim["figure"].endswith(("_per_second", "_microseconds")):
+        return f"{value:,.0f}/s" if claim["figure"].endswith("_per_second") else f"{value:,.0f} microseconds"
+    return f"{value:.2f}"
 
 
 def cpu_time(figures: dict[str, float]) -> str:
