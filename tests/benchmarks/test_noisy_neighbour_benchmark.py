@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.importing import importable
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,7 @@ def test_only_the_best_number_of_workers_goes_on_after_the_tries(
     assert {name: row["workers"] for name, row in best.items()} == {"no loader": 0, THEIRS: 2, OURS: 2}
 
 
+@tolerates_delays
 def test_steps_beside_no_loader_are_told_as_multiples_of_themselves(noisy: ModuleType) -> None:
     job_server = importlib.import_module("_job_server")
     started = job_server.JobServer((sys.executable,), ROOT / "benchmarks" / "_loaders_work")

@@ -14,6 +14,7 @@ import pytest
 
 from _program.fresh_memory import measure_fresh_memory
 from _program.isolated import ChildError, measure_in_turns, run_in_process
+from tests.delays import tolerates_delays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,7 @@ def test_processes_left_behind_are_ended() -> None:
         time.sleep(0.01)
 
 
+@tolerates_delays
 def test_cpu_time_is_that_of_the_function() -> None:
     assert 0.3 <= run_in_process(burn, seconds=0.3).cpu_seconds < 0.6
 

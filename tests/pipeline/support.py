@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import gc
 import sys
 import time
@@ -44,21 +42,6 @@ def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
             return False
         time.sleep(0.001)
     return True
-
-
-def tolerates_delays(test: Callable[..., None]) -> Callable[..., None]:
-    """Retry a test that measures times: a busy machine delays threads now and then, a defect always does."""
-
-    @functools.wraps(test)
-    def again(*args: Any, **kwargs: Any) -> None:
-        for _ in range(4):
-            with contextlib.suppress(AssertionError):
-                return test(*args, **kwargs)
-            if caplog := kwargs.get("caplog"):
-                caplog.clear()
-        return test(*args, **kwargs)
-
-    return again
 
 
 def twice(x: int) -> Iterator[int]:

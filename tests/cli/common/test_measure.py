@@ -5,12 +5,14 @@ import time
 import numpy as np
 import psutil
 import pytest
+from tests.delays import tolerates_delays
 
 from spdl.cli._common.measure import cpu_seconds, peak_memory, session_memory
 
 MEGABYTES = 2**20
 
 
+@tolerates_delays
 def test_cpu_seconds_counts_work_but_not_waiting() -> None:
     before = cpu_seconds()
     start = time.thread_time()

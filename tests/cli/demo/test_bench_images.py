@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import NUM_PHOTOS
 from tests.cli.running import running
+from tests.delays import tolerates_delays
 
 from spdl.cli import main
 
@@ -21,6 +22,7 @@ def bench(folder: Path, json_file: Path, *more: str) -> dict[str, Any]:
     return figures
 
 
+@tolerates_delays
 def test_the_figures_agree_with_each_other(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

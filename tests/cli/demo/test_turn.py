@@ -5,6 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.cli.conftest import NUM_PHOTOS
+from tests.delays import tolerates_delays
 
 from spdl.cli._demo import turn as turn_module
 from spdl.cli._demo.peers import Environment, own_environment
@@ -27,6 +28,7 @@ def acting(tmp_path: Path, code: str) -> Environment:
     return Environment("acting", "acting", "thread", (sys.executable, str(script)))
 
 
+@tolerates_delays
 def test_ours(work: Work) -> None:
     before = time.perf_counter()
     turn = take_turn(own_environment(), work, workers=2, seconds=0.7)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import wait_until
 
 from spdl.pipeline import ProcessGroupResourceUsage, ProcessGroupStatsMonitor, build_pipeline
@@ -83,6 +84,7 @@ def test_samples_of_an_idle_group() -> None:
         assert 0 <= usage["cpu_percent"] < 60
 
 
+@tolerates_delays
 def test_cpu_time_of_children_and_of_those_that_come_and_go() -> None:
     """Two children are busy all the time. Each starts between two samples."""
     lines = run_in_a_group("""
@@ -249,9 +251,10 @@ def test_a_callback_that_raises_is_logged_and_called_again(caplog: pytest.LogCap
 
     with monitored(callback, until(lambda: len(calls) >= 3), interval=0.01).auto_stop() as pipeline:
         assert list(pipeline) == [0]
-    assert len(caplog.records) == len(calls)
-    for record in caplog.records:
-        assert record.levelno == logging.ERROR
+    # A callback that a busy machine holds up beyond the interval is warned of, too.
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == len(calls)
+    for record in errors:
         assert "callback" in record.getMessage()
         assert "OSError: no such host" in record.getMessage()
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import run, slow_first, source, twice, twice_async, wait_until
 
 from spdl.pipeline import AsyncQueue, FailedItem, PipelineFailure
@@ -96,6 +97,7 @@ class TestOrder:
             assert list(pipeline.get_iterator(timeout=10)) == [*range(20), *range(20)]
 
     @pytest.mark.parametrize("before", [0, 1])
+    @tolerates_delays
     def test_a_slow_item_holds_back_no_more_than_said(self, before: int) -> None:
         gate = threading.Event()
         started: list[int] = []

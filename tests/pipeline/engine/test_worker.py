@@ -11,7 +11,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import run, source, tolerates_delays, wait_until
+from tests.delays import tolerates_delays
+from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.pipeline.support import source, tolerates_delays
+from tests.delays import tolerates_delays
+from tests.pipeline.support import source
 
 from spdl.pipeline import StageInfo, TaskHook, TaskPerfStats, TaskStatsHook
 from spdl.pipeline.config import set_default_hook_class
@@ -241,6 +242,7 @@ class TestPercentiles:
         assert 300e-6 < stats.p99_time < 2 * float(np.percentile(op.taken, 99))
         assert float(np.mean(op.taken)) <= stats.ave_time < 2 * float(np.mean(op.taken))
 
+    @tolerates_delays
     def test_of_few_short_ops_all_are_measured(self) -> None:
         op = Spinning(lambda x: 30e-6 if x % 5 == 0 else 10e-6)
         hook = measured(source(range(100)).pipe(op, name="op"))["op"]

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source, tolerates_delays
+from tests.delays import tolerates_delays
+from tests.pipeline.support import source
 
 from spdl.pipeline import PipelineBuilder, StageStatistics, TaskHook
 from spdl.pipeline._metrics.bottleneck import bottleneck

@@ -12,7 +12,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source, tolerates_delays, wait_until
+from tests.delays import tolerates_delays
+from tests.pipeline.support import source, wait_until
 
 from spdl.pipeline import (
     AsyncQueue,

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import fails_at, source, tolerates_delays, wait_until
+from tests.delays import tolerates_delays
+from tests.pipeline.support import fails_at, source, wait_until
 
 from spdl.pipeline import PipelineFailure, PipelineStatistics, StageStatistics, build_pipeline
 from spdl.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
@@ -221,6 +222,7 @@ class TestWaits:
         assert src.busy_seconds >= 0.1
         assert src.blocked_seconds <= statistics.elapsed - src.busy_seconds + 1e-6
 
+    @tolerates_delays
     def test_for_room(self) -> None:
         pipeline = source(range(100)).pipe(lambda x: x, name="op").add_sink(1).build(num_threads=1)
         with pipeline.auto_stop():

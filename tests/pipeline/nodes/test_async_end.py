@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure, TaskHook
@@ -163,6 +164,7 @@ def test_generators_that_these_tasks_have_used_are_closed(caplog: pytest.LogCapt
     assert not caplog.records
 
 
+@tolerates_delays
 def test_a_step_of_a_generator_is_cancelled_at_once() -> None:
     async def waits() -> AsyncIterator[int]:
         await asyncio.sleep(3600)

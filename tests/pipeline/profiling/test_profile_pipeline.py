@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.profiling.profiles import ALL, Gauge, concurrencies, napping, profile
-from tests.pipeline.support import source, tolerates_delays
+from tests.pipeline.support import source
 
 from spdl.pipeline import (
     AsyncQueue,
@@ -182,6 +183,7 @@ def test_occupancy_of_a_stage_that_gives_many_results_at_once() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.06, 0.15, 0.4])
+@tolerates_delays
 def test_slow_ops_run_one_round_per_concurrency(seconds: float) -> None:
     """A measurement shorter than one op ends with the ops that it began with, and some that wait already."""
     calls = Counter[int]()

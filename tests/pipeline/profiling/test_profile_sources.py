@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.profiling.profiles import ALL, Notes, concurrencies, profile
 from tests.pipeline.support import source
 
@@ -162,6 +163,7 @@ def test_no_more_results_are_kept_than_were_asked_for() -> None:
     assert 1 <= len(notes.given) <= 20
 
 
+@tolerates_delays
 def test_flow_is_items_per_source_item() -> None:
     def thrice(x: int) -> Iterator[int]:
         yield x

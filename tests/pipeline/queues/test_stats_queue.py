@@ -10,7 +10,8 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import source, tolerates_delays
+from tests.delays import tolerates_delays
+from tests.pipeline.support import source
 
 from spdl.pipeline import AsyncQueue, QueuePerfStats, StageInfo, StatsQueue
 from spdl.pipeline.config import set_default_queue_class
@@ -96,6 +97,7 @@ class TestValues:
         assert 0.009 <= first.ave_get_time < 0.02
         assert first.occupancy_rate < 0.3
 
+    @tolerates_delays
     def test_a_slow_consumer(self, made: list[Kept]) -> None:
         run(source(range(30)), consume=0.01)
         sink = whole(made[-1])
@@ -140,6 +142,7 @@ class TestAlone:
         assert 0.033 <= second.ave_get_time == pytest.approx(second.p99_get_time / 3, rel=0.15)
         assert second.occupancy_rate == pytest.approx(first.elapsed / second.elapsed, abs=0.05)
 
+    @tolerates_delays
     def test_a_queue_in_which_something_lies_is_occupied(self) -> None:
         async def use() -> QueuePerfStats:
             queue = StatsQueue[int](INFO, buffer_size=2)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from tests.delays import tolerates_delays
 from tests.pipeline.subprocess.work import (
     METHODS,
     Noted,
@@ -343,6 +344,7 @@ def test_messages_tell_the_pipelines_of_the_processes_apart() -> None:
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
 
 
+@tolerates_delays
 def test_the_pipeline_is_stopped_where_a_loop_is_left() -> None:
     """When the loop is left, only ops under way are finished."""
     config = config_of(Source(10**6), same)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
-from tests.pipeline.support import run, source, tolerates_delays
+from tests.delays import tolerates_delays
+from tests.pipeline.support import run, source
 
 from spdl.pipeline import PipelineFailure
 
