@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from inspect import CORO_CLOSED, getcoroutinestate
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,7 @@ from tests.pipeline.support import source, wait_until
 from spdl.pipeline import PipelineFailure, TaskHook
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Coroutine, Iterator
 
 
 class TestTheEnd:
@@ -113,6 +115,31 @@ class TestTheEnd:
         pipeline.stop()
         assert time.monotonic() - begin < 5
         assert seen == ["enter", "cancelled"]
+
+    @pytest.mark.parametrize("pool", [False, True])
+    def test_a_coroutine_that_comes_after_the_stop_is_closed(self, *, pool: bool) -> None:
+        begun, go = threading.Event(), threading.Event()
+        made: list[Coroutine[Any, Any, int]] = []
+
+        async def asynchronous(x: int) -> int:
+            return x
+
+        def op(x: int) -> Coroutine[Any, Any, int]:
+            begun.set()
+            go.wait(20)
+            made.append(asynchronous(x))
+            return made[-1]
+
+        with ThreadPoolExecutor(1) as executor:
+            builder = source(range(3)).pipe(op, executor=executor if pool else None).add_sink(1)
+            pipeline = builder.build(num_threads=1, task_hook_factory=lambda _: [Swallowing()])
+            pipeline.start()
+            assert begun.wait(20)
+            # The task that waits for the call is cancelled before the call ends.
+            threading.Timer(0.1, go.set).start()
+            pipeline.stop()
+        assert len(made) == 1
+        assert wait_until(lambda: getcoroutinestate(made[0]) == CORO_CLOSED)
 
     def test_stop_while_a_stage_hook_is_entered(self) -> None:
         entered = threading.Event()

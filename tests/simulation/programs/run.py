@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import logging
+import warnings
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,14 @@ def run(program: Program, host: Host) -> list[str]:
     """Run a program, and return what was wrong: nothing if the list is empty."""
     logging.getLogger("spdl.pipeline").setLevel(logging.CRITICAL + 1)
     forget_items()
+    # Such as of a coroutine that nobody awaited.
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        findings = _run(program, host)
+    return [*findings, *(f"a warning: {warning.message}" for warning in warned)]
+
+
+def _run(program: Program, host: Host) -> list[str]:
     lab = Lab(program, host)
     seen = Seen()
     work = _Run(lab, seen)

@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine.deferred_drops import drop_all
 from spdl.pipeline._nodes.executors.base import await_calls
 from spdl.pipeline._nodes.executors.local_call import LocalCall
 
@@ -49,6 +50,9 @@ class ExecutorCalls:
         except BrokenExecutor as error:
             self._fail(error)
             raise
+        except asyncio.CancelledError:
+            future.add_done_callback(_drop_result)
+            raise
 
     def _fail(self, error: BaseException) -> None:
         engine = self.stage.engine
@@ -58,6 +62,11 @@ class ExecutorCalls:
     def await_calls(self, seconds: float) -> int:
         """Withdraw calls that have not begun and wait for the others. Return how many still run after ``seconds``."""
         return await_calls(list(self.futures), seconds)
+
+
+def _drop_result(future: Future[Any]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        drop_all([future.result()])
 
 
 class ProcessCalls(ExecutorCalls):

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine.deferred_drops import drop_all
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._failures.stacks import stack_of
@@ -22,7 +23,7 @@ __all__ = ["WorkerCalls"]
 class _WorkerCall:
     """One call and its outcome."""
 
-    __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "value")
+    __slots__ = ("abandoned", "argument", "ended", "error", "function", "future", "thread", "unwanted", "value")
 
     def __init__(self, function: Callable[[Any], Any], argument: Any, future: asyncio.Future[None]) -> None:
         self.function = function
@@ -34,6 +35,8 @@ class _WorkerCall:
         self.ended = False
         # True once nobody waits for the call any more and its worker was replaced.
         self.abandoned = False
+        # True once nobody waits for the call any more.
+        self.unwanted = False
         self.value: Any = None
         self.error: BaseException | None = None
 
@@ -78,10 +81,13 @@ class WorkerCalls(Node):
         engine.lock.acquire()
         self.stage.counters.add_cpu(seconds, cpu)
         self.counters.add_worker_time(seconds)
-        if call.abandoned:
-            engine.drops.append(call)
+        if call.unwanted:
+            abandoned = call.abandoned
+            engine.drops.extend((call.value, call))
             del call
-            raise Abandoned
+            if abandoned:
+                raise Abandoned
+            return
         call.ended = True
         self.done.append(call)
         if not self.posted and engine.event_loop is not None:
@@ -170,9 +176,12 @@ class WorkerCalls(Node):
         # Without the lock: looking at a frame may make this thread the last one that holds it.
         stack = stack_of(call.thread)
         with engine.lock:
+            call.unwanted = True
             if not call.ended and not engine.is_over():
                 call.abandoned = True
                 engine.replace_worker(self.stage, None, stack)
+        if call.ended:
+            drop_all([call.value])
 
 
 def _outcome(call: _WorkerCall) -> Any:
