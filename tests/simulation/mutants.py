@@ -15,6 +15,7 @@ from typing import Any
 from tests.mutation.mutants import MUTANTS, Mutant
 
 _SUMMARY = re.compile(r"^(\d+) runs from seed", re.MULTILINE)
+_FINDING = re.compile(r"^seed \d+: \* (.*)", re.MULTILINE)
 # A bug may make the simulation itself stop, as an engine that spins does.
 _SECONDS = 900
 
@@ -26,11 +27,16 @@ def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"mutant": mutant.name, "found": True, "runs": None, "finding": "the simulation did not end"}
     summary = _SUMMARY.search(done.stdout)
-    finding = next((line[2:] for line in done.stdout.splitlines() if line.startswith("* ")), "")
+    said = _FINDING.search(done.stdout)
     if summary is None:
         # The pipeline cannot even be imported or built.
         return {"mutant": mutant.name, "found": True, "runs": 0, "finding": done.stderr.strip().rpartition("\n")[2]}
-    return {"mutant": mutant.name, "found": bool(done.returncode), "runs": int(summary[1]), "finding": finding[:200]}
+    return {
+        "mutant": mutant.name,
+        "found": bool(done.returncode),
+        "runs": int(summary[1]),
+        "finding": said[1][:200] if said else "",
+    }
 
 
 def main() -> None:

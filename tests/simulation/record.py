@@ -6,6 +6,7 @@ import fcntl
 import json
 import platform
 import subprocess
+import sysconfig
 import time
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 
-def add(file: Path, *, seed: int, runs: int, steps: int, decisions: int, findings: int, seconds: float) -> None:
-    """Add runs to a record. Several processes may do so at the same time."""
+def add(file: Path, *, seed: int, runs: int, findings: int, seconds: float, **counts: int) -> None:
+    """Add runs to a record, with what else was counted. Several processes may do so at the same time."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], check=False, capture_output=True, text=True)
     entry = {
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip(),
-        "python": platform.python_version(),
+        "python": platform.python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
         "first_seed": seed,
         "runs": runs,
-        "steps": steps,
-        "decisions": decisions,
+        **counts,
         "findings": findings,
         "seconds": round(seconds),
     }

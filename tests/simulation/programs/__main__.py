@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+from tests.simulation import record
+
 from .generate import draw
 from .program import Program
 from .real_host import RealHost
@@ -24,6 +26,7 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="make programs that fail smaller")
     parser.add_argument("--keep", type=Path, help="a folder for the programs that fail")
     parser.add_argument("--stop-after", type=int, default=20, help="end after so many programs with findings")
+    parser.add_argument("--record", type=Path, help="add what was run to this file, if it ends without a finding")
     arguments = parser.parse_args()
     host = RealHost()
     try:
@@ -45,6 +48,8 @@ def _run(arguments: argparse.Namespace, host: RealHost) -> int:
             break
     seconds = time.monotonic() - begin
     _print(f"{number} programs, {found} with findings, in {seconds:.0f} s ({number / max(seconds, 1e-9):.0f}/s)")
+    if arguments.record is not None and not arguments.replay and not found:
+        record.add(arguments.record, seed=arguments.seed, runs=number, findings=found, seconds=seconds)
     return 1 if found else 0
 
 
