@@ -6,6 +6,8 @@ import functools
 import logging
 import threading
 import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from inspect import GEN_CLOSED, getgeneratorstate
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -238,3 +240,44 @@ class TestGenerators:
         with source([0]).pipe(op).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
             assert pipeline.get_item(timeout=10) == 1
         assert closed.wait(5)
+
+
+@pytest.mark.parametrize("kind", ["workers", "threads", "any executor"])
+def test_generators_are_closed_by_the_time_stop_returns(kind: str) -> None:
+    """Whoever else refers to them: without a GIL, that may be a thread that made one and is asleep."""
+    made: list[Iterator[int]] = []
+
+    def each(x: int) -> Iterator[int]:
+        yield x
+        yield x
+
+    def op(x: int) -> Iterator[int]:
+        made.append(each(x))
+        return made[-1]
+
+    class Plain(Executor):
+        """An executor of which nothing is known."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            return pool.submit(fn, *args, **kwargs)
+
+    with ThreadPoolExecutor(2) as pool:
+        executor = {"workers": None, "threads": pool, "any executor": Plain()}[kind]
+        pipeline = source(range(100)).pipe(op, executor=executor, concurrency=3).add_sink(1).build(num_threads=2)
+        with pipeline.auto_stop():
+            assert pipeline.get_item(timeout=20) in (0, 1, 2)
+        assert {getgeneratorstate(generator) for generator in made} == {GEN_CLOSED}  # type: ignore[arg-type]
+
+
+def test_what_a_generator_raises_when_it_is_closed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def op(x: int) -> Iterator[int]:
+        try:
+            while True:
+                yield x
+        finally:
+            raise OSError("no such host")
+
+    with source(range(1)).pipe(op).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+        assert pipeline.get_item(timeout=20) == 0
+    (record,) = caplog.records
+    assert record.getMessage().endswith("<locals>.op raised when it was closed: OSError: no such host")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.pipeline._metrics.counters import BLOCKED, HELD, QueueCounters
@@ -68,8 +69,11 @@ class Channel:
 
     def items(self) -> int:
         """Return how many of the entries are items, and not ends of epochs. Needs no lock."""
-        # They may be taken meanwhile, which a copy made in one step does not mind.
-        return sum(entry is not MARK for entry in self.entries.copy())
+        # They may be taken meanwhile, which a copy made in one step does not mind. Without a GIL it takes several, and
+        # the deque complains.
+        while True:
+            with suppress(RuntimeError):
+                return sum(entry is not MARK for entry in self.entries.copy())
 
     def excess(self) -> int:
         """Return how many more entries wait than have a place; it is negative if there are places left."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import Any
+
+from spdl.pipeline._failures.failure import log_error
 
 __all__ = ["DeferredDrops", "drop_all"]
 
@@ -29,4 +31,18 @@ def drop_all(objects: list[Any]) -> None:
             # Another thread that has it may begin to run it at this very moment.
             with contextlib.suppress(Exception):
                 value.close()
+        elif type(value) is GeneratorType and not value.gi_running:
+            _close(value)
     objects.clear()
+
+
+def _close(generator: GeneratorType[Any, Any, Any]) -> None:
+    """Close a generator that has more results, of which none is wanted. What it raises is logged.
+
+    Dropping it would do the same with a GIL. Without one, a generator that another thread made, which may be asleep,
+    would live on.
+    """
+    try:
+        generator.close()
+    except BaseException as error:  # noqa: BLE001 - its item's fate is settled.
+        log_error(error, "%s raised when it was closed", generator.__qualname__)

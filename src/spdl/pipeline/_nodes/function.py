@@ -136,6 +136,7 @@ class FunctionNode(Node):
 
     def discard(self) -> list[Any]:
         dropped = super().discard()
+        dropped += [parked.iterator for parked in self.parked]
         for resting in (self.parked, self.due):
             dropped += resting
             if not self.on_loop:
@@ -265,10 +266,10 @@ class FunctionNode(Node):
         try:
             value = self.op(attempt.item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
-            self._account(start, cpu, weight, watch, succeeded=False, outcome=error)
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
             self.fail(attempt, error)
             return
-        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value), outcome=value)
+        self._account(start, cpu, weight, watch, succeeded=not self.is_lazy(value), remains=(value,))
         engine.drops.append(attempt)
         self.finish(attempt, value)
 
@@ -286,7 +287,7 @@ class FunctionNode(Node):
         try:
             value = next(parked.iterator)
         except StopIteration as end:
-            self._account(start, cpu, weight, watch, succeeded=False, outcome=end)
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(end,))
             # The exception holds what a generator returns, and the iterator may be an object of the user's.
             if end.value is not None or type(parked.iterator) not in _EMPTY_AT_END:
                 self.engine.drops.extend((parked, end))
@@ -294,11 +295,11 @@ class FunctionNode(Node):
             self.end(parked.root, parked.ticket)
             return
         except BaseException as error:  # noqa: BLE001 - as above.
-            self._account(start, cpu, weight, watch, succeeded=False, outcome=error)
+            self._account(start, cpu, weight, watch, succeeded=False, remains=(error,))
             # Trying it again would repeat what it has passed on.
             self.give_up(attempt, error)
             return
-        self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, outcome=value)
+        self._account(start, cpu, weight, watch, succeeded=self.steps_are_tasks, remains=(value, parked.iterator))
         self.park(parked, value)
 
     def _not_begun(self, work: Attempt | Parked, watch: Watch | None) -> None:
@@ -306,7 +307,7 @@ class FunctionNode(Node):
         self.engine.lock.acquire()
         if watch is not None and self.timeout is not None:
             self.timeout.end(watch)
-        self.engine.drops.append(work)
+        self.engine.drops.extend((work.iterator if isinstance(work, Parked) else None, work))
         self.slot_freed()
 
     def note_overdue(self) -> None:
@@ -324,7 +325,14 @@ class FunctionNode(Node):
         return self.expand or type(value) in LAZY_TYPES
 
     def _account(
-        self, start: float, cpu: float, weight: int, watch: Watch | None, *, succeeded: bool, outcome: object = None
+        self,
+        start: float,
+        cpu: float,
+        weight: int,
+        watch: Watch | None,
+        *,
+        succeeded: bool,
+        remains: tuple[object, ...] = (),
     ) -> None:
         """Take the lock again after an op, and add up its time.
 
@@ -334,7 +342,7 @@ class FunctionNode(Node):
             weight: How many ops it stands for; 0 if its CPU time is not measured.
             watch: What watches its time.
             succeeded: Whether it was a task that did not raise.
-            outcome: What it returned or raised, if it has a watch.
+            remains: What it returned or raised, and its generator if that has more results, if it has a watch.
 
         Raises:
             Abandoned: If the item was given up meanwhile, and the thread replaced.
@@ -357,7 +365,7 @@ class FunctionNode(Node):
             assert self.timeout is not None
             if not self.timeout.end(watch):
                 # Nobody else has it, and the frames between here and the thread's end let go of it under the lock.
-                self.engine.drops.append(outcome)
+                self.engine.drops.extend(remains)
                 raise Abandoned
 
     def finish(self, attempt: Attempt, value: Any) -> None:
@@ -387,7 +395,7 @@ class FunctionNode(Node):
     def park(self, parked: Parked, value: Any) -> None:
         """Pass on one result of a generator, and put the generator back. Called with the lock held."""
         if self.cancelled or self.engine.stopping:
-            self.engine.drops.extend((parked, value))
+            self.engine.drops.extend((parked.iterator, parked, value))
             self.slot_freed()
             return
         self.counters.steps += self.steps_are_tasks

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.attempt import Attempt
+from spdl.pipeline._nodes.function import Parked
 from spdl.pipeline._world import perf_counter
 
 from .base import ExecutorNode
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from spdl.pipeline._nodes.function import Parked
     from spdl.pipeline._nodes.timeouts import Watch
 
 __all__ = ["AnyExecutorNode"]
@@ -36,6 +36,16 @@ def _step(iterator: Iterator[Any]) -> tuple[Any, ...]:
         return (next(iterator),)
     except StopIteration:
         return ()
+
+
+def _remains(outcome: _Outcome) -> list[Any]:
+    """Return an unwanted outcome and the generator that it is about, which has to be closed."""
+    work, future, _ = outcome
+    if isinstance(work, Parked):
+        return [work.iterator, outcome]
+    if future.cancelled() or future.exception() is not None:
+        return [outcome]
+    return [future.result(), outcome]
 
 
 class AnyExecutorNode(ExecutorNode):
@@ -70,6 +80,8 @@ class AnyExecutorNode(ExecutorNode):
         call = LocalCall(self.engine, function)
         if not self.hand_over([work.root], partial(self._landed, work, watch, call, perf_counter()), call, value):
             self.slot_freed()
+            if isinstance(work, Parked):
+                self.engine.drops.append(work.iterator)
         # Others may have received the result by now, and be done with it.
         self.engine.drops.append(shown)
 
@@ -78,14 +90,15 @@ class AnyExecutorNode(ExecutorNode):
     ) -> None:
         # If the call ran elsewhere, only the time of its submission is known.
         seconds = perf_counter() - start if call.seconds is None else call.seconds
+        outcome = _Outcome(work, future, seconds)
         if watch is not None and self.timeout is not None and not self.timeout.end(watch):
             self.counters.did_not_succeed(seconds)
+            self.engine.drops.extend(_remains(outcome))
             return
-        outcome = _Outcome(work, future, seconds)
         if self.cancelled or self.engine.stopping or not self.check_alive(future):
             self.counters.did_not_succeed(seconds)
             self.slot_freed()
-            self.engine.drops.append(outcome)
+            self.engine.drops.extend(_remains(outcome))
         else:
             self.returned.append(outcome)
             self.engine.has_work(self)
@@ -120,7 +133,7 @@ class AnyExecutorNode(ExecutorNode):
             self.end(work.root, work.ticket)
 
     def discard(self) -> list[Any]:
-        dropped = [*super().discard(), *self.returned]
+        dropped = [*super().discard(), *(part for outcome in self.returned for part in _remains(outcome))]
         self.engine.remove_turns(len(self.returned))
         self.running -= len(self.returned)
         self.returned.clear()
