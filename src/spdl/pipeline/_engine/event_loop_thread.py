@@ -149,7 +149,8 @@ class EventLoopThread:
         engine = self._engine
         with engine.lock:
             self._woken = False
-            if engine.stopping or self._ended:
+            # The end is there, although `_main` may not have seen it yet.
+            if engine.stopping or self._end.is_set():
                 return
             arrivals, self._arrivals = self._arrivals, []
             for source in engine.sources:
@@ -159,7 +160,7 @@ class EventLoopThread:
             self._serve()
         for _, run in arrivals:
             # Nothing cancels the task before its first step, which would leave the coroutine neither run nor closed:
-            # tasks are cancelled when the loop has seen the end, and then it does not come here any more.
+            # between the end and the cancellations, the loop has a turn in which nothing starts any more.
             self._spawn(run())
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -213,6 +214,8 @@ class EventLoopThread:
         with engine.lock:
             self.wake()
         await self._end.wait()
+        # It may have been there from the beginning. What was started before takes its first step now.
+        await asyncio.sleep(0)
         with engine.lock:
             self._ended = True
             arrivals, self._arrivals = self._arrivals, []
