@@ -129,7 +129,7 @@ struct Question {
         crops.random = cut == 1 ? &random : nullptr;
         batch.decode.max_pixels = draw.one_in(50) ? 100 : kPixels;
         batch.decode.backend = draw.one_in(16) ? draw.one_of({&ffmpeg_backend, &libjpeg_turbo_backend}) : nullptr;
-        batch.decode.keep_truncated = draw.one_in(2);
+        batch.decode.keep_damaged = draw.one_in(2);
         batch.keep_failed = draw.one_in(2);
         batch.num_threads = draw.one_in(100) ? 2 : 1;
     }

@@ -122,12 +122,12 @@ void bind_options(nb::module_& module) {
         .def(
             "__init__",
             [](DecodeOptions* self, std::string decoder, OptionList options, std::int64_t max_pixels,
-               std::string_view backend, bool keep_truncated) {
+               std::string_view backend, bool keep_damaged) {
                 new (self) DecodeOptions{std::move(decoder), std::move(options), max_pixels,
-                                         checked(parse_backend(backend), "backend", backend), keep_truncated};
+                                         checked(parse_backend(backend), "backend", backend), keep_damaged};
             },
             nb::arg("decoder"), nb::arg("decoder_options"), nb::arg("max_pixels"), nb::arg("backend"),
-            nb::arg("keep_truncated"));
+            nb::arg("keep_damaged"));
 }
 
 }  // namespace spdl

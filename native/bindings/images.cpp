@@ -23,6 +23,7 @@
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/frame_arrays.h"
 #include "ffmpeg/packed_frame.h"
+#include "image/jpeg/jpeg_check.h"
 #include "image/load/steps.h"
 #include "image/load/thread_scratch.h"
 
@@ -80,6 +81,7 @@ FramesObject decode_through_filters(PacketsObject& object, const std::string& fi
     Packets packets = object.take();
     DecodedImage decoded = run(packets.name, [&] {
         const auto consumed = std::move(packets.image);
+        check_jpeg(consumed->image().bytes, options.max_pixels);
         return DecodedImage{decode_filtered(*consumed, filters, options), &ffmpeg_backend};
     });
     return wrap_frames(std::move(packets.name), std::move(decoded));

@@ -92,6 +92,10 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     // FFmpeg counts the pixels of padded rows.
     constexpr std::int64_t kPadding = 64 * kMaxSide;
     context->max_pixels = options.max_pixels + kPadding;
+    if (decoder->id == AV_CODEC_ID_MJPEG || decoder->id == AV_CODEC_ID_JPEGLS) {
+        // Otherwise the decoder ends the picture where it finds damage, and returns it all the same.
+        context->err_recognition |= AV_EF_EXPLODE;
+    }
     LibavOptions decoder_options;
     for (const auto& [key, value] : options.decoder_options) {
         decoder_options.set(key.c_str(), value.c_str());

@@ -51,6 +51,16 @@ bool is_png(Bytes bytes) {
     return bytes.size() >= sizeof(kSignature) && std::memcmp(bytes.data(), kSignature, sizeof(kSignature)) == 0;
 }
 
+// With a low score, FFmpeg only guesses what the data are: a JPEG whose first bytes are damaged may be taken for a raw
+// video.
+void check_recognised(const AVFormatContext& container) {
+    if (container.probe_score <= AVPROBE_SCORE_RETRY) {
+        throw MediaError(std::string("cannot read the image: its format is not recognised; \"") +
+                         container.iformat->name +
+                         "\" is FFmpeg's best guess, which demux_config(format=...) can insist on");
+    }
+}
+
 void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& log) {
     AVBSFContext* created = nullptr;
     const std::string what = "cannot apply the bitstream filter \"" + filters + "\"";
@@ -115,6 +125,9 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     const FormatContextPtr container(raw);
     format_options.check_all_used("demuxer", container->iformat->name);
 
+    if (format == nullptr) {
+        check_recognised(*container);
+    }
     int stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
     if (stream < 0) {
         // Some containers show their streams only with the first packets.

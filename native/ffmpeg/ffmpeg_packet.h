@@ -17,7 +17,7 @@ class FfmpegPacket final : public Packet {
     // Containers need not say what they hold, so this decodes the image with the default options.
     [[nodiscard]] const CodecInfo& info() const override;
 
-    [[nodiscard]] EncodedImage image() const override { return {{}, {}, this}; }
+    [[nodiscard]] EncodedImage image() const override { return {{packet_.packet->data, bytes()}, {}, this}; }
 
     [[nodiscard]] const ImagePacket& get() const { return packet_; }
 

@@ -16,7 +16,7 @@ struct DecodeOptions {
     OptionList decoder_options;
     std::int64_t max_pixels = kMaxPixels;
     const Backend* backend = nullptr;  // The only one that may decode; null: the first that can.
-    bool keep_truncated = false;       // For JPEG decoded by libjpeg-turbo only; FFmpeg decides for other images.
+    bool keep_damaged = false;         // For JPEG decoded by libjpeg-turbo only: keep what there is of the image.
 
     // Returns whether the options ask for something that only FFmpeg has.
     [[nodiscard]] bool need_ffmpeg() const { return !decoder.empty() || !decoder_options.empty(); }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "media/crop_and_flip.h"
 #include "media/decode_options.h"
@@ -43,8 +44,8 @@ class Decoder {
     // Decodes a part of the open image into its place, once.
     virtual void decode(const Region& region, Place& place) = 0;
 
-    // Returns whether the data ended before the image did, and the image was kept.
-    [[nodiscard]] virtual bool truncated() const noexcept { return false; }
+    // Returns what is wrong with the image that was decoded last and kept in spite of it; nothing if all is well.
+    [[nodiscard]] virtual std::string damage() const { return {}; }
 
     // Returns the properties of the open image.
     [[nodiscard]] virtual FrameProperties properties() const;

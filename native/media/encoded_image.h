@@ -10,9 +10,9 @@ class Packet;
 
 // An image as a decoder gets it: the bytes of a file, or the packet that a demuxer made of them.
 struct EncodedImage {
-    Bytes bytes;
+    Bytes bytes;                     // Of the packet, if there is one.
     std::string_view codec;          // FFmpeg's name, if a demuxer has found it; then no other demuxer is needed.
-    const Packet* packet = nullptr;  // From the demuxer of a backend, in place of bytes.
+    const Packet* packet = nullptr;  // From the demuxer of a backend.
 };
 
 }  // namespace spdl

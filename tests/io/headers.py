@@ -22,6 +22,12 @@ def jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
         at = end
 
 
+def scan_start(data: bytes) -> int:
+    """Where the pixels of a JPEG's first scan begin."""
+    start = data.index(b"\xff\xda")
+    return start + 2 + int.from_bytes(data[start + 2 : start + 4], "big")
+
+
 def jpeg_segment(marker: int, content: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
 

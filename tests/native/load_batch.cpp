@@ -39,7 +39,7 @@ const Backend* backend_for(const std::string& name) {
 BatchOptions batch_options(const std::string& on_error, const std::string& backend, int threads) {
     BatchOptions options;
     options.decode.backend = backend_for(backend);
-    options.decode.keep_truncated = on_error == "partial";
+    options.decode.keep_damaged = on_error == "partial";
     options.keep_failed = on_error == "zero" || on_error == "partial";
     options.num_threads = threads;
     return options;

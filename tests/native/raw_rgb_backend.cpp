@@ -36,7 +36,7 @@ class RawRgbDecoder final : public Decoder {
         check_source_size(size_, "cannot decode the raw image: its size", decode.max_pixels);
         pixels_ = image.bytes.subspan(kHeader);
         truncated_ = pixels_.size() < rgb_bytes(size_);
-        if (truncated_ && !decode.keep_truncated) {
+        if (truncated_ && !decode.keep_damaged) {
             throw MediaError("cannot decode the raw image: the data is truncated");
         }
         return {size_, {}, {1, 1}, false, "rawrgb", "rgb24"};
@@ -54,7 +54,7 @@ class RawRgbDecoder final : public Decoder {
         }
     }
 
-    bool truncated() const noexcept override { return truncated_; }
+    std::string damage() const override { return truncated_ ? "the data is truncated" : ""; }
 
   private:
     // Black where there is no data.

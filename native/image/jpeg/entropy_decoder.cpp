@@ -236,7 +236,14 @@ bool EntropyDecoder::take_over(jpeg_decompress_struct& codec) noexcept {
     static_cast<jpeg_entropy_decoder&>(state) = *codec.entropy;
     state.decode_mcu = &State::decode_next;
     codec.entropy = &state;
+    // What libjpeg reads next is the marker behind the scan.
+    codec.src->next_input_byte = state.window.behind().data();
+    codec.src->bytes_in_buffer = state.window.behind().size();
     return true;
+}
+
+bool EntropyDecoder::data_ran_out() const noexcept {
+    return state_->insufficient_data != FALSE;
 }
 
 }  // namespace spdl

@@ -28,6 +28,9 @@ class EntropyDecoder {
     // intervals, whose scan is ended by a marker. It leaves everything else to libjpeg's own decoder.
     bool take_over(jpeg_decompress_struct& codec) noexcept;
 
+    // Returns whether the scan has ended before the last decoded rows did: zeros were read for the rest.
+    [[nodiscard]] bool data_ran_out() const noexcept;
+
   private:
     struct State;
     std::unique_ptr<State> state_;

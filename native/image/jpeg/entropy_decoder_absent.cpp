@@ -16,4 +16,8 @@ bool EntropyDecoder::take_over(jpeg_decompress_struct& /*codec*/) noexcept {
     return false;
 }
 
+bool EntropyDecoder::data_ran_out() const noexcept {
+    return false;
+}
+
 }  // namespace spdl

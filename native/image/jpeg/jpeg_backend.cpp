@@ -1,6 +1,7 @@
 #include "image/jpeg/jpeg_backend.h"
 
 #include <memory>
+#include <string>
 
 #include "image/jpeg/jpeg_decoder.h"
 
@@ -19,7 +20,7 @@ class TurboDecoder final : public Decoder {
     MemoryKind output() const noexcept override { return MemoryKind::kHost; }
 
     ImageShape open(const EncodedImage& image, const DemuxOptions& /*demux*/, const DecodeOptions& decode) override {
-        const JpegHeader header = jpeg_.read_header(image.bytes, {decode.max_pixels, decode.keep_truncated});
+        const JpegHeader header = jpeg_.read_header(image.bytes, {decode.max_pixels, decode.keep_damaged});
         return {header.size, {}, header.chroma_grid, true, "mjpeg", header.pixel_format};
     }
 
@@ -29,7 +30,7 @@ class TurboDecoder final : public Decoder {
         jpeg_.decode(place.begin({decoded.size().width, region.box.left - decoded.left}));
     }
 
-    bool truncated() const noexcept override { return jpeg_.truncated(); }
+    std::string damage() const override { return jpeg_.damage(); }
 
   private:
     JpegDecoder jpeg_;

@@ -30,8 +30,12 @@ struct JpegState {
     jmp_buf on_error{};
     char message[JMSG_LENGTH_MAX]{};
     bool out_of_memory = false;
-    bool keep_truncated = false;
+    bool keep_damaged = false;
     bool truncated = false;
+    bool damaged = false;
+    bool in_header = false;
+    bool lost = false;           // libjpeg did not find what it expected among the coded pixels, and went on.
+    bool behind_pixels = false;  // All rows are decoded.
     Channels channels = Channels::kRgb;
     Box wanted;
     EntropyDecoder entropy;
@@ -49,6 +53,8 @@ struct JpegState {
     bool skip_rows() noexcept;
     bool rows(RowSink& sink) noexcept;
     bool converted_rows(RowSink& sink) noexcept;
+    bool remaining_rows() noexcept;
+    bool end() noexcept;
 
     // Returns whether rows need a conversion besides libjpeg's.
     [[nodiscard]] bool converts() const {
@@ -56,19 +62,40 @@ struct JpegState {
     }
     void convert_row(std::uint8_t* to) const;
 
+    [[nodiscard]] std::string damage() const {
+        return std::string("the data is damaged: behind its pixels it has what does not belong there: ") + message;
+    }
+
     [[noreturn]] void raise();
 };
 
 namespace {
 
+// What longjmp hands over.
+constexpr int kFailed = 1;
+constexpr int kDataEnded = 2;
+
+// The marker that no file should have. libjpeg passes over it, Pillow does not when it reads headers.
+constexpr int kTemporary = 1;
+
 void on_error_exit(j_common_ptr codec) {
     JpegState& state = JpegState::of(codec);
     state.out_of_memory = codec->err->msg_code == JERR_OUT_OF_MEMORY;
     codec->err->format_message(codec, state.message);
-    longjmp(state.on_error, 1);
+    longjmp(state.on_error, kFailed);
 }
 
-void on_message(j_common_ptr /*codec*/, int /*level*/) {}
+void on_message(j_common_ptr codec, int /*level*/) {
+    JpegState& state = JpegState::of(codec);
+    const jpeg_error_mgr& errors = *codec->err;
+    if (errors.msg_code == JWRN_HIT_MARKER || errors.msg_code == JWRN_MUST_RESYNC ||
+        (errors.msg_code == JWRN_EXTRANEOUS_DATA && !state.in_header && !state.behind_pixels)) {
+        state.lost = true;
+    } else if (errors.msg_code == JTRC_PARMLESS_MARKER && errors.msg_parm.i[0] == kTemporary && state.in_header) {
+        std::snprintf(state.message, sizeof(state.message), "the data is damaged: it has a marker 0x01 in its header");
+        longjmp(state.on_error, kFailed);
+    }
+}
 
 void on_output(j_common_ptr /*codec*/) {}
 
@@ -76,8 +103,11 @@ void on_source(j_decompress_ptr /*codec*/) {}
 
 boolean on_more_input(j_decompress_ptr codec) {
     JpegState& state = JpegState::of(codec);
+    if (state.behind_pixels) {
+        longjmp(state.on_error, kDataEnded);
+    }
     state.truncated = true;
-    if (state.keep_truncated) {
+    if (state.keep_damaged) {
         // libjpeg fills the missing part with gray when it finds the end of the image.
         static constexpr JOCTET kEnd[] = {0xff, JPEG_EOI};
         codec->src->next_input_byte = kEnd;
@@ -85,7 +115,7 @@ boolean on_more_input(j_decompress_ptr codec) {
         return TRUE;
     }
     std::snprintf(state.message, sizeof(state.message), "the data is truncated: it ends before the image does");
-    longjmp(state.on_error, 1);
+    longjmp(state.on_error, kFailed);
 }
 
 void on_skip(j_decompress_ptr codec, long count) {
@@ -108,7 +138,7 @@ void on_progress(j_common_ptr common) {
     if (codec.input_scan_number > most) {
         JpegState& state = JpegState::of(common);
         std::snprintf(state.message, sizeof(state.message), "it has more than %d scans, too many for its size", most);
-        longjmp(state.on_error, 1);
+        longjmp(state.on_error, kFailed);
     }
 }
 
@@ -191,7 +221,10 @@ bool JpegState::header() noexcept {
     jpeg_create_decompress(&codec);
     codec.src = &source;
     codec.progress = &progress;
+    behind_pixels = false;
+    in_header = true;
     jpeg_read_header(&codec, TRUE);
+    in_header = false;
     return true;
 }
 
@@ -200,6 +233,7 @@ bool JpegState::start(JDIMENSION& left, JDIMENSION& width) noexcept {
         return false;
     }
     own_entropy = false;
+    lost = false;
     jpeg_start_decompress(&codec);
     own_entropy = own_entropy_decoder_selected() && entropy.take_over(codec);
     if (width < codec.output_width) {
@@ -251,6 +285,30 @@ bool JpegState::converted_rows(RowSink& sink) noexcept {
     return true;
 }
 
+bool JpegState::remaining_rows() noexcept {
+    if (setjmp(on_error) != 0) {
+        return false;
+    }
+    while (codec.output_scanline < codec.output_height) {
+        JSAMPROW target = stored_row.data();
+        jpeg_read_scanlines(&codec, &target, 1);
+    }
+    return true;
+}
+
+bool JpegState::end() noexcept {
+    switch (setjmp(on_error)) {
+        case 0:
+            behind_pixels = true;
+            jpeg_finish_decompress(&codec);
+            return true;
+        case kDataEnded:
+            return true;  // The rows are all there.
+        default:
+            return false;
+    }
+}
+
 void JpegState::convert_row(std::uint8_t* to) const {
     const std::uint8_t* from = stored_row.data();
     const auto width = static_cast<std::size_t>(codec.output_width);
@@ -275,7 +333,7 @@ void JpegState::raise() {
     if (out_of_memory) {
         throw std::bad_alloc();
     }
-    throw MediaError(std::string("cannot decode the JPEG: ") + message);
+    throw MediaError("cannot decode the JPEG: " + (behind_pixels ? damage() : message));
 }
 
 JpegDecoder::JpegDecoder() : state_(std::make_unique<JpegState>()) {
@@ -291,8 +349,9 @@ JpegDecoder::~JpegDecoder() {
 JpegHeader JpegDecoder::read_header(Bytes bytes, const JpegOptions& options) {
     state_->source.next_input_byte = bytes.data();
     state_->source.bytes_in_buffer = bytes.size();
-    state_->keep_truncated = options.keep_truncated;
+    state_->keep_damaged = options.keep_damaged;
     state_->truncated = false;
+    state_->damaged = false;
     if (!state_->header()) {
         state_->raise();
     }
@@ -337,22 +396,55 @@ Box JpegDecoder::begin(int eighths, const Box& wanted, Channels channels) {
     return {static_cast<int>(left), wanted.top, static_cast<int>(left + state.codec.output_width), wanted.bottom};
 }
 
+std::optional<Bytes> JpegDecoder::only_scan() const noexcept {
+    jpeg_decompress_struct& codec = state_->codec;
+    if (jpeg_has_multiple_scans(&codec) != FALSE || codec.restart_interval != 0) {
+        return std::nullopt;
+    }
+    return Bytes(codec.src->next_input_byte, codec.src->bytes_in_buffer);
+}
+
 void JpegDecoder::decode(RowSink& sink) {
     JpegState& state = *state_;
     const bool complete = state.converts() ? state.converted_rows(sink) : state.rows(sink);
     if (!complete) {
         state.raise();
     }
-    // Not jpeg_finish_decompress: nothing after the last row matters.
+    check_end();
     jpeg_abort_decompress(&state.codec);
+}
+
+void JpegDecoder::check_end() {
+    JpegState& state = *state_;
+    // The end of a picture that is cut is looked at only if the part was damaged: a marker in its middle may be the
+    // reason.
+    if (state.codec.output_scanline < state.codec.output_height && lost()) {
+        state.stored_row.reserve(4 * static_cast<std::size_t>(state.codec.output_width));
+        if (!state.remaining_rows()) {
+            state.raise();
+        }
+    }
+    if (state.codec.output_scanline == state.codec.output_height && !state.end()) {
+        if (!state.keep_damaged || state.out_of_memory) {
+            state.raise();
+        }
+        state.damaged = true;
+    }
 }
 
 std::string_view JpegDecoder::entropy_decoder() const noexcept {
     return state_->own_entropy ? "own" : "libjpeg";
 }
 
-bool JpegDecoder::truncated() const noexcept {
-    return state_->truncated;
+bool JpegDecoder::lost() const noexcept {
+    return state_->own_entropy ? state_->entropy.data_ran_out() : state_->lost;
+}
+
+std::string JpegDecoder::damage() const {
+    if (state_->truncated) {
+        return "the data is truncated";
+    }
+    return state_->damaged ? state_->damage() : "";
 }
 
 }  // namespace spdl

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/bytes.h"
@@ -23,16 +25,17 @@ struct JpegHeader {
 
 struct JpegOptions {
     std::int64_t max_pixels = kMaxPixels;
-    // If the data ends before the image does, keep the decoded part instead of throwing.
-    bool keep_truncated = false;
+    // If the data is truncated or damaged, keep what could be decoded instead of throwing.
+    bool keep_damaged = false;
 };
 
 // libjpeg-turbo's own structures.
 struct JpegState;
 
 // Decodes JPEG through libjpeg-turbo as Pillow does: slow integer inverse DCT, fancy upsampling, CMYK and YCCK with
-// Adobe's inverted values. Truncated data is an error. Damage inside the data is none if libjpeg can go on. Throws
-// MediaError. One thread at a time.
+// Adobe's inverted values. What Pillow refuses is an error: truncated data, and a marker that has no place in the
+// image. Huffman codes that cannot be are none, as nobody can tell from them which pixels are wrong. Throws MediaError.
+// One thread at a time.
 class JpegDecoder {
   public:
     JpegDecoder();
@@ -50,16 +53,27 @@ class JpegDecoder {
     // that the rows will have: those of `wanted`, and as few more as the format allows.
     Box begin(int eighths, const Box& wanted, Channels channels);
 
-    // Decodes the rows. Nothing below `wanted` is looked at.
+    // Returns the data from its only scan on if the image that was begun has no more than that, and no restart
+    // intervals.
+    [[nodiscard]] std::optional<Bytes> only_scan() const noexcept;
+
+    // Decodes the rows. Data of rows below `wanted` is looked at only if it has to show whether these rows are whole.
     void decode(RowSink& sink);
 
     // Returns the name of the decoder of the last image's Huffman codes, as in entropy_decoder_names.
     [[nodiscard]] std::string_view entropy_decoder() const noexcept;
 
-    // Returns whether the data ended before the last image did.
-    [[nodiscard]] bool truncated() const noexcept;
+    // Returns whether data was missing, or was too much, among the coded pixels of the last image. libjpeg goes on
+    // then, and paints what is missing, as it does in Pillow.
+    [[nodiscard]] bool lost() const noexcept;
+
+    // Returns what is wrong with the data of the last image, which was kept; nothing if all is well.
+    [[nodiscard]] std::string damage() const;
 
   private:
+    // Looks for what Pillow notices once it has all rows: markers that do not belong there.
+    void check_end();
+
     std::unique_ptr<JpegState> state_;
 };
 

@@ -40,6 +40,7 @@ bool ScanWindow::begin(Bytes data) noexcept {
         return false;
     }
     rest_ = *coded;
+    behind_ = data.subspan(coded->size());
     fill(bytes_.data());
     return true;
 }

@@ -28,6 +28,9 @@ class ScanWindow {
     // Returns the end of the data, as far as the window has come.
     [[nodiscard]] const std::uint8_t* end() const { return end_; }
 
+    // Returns what follows the scan, from the marker that ends it on.
+    [[nodiscard]] Bytes behind() const { return behind_; }
+
   private:
     static constexpr std::size_t kSize = std::size_t{1} << 15U;
 
@@ -38,6 +41,7 @@ class ScanWindow {
     const std::uint8_t* end_ = nullptr;
     const std::uint8_t* last_ready_ = nullptr;
     Bytes rest_;  // The data that the window has not reached.
+    Bytes behind_;
 };
 
 }  // namespace spdl

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "core/media_error.h"
 #include "core/parallel.h"
@@ -79,8 +81,8 @@ class BatchLoader {
             plan = plan_image(*transformed, transformed_, {whole(transformed->stored), false});
         }
         write(index, image.decoder(), plan, scratch);
-        if (image.decoder().truncated()) {
-            outcome.reason = "the data is truncated: what there was of the image is kept";
+        if (std::string damage = image.decoder().damage(); !damage.empty()) {
+            outcome.reason = std::move(damage) + ": what there was of the image is kept";
         }
     }
 

@@ -1,12 +1,18 @@
 #include "image/load/open_image.h"
 
+#include "image/jpeg/jpeg_backend.h"
+#include "image/jpeg/jpeg_check.h"
 #include "image/orientation/exif_orientation.h"
 
 namespace spdl {
 
 OpenImage::OpenImage(const EncodedImage& image, const DemuxOptions& demux, const DecodeOptions& decode, bool upright,
                      ThreadScratch& scratch)
-    : choice_(scratch.decoders.choose(image, demux, decode)), shape_(choice_.decoder.open(image, demux, decode)) {
+    : choice_(scratch.decoders.choose(image, demux, decode)) {
+    if (&choice_.backend != &libjpeg_turbo_backend) {
+        check_jpeg(image.bytes, decode.max_pixels);
+    }
+    shape_ = choice_.decoder.open(image, demux, decode);
     if (upright) {
         shape_.orientation = exif_orientation(image.bytes);
     }

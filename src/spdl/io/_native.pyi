@@ -139,7 +139,7 @@ class DecodeOptions:
         decoder_options: list[tuple[str, str]],
         max_pixels: int,
         backend: str,
-        keep_truncated: bool,
+        keep_damaged: bool,
     ) -> None: ...
 
 def demux_file(path: str, name: str, options: DemuxOptions) -> ImagePackets: ...

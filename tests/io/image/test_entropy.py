@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from tests.io.headers import scan_start
 from tests.io.images import Array, decode_with_pillow, encode, make_image, make_jpeg
 
 from spdl.io import load_image, load_image_batch, to_numpy
@@ -158,11 +159,6 @@ def assert_same_outcome(data: bytes, request: dict[str, Any] | None = None) -> s
     assert actual[0] == expected[0]
     np.testing.assert_array_equal(actual[1], expected[1])
     return used
-
-
-def scan_start(data: bytes) -> int:
-    start = data.index(b"\xff\xda")
-    return start + 2 + int.from_bytes(data[start + 2 : start + 4], "big")
 
 
 # Ways of damaging a JPEG, each a trap for a decoder that does without some of libjpeg's care. `scan` is where the

@@ -110,8 +110,9 @@ def load_image_batch(
     Pillow 13's ``Image.resize`` with the interpolation of the same name (``"area"`` is Pillow's BOX). Older versions of
     Pillow run the two passes over tall images in the other order, so they round slightly differently.
 
-    A truncated JPEG is an error if the missing part is needed, unless `on_error` says otherwise; data below a crop is
-    not read. If the data of a JPEG is damaged but complete, libjpeg continues, as it does in Pillow.
+    A JPEG that Pillow refuses is an error, unless `on_error` says otherwise: one that is truncated, or has a marker
+    that has no place among or behind its pixels. Data below a crop is not read. Other damage gives the picture that it
+    gives in Pillow. See `decode_packets` for JPEGs that FFmpeg decodes.
 
     Args:
         srcs: Paths, encoded bytes, or open binary files, in any mixture.
@@ -158,8 +159,9 @@ def load_image_batch(
         num_threads: How many threads share the images, including the calling one. They end with the call.
         on_error: What to do with images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
             out and keeps the order of the others. ``"zero"`` fills their place with zeros. ``"partial"`` does too, but
-            keeps the part of a truncated JPEG that libjpeg-turbo could decode, with the missing part gray. The result's
-            ``failures`` lists the images and the reasons. None follows `strict`.
+            keeps what libjpeg-turbo could decode of a truncated or damaged JPEG, with the missing part gray, as Pillow
+            does if its ``ImageFile.LOAD_TRUNCATED_IMAGES`` is set. The result's ``failures`` lists the images and the
+            reasons. None follows `strict`.
         exif: Whether to turn each image upright first, as its EXIF data says (in JPEG, PNG, WebP and TIFF; AVIF files
             say it themselves). None does so in calls that name `mode`, except where FFmpeg's filters run: these get
             images as they are stored.
@@ -196,7 +198,7 @@ def load_image_batch(
     flips = resolve_flip(flip, len(given))
 
     demux = demux_options(demux_config, None)
-    decode = decode_options(decode_config, keep_truncated=errors == "partial")
+    decode = decode_options(decode_config, keep_damaged=errors == "partial")
     served = _served(resize, pix_fmt, filter_desc)
     if served is not None:
         options = make_load_options(served, array_format, exact=exact, exif=upright)

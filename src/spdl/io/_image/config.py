@@ -163,17 +163,17 @@ def demux_options(config: DemuxConfig | None, bsf: str | None) -> DemuxOptions:
     )
 
 
-def decode_options(config: DecodeConfig | None, *, keep_truncated: bool = False) -> DecodeOptions:
+def decode_options(config: DecodeConfig | None, *, keep_damaged: bool = False) -> DecodeOptions:
     """Return a configuration as native code takes it."""
     if config is None:
-        return _plain_decode_options(keep_truncated=keep_truncated)
+        return _plain_decode_options(keep_damaged=keep_damaged)
     check_instance("decode_config", config, DecodeConfig, "a DecodeConfig, as `decode_config` returns, or None")
     return native.DecodeOptions(
         config.decoder or "",
         list((config.decoder_options or {}).items()),
         config.max_pixels,
         config.backend or "",
-        keep_truncated,
+        keep_damaged,
     )
 
 
@@ -183,5 +183,5 @@ def _plain_demux_options() -> DemuxOptions:
 
 
 @cache
-def _plain_decode_options(*, keep_truncated: bool) -> DecodeOptions:
-    return native.DecodeOptions("", [], DEFAULT_MAX_PIXELS, "", keep_truncated)
+def _plain_decode_options(*, keep_damaged: bool) -> DecodeOptions:
+    return native.DecodeOptions("", [], DEFAULT_MAX_PIXELS, "", keep_damaged)

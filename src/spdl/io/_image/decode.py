@@ -33,8 +33,9 @@ def decode_packets(
     decodes other formats, which are resized in the same way; alpha is dropped, and 16-bit samples keep their upper
     half. All other descriptions run in FFmpeg's filter graph, and so do these with ``decode_config(backend="ffmpeg")``.
 
-    A truncated JPEG is an error. If the data of a JPEG is damaged but complete, libjpeg continues, as it does in
-    Pillow. The orientation in a photo's EXIF data is not applied.
+    A truncated JPEG is an error, whichever library decodes it, and so is one with a marker that has no place among or
+    behind its pixels. Damage that Pillow passes over gives Pillow's picture; where FFmpeg decodes, it is an error, too,
+    if FFmpeg or libjpeg-turbo notices it. The orientation in a photo's EXIF data is not applied.
 
     Args:
         packets: The result of `demux_image`. The packets are consumed, even if decoding fails: to decode them twice,
