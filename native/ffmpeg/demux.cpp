@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "core/limits.h"
 #include "core/media_error.h"
@@ -12,6 +13,7 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/memory_input.h"
+#include "ffmpeg/png_chunks.h"
 #include "ffmpeg/truncation.h"
 
 namespace spdl {
@@ -80,6 +82,19 @@ void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& 
     image.time_base = bsf->time_base_out;
 }
 
+ImagePacket whole_png(Bytes bytes, const std::vector<ByteRange>& left_out) {
+    ImagePacket image = whole_packet(bytes, AV_CODEC_ID_PNG);
+    AVPacket& packet = *image.packet;
+    // From the last one on, so that the others stay where they are.
+    for (auto range = left_out.rbegin(); range != left_out.rend(); ++range) {
+        const std::size_t end = range->begin + range->size;
+        const auto size = static_cast<std::size_t>(packet.size);
+        std::memmove(packet.data + range->begin, packet.data + end, size - end);
+        av_shrink_packet(&packet, static_cast<int>(size - range->size));
+    }
+    return image;
+}
+
 }  // namespace
 
 ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
@@ -91,11 +106,16 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         check_container(bytes);
     }
     check_complete(bytes);
+    const bool png = is_png(bytes);
+    std::vector<ByteRange> left_out;
+    if (png) {
+        left_out = check_png_chunks(bytes);
+    }
     const FfmpegLog log;
-    if (options.format.empty() && options.format_options.empty() && is_png(bytes)) {
+    if (png && options.format.empty() && options.format_options.empty()) {
         // This is the picture that every reader of PNG shows. FFmpeg's demuxer would leave it out of an animation to
         // which it does not belong.
-        ImagePacket image = whole_packet(bytes, AV_CODEC_ID_PNG);
+        ImagePacket image = whole_png(bytes, left_out);
         if (!options.bsf.empty()) {
             apply_bsf(image, options.bsf, log);
         }

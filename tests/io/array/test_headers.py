@@ -267,7 +267,7 @@ def test_damaged_profiles_and_texts_of_pngs_are_refused_or_left_out(content: byt
         try:
             image = pixels(data)
         except RuntimeError as error:
-            assert f"image of {len(data)} bytes: cannot decode the image as png" in str(error)  # noqa: PT017
+            assert f"image of {len(data)} bytes: cannot decode the " in str(error)  # noqa: PT017
         else:
             np.testing.assert_array_equal(image, np.asarray(PHOTO))
 
