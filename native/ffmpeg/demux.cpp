@@ -1,7 +1,6 @@
 #include "ffmpeg/demux.h"
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "ffmpeg/memory_input.h"
 #include "ffmpeg/png_chunks.h"
 #include "ffmpeg/truncation.h"
+#include "media/image_format.h"
 
 namespace spdl {
 namespace {
@@ -34,10 +34,42 @@ CodecParametersPtr make_parameters() {
     return parameters;
 }
 
-const AVInputFormat* find_format(const std::string& name) {
-    if (name.empty()) {
-        return nullptr;
+// FFmpeg's demuxer for each format. Left to itself, FFmpeg takes some pictures for music, and reads many formats in
+// which it shows wrong pixels.
+const char* demuxer_of(ImageFormat format) {
+    switch (format) {
+        case ImageFormat::kJpeg:
+            return "jpeg_pipe";
+        case ImageFormat::kPng:
+            return "png_pipe";
+        case ImageFormat::kGif:
+            return "gif";
+        case ImageFormat::kBmp:
+            return "bmp_pipe";
+        case ImageFormat::kTiff:
+            return "tiff_pipe";
+        case ImageFormat::kWebp:
+            return "webp_pipe";
+        case ImageFormat::kAvif:
+        case ImageFormat::kHeif:
+            return "mov";
+        case ImageFormat::kJpeg2000:
+            return "j2k_pipe";
+        case ImageFormat::kQoi:
+            return "qoi_pipe";
+        case ImageFormat::kPbm:
+            return "pbm_pipe";
+        case ImageFormat::kPgm:
+            return "pgm_pipe";
+        case ImageFormat::kPpm:
+            return "ppm_pipe";
+        case ImageFormat::kUnknown:
+            break;
     }
+    return nullptr;
+}
+
+const AVInputFormat* find_demuxer(const std::string& name) {
     const AVInputFormat* format = av_find_input_format(name.c_str());
     if (format == nullptr) {
         throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
@@ -46,21 +78,6 @@ const AVInputFormat* find_format(const std::string& name) {
         throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read an image's bytes");
     }
     return format;
-}
-
-bool is_png(Bytes bytes) {
-    static constexpr std::uint8_t kSignature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    return bytes.size() >= sizeof(kSignature) && std::memcmp(bytes.data(), kSignature, sizeof(kSignature)) == 0;
-}
-
-// With a low score, FFmpeg only guesses what the data are: a JPEG whose first bytes are damaged may be taken for a raw
-// video.
-void check_recognised(const AVFormatContext& container) {
-    if (container.probe_score <= AVPROBE_SCORE_RETRY) {
-        throw MediaError(std::string("cannot read the image: its format is not recognised; \"") +
-                         container.iformat->name +
-                         "\" is FFmpeg's best guess, which demux_config(format=...) can insist on");
-    }
 }
 
 void apply_bsf(ImagePacket& image, const std::string& filters, const FfmpegLog& log) {
@@ -106,13 +123,16 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         check_container(bytes);
     }
     check_complete(bytes);
-    const bool png = is_png(bytes);
+    const ImageFormat kind = image_format(bytes);
+    if (kind == ImageFormat::kUnknown && options.format.empty()) {
+        throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
+    }
     std::vector<ByteRange> left_out;
-    if (png) {
+    if (kind == ImageFormat::kPng) {
         left_out = check_png_chunks(bytes);
     }
     const FfmpegLog log;
-    if (png && options.format.empty() && options.format_options.empty()) {
+    if (kind == ImageFormat::kPng && options.format.empty() && options.format_options.empty()) {
         // This is the picture that every reader of PNG shows. FFmpeg's demuxer would leave it out of an animation to
         // which it does not belong.
         ImagePacket image = whole_png(bytes, left_out);
@@ -121,7 +141,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         }
         return image;
     }
-    const AVInputFormat* const format = find_format(options.format);
+    const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
     MemoryInput input(bytes, options.buffer_size);
     AVFormatContext* raw = avformat_alloc_context();
     if (raw == nullptr) {
@@ -145,9 +165,6 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     const FormatContextPtr container(raw);
     format_options.check_all_used("demuxer", container->iformat->name);
 
-    if (format == nullptr) {
-        check_recognised(*container);
-    }
     int stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
     if (stream < 0) {
         // Some containers show their streams only with the first packets.

@@ -8,6 +8,7 @@
 #include "core/bounded_read.h"
 #include "core/tiff_directory.h"
 #include "image/orientation/avif_orientation.h"
+#include "media/image_format.h"
 
 namespace spdl {
 namespace {
@@ -84,19 +85,19 @@ unsigned webp_orientation(Bytes webp) {
 }
 
 unsigned orientation_number(Bytes image) {
-    if (starts_with(image, "\xff\xd8\xff")) {
-        return jpeg_orientation(image);
+    switch (image_format(image)) {
+        case ImageFormat::kJpeg:
+            return jpeg_orientation(image);
+        case ImageFormat::kPng:
+            return png_orientation(image);
+        case ImageFormat::kWebp:
+            return webp_orientation(image);
+        case ImageFormat::kAvif:
+        case ImageFormat::kHeif:
+            return avif_orientation(image);
+        default:
+            return tiff_orientation(image);
     }
-    if (starts_with(image, "\x89PNG\r\n\x1a\n")) {
-        return png_orientation(image);
-    }
-    if (starts_with(image, "RIFF") && starts_with(tail(image, 8), "WEBP")) {
-        return webp_orientation(image);
-    }
-    if (starts_with(tail(image, 4), "ftyp")) {
-        return avif_orientation(image);
-    }
-    return tiff_orientation(image);
 }
 
 }  // namespace

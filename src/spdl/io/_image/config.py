@@ -90,7 +90,8 @@ def demux_config(
     With a format or an option, FFmpeg also reads and decodes JPEG, instead of libjpeg-turbo.
 
     Args:
-        format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None recognises it from the bytes.
+        format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None recognises the image from its first bytes. A
+            demuxer of another format, such as ``"psd_pipe"``, gives the pixels that FFmpeg makes of it.
         format_options: Options of that demuxer, with values as text, such as ``{"loop": "1"}``.
         buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 

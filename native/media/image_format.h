@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "core/bytes.h"
+
+namespace spdl {
+
+// The formats of images that are read.
+enum class ImageFormat {
+    kUnknown,
+    kJpeg,
+    kPng,
+    kGif,
+    kBmp,
+    kTiff,
+    kWebp,
+    kAvif,
+    kHeif,
+    kJpeg2000,
+    kQoi,
+    kPbm,
+    kPgm,
+    kPpm,
+};
+
+// Returns the format whose signature the bytes begin with.
+[[nodiscard]] ImageFormat image_format(Bytes bytes) noexcept;
+
+// Says why bytes of no known format are not read: what they seem to be, which formats are read, and what to do.
+[[nodiscard]] std::string describe_unknown_format(Bytes bytes);
+
+}  // namespace spdl
