@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/limits.h"
@@ -10,6 +12,7 @@
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/gif_picture.h"
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/memory_input.h"
 #include "ffmpeg/png_chunks.h"
@@ -112,6 +115,23 @@ ImagePacket whole_png(Bytes bytes, const std::vector<ByteRange>& left_out) {
     return image;
 }
 
+// Returns the picture of a format for which FFmpeg's demuxer is not needed, and checks it; nothing for other formats.
+std::optional<ImagePacket> whole_picture(Bytes bytes, ImageFormat format) {
+    if (format == ImageFormat::kPng) {
+        // This is the picture that every reader of PNG shows. FFmpeg's demuxer would leave it out of an animation to
+        // which it does not belong.
+        return whole_png(bytes, check_png_chunks(bytes));
+    }
+    if (format == ImageFormat::kGif) {
+        return whole_packet(first_gif_picture(bytes), AV_CODEC_ID_GIF);
+    }
+    if (format == ImageFormat::kQoi) {
+        // FFmpeg's demuxer would cut it where its pixels look like the mark at its end.
+        return whole_packet(bytes, AV_CODEC_ID_QOI);
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
@@ -122,24 +142,18 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (bytes[0] == 0 || !options.format.empty()) {
         check_container(bytes);
     }
-    check_complete(bytes);
     const ImageFormat kind = image_format(bytes);
     if (kind == ImageFormat::kUnknown && options.format.empty()) {
         throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
     }
-    std::vector<ByteRange> left_out;
-    if (kind == ImageFormat::kPng) {
-        left_out = check_png_chunks(bytes);
-    }
+    check_complete(bytes, kind);
+    std::optional<ImagePacket> whole = whole_picture(bytes, kind);
     const FfmpegLog log;
-    if (kind == ImageFormat::kPng && options.format.empty() && options.format_options.empty()) {
-        // This is the picture that every reader of PNG shows. FFmpeg's demuxer would leave it out of an animation to
-        // which it does not belong.
-        ImagePacket image = whole_png(bytes, left_out);
+    if (whole && options.format.empty() && options.format_options.empty()) {
         if (!options.bsf.empty()) {
-            apply_bsf(image, options.bsf, log);
+            apply_bsf(*whole, options.bsf, log);
         }
-        return image;
+        return std::move(*whole);
     }
     const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
     MemoryInput input(bytes, options.buffer_size);

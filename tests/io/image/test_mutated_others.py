@@ -1,0 +1,79 @@
+"""Damaged files of the formats that FFmpeg decodes, but PNG: Pillow's picture or an error."""
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.io.image.mutated_files import compare_with_pillow, open_with_ours, open_with_pillow
+from tests.io.images import Array, decode_with_pillow, encode, make_image
+
+from spdl.io import encode_config, encode_image, load_image
+
+IMAGE = make_image(61, 43)
+ALPHA = Image.merge("RGBA", (*IMAGE.split(), make_image(61, 43, 1).getchannel(0)))
+
+
+def encode_by_ffmpeg(image: Image.Image, **options: Any) -> bytes:
+    file = io.BytesIO()
+    pix_fmt = {"RGB": "rgb24", "RGBA": "rgba", "L": "gray"}[image.mode]
+    encode_image(file, np.asarray(image), pix_fmt=pix_fmt, encode_config=encode_config(**options))
+    return file.getvalue()
+
+
+def gifs() -> dict[str, bytes]:
+    few = IMAGE.quantize(16)
+    return {
+        "256 colours": encode(IMAGE.quantize(256), "GIF", interlace=0),
+        "interlaced": encode(IMAGE.quantize(64), "GIF", interlace=1),
+        "transparent": encode(few, "GIF", transparency=3),
+        "animated": encode(few, "GIF", save_all=True, append_images=[make_image(61, 43, 2).quantize(16)]),
+    }
+
+
+def open_gif(data: bytes) -> Array | None:
+    """Open it with ours. Pixels that are transparent, and hence white, get the colours that Pillow gives them."""
+    picture = open_with_ours(data)
+    expected = open_with_pillow(data)
+    if picture is not None and expected is not None and picture.shape == expected.shape:
+        with Image.open(io.BytesIO(data)) as file:
+            hidden = np.asarray(file.convert("RGBA"))[..., 3] == 0
+        assert (picture[hidden] == 255).all()
+        picture = np.where(hidden[..., np.newaxis], expected, picture)
+    return picture
+
+
+def test_damaged_gifs() -> None:
+    outcomes = compare_with_pillow(gifs(), 200, ours=open_gif)
+    assert not outcomes.wrong
+    assert len(outcomes.equal) > 40
+    assert len(outcomes.both_refuse) > 40
+    assert len(outcomes.only_pillow_reads) < 20
+
+
+def qois() -> dict[str, bytes]:
+    flat = Image.new("RGB", (61, 43), (9, 8, 7))
+    flat.paste(IMAGE.crop((0, 0, 20, 20)), (5, 5))
+    return {
+        "RGB": encode_by_ffmpeg(IMAGE, format="qoi"),
+        "RGBA": encode_by_ffmpeg(ALPHA, format="qoi"),
+        "flat": encode_by_ffmpeg(flat, format="qoi"),
+    }
+
+
+def test_damaged_qois() -> None:
+    outcomes = compare_with_pillow(qois(), 200)
+    assert not outcomes.wrong
+    assert len(outcomes.equal) > 40
+    assert len(outcomes.both_refuse) > 20
+    assert len(outcomes.only_pillow_reads) < 40  # Most of them lack the mark that ends a file.
+
+
+@pytest.mark.parametrize("kind", ["RGB", "RGBA", "flat"])
+def test_a_qoi_that_ends_early_is_an_error(kind: str) -> None:
+    data = qois()[kind]
+    np.testing.assert_array_equal(open_with_ours(data), np.asarray(decode_with_pillow(data)))
+    for size in [*range(14, len(data), 101), len(data) - 9, len(data) - 8, len(data) - 1]:
+        with pytest.raises(RuntimeError, match=f"the QOI is truncated: its {size} bytes end before its picture does"):
+            load_image(data[:size])
