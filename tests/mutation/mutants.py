@@ -481,13 +481,13 @@ _COUNTS = (
     Mutant(
         "more ops run than there are permits",
         "_engine/engine.py",
-        "self.ranked if self.workers.permits > 0 else self._permit_free:",
+        "self.ranked if self.workers.permits > 0 else self.permit_free:",
         "self.ranked:",
         ("nodes/test_function.py::TestFunctions::test_num_threads_bounds_all_stages_together",),
     ),
     Mutant(
         "all workers may be in ops",
-        "_engine/engine.py",
+        "_engine/start.py",
         " + max(1, pullers) + spare\n",
         " + max(1, pullers)\n",
         ("engine/test_worker.py::test_what_came_out_elsewhere_waits_for_no_op",),
@@ -572,7 +572,7 @@ _COUNTS = (
     Mutant(
         "more concurrency than threads adds no threads",
         "_engine/limits.py",
-        "for thread in engine.workers.add_up_to(engine.useful_workers()):",
+        "for thread in engine.workers.add_up_to(useful_workers(engine)):",
         "for thread in ():",
         ("engine/test_set_concurrency.py::TestSetConcurrency::test_more_and_less",),
     ),
@@ -1068,7 +1068,7 @@ _THE_END = (
     Mutant(
         "a forgotten pipeline runs on",
         "_pipeline/pipeline.py",
-        "weakref.finalize(self, engine.forget).atexit = False",
+        "weakref.finalize(self, lifetime.forget, engine).atexit = False",
         "pass",
         ("engine/test_lifetime.py::test_a_forgotten_pipeline_ends_its_threads",),
     ),

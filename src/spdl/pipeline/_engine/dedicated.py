@@ -41,13 +41,13 @@ class DedicatedThread:
             self._pull_all()
         except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
             self._engine.crash(error)
-        self._engine.leave()
+        self._engine.letting_go.thread_ends()
 
     def _pull_all(self) -> None:
         # Returns with the lock held.
         engine, source = self._engine, self._source
         engine.lock.acquire()
-        engine.enter()
+        engine.letting_go.thread_begins()
         while not (engine.is_over() or source.ended):
             source.want_room()
             if source.has_place():

@@ -9,9 +9,10 @@ from spdl.pipeline._failures.epoch_counts import EpochCounts
 from spdl.pipeline._failures.failures import Failures
 from spdl.pipeline._failures.report import report_failed_item
 from spdl.pipeline._metrics.reporter import Reporter
-from spdl.pipeline._world import RLock, current_thread, get_ident, monotonic, perf_counter
+from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
+from .letting_go import LettingGo
 from .lineage import Lineage
 from .sentinel import MARK
 from .sink import Sink
@@ -49,10 +50,7 @@ class Engine:
 
     __slots__ = (
         "__weakref__",
-        "_forgotten",
         "_make_event_loop",
-        "_permit_free",
-        "_present",
         "done",
         "drops",
         "ending",
@@ -62,10 +60,12 @@ class Engine:
         "failures",
         "forked",
         "inside",
+        "letting_go",
         "lineage",
         "lock",
         "needs_event_loop",
         "nodes",
+        "permit_free",
         "pipeline_id",
         "ranked",
         "reporter",
@@ -100,12 +100,13 @@ class Engine:
         # The nodes that workers serve, nearest the sink first, and those among them whose turns run no ops and need no
         # permit.
         self.ranked: list[Node] = []
-        self._permit_free: list[Node] = []
+        self.permit_free: list[Node] = []
         # Turns that wait in queues that workers serve, whether ready or not.
         self.waiting = 0
         self.workers = Workers(f"spdl_worker_thread_{pipeline_id}", num_threads, partial(serve, self))
         # Objects taken out of queues under the lock, to be dropped without it.
         self.drops = DeferredDrops()
+        self.letting_go = LettingGo(self.lock, self.drops, needed=self._needs_ops)
         name = f"spdl_timer_thread_{pipeline_id}"
         self.timer = Timer(
             self.lock,
@@ -114,8 +115,8 @@ class Engine:
             is_over=self.is_over,
             acted=self._timer_acted,
             crashed=self.crash,
-            entered=self.enter,
-            left=self.leave,
+            entered=self.letting_go.thread_begins,
+            left=self.letting_go.thread_ends,
         )
         self.failures = Failures(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
@@ -128,10 +129,6 @@ class Engine:
         self.ending = False
         self.stopping = False
         self.done = False
-        # The pipeline is gone, so nobody can ask for anything.
-        self._forgotten = False
-        # How many threads there are that have not ended, or are about to begin.
-        self._present = 0
         # Threads of executors that run the engine's code now.
         self.inside: list[int] = []
         # The interpreter's exit has stopped it.
@@ -154,7 +151,8 @@ class Engine:
         )
         self.nodes = nodes
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
-        self._permit_free = [node for node in self.ranked if not node.on_workers]
+        self.permit_free = [node for node in self.ranked if not node.on_workers]
+        self.letting_go.add(*sources, *nodes, self)
 
     # ---- moving items; all of it is called with the lock held ----
 
@@ -236,7 +234,7 @@ class Engine:
 
     def select(self) -> Node | None:
         """Return the ready stage nearest the sink."""
-        for node in self.ranked if self.workers.permits > 0 else self._permit_free:
+        for node in self.ranked if self.workers.permits > 0 else self.permit_free:
             if node.ready():
                 return node
         return None
@@ -441,17 +439,6 @@ class Engine:
         with self.lock:
             self.reporter.begin(now)
 
-    def useful_workers(self) -> int:
-        """Return how many workers the stages and sources have use for."""
-        num_threads = self.workers.num_threads
-        useful = sum(node.concurrency for node in self.ranked)
-        # Each source may block, so each has a worker that counts as none of the ops'.
-        pullers = sum(not (source.on_loop or source.dedicated) for source in self.sources)
-        ops = sum(node.concurrency for node in self.ranked if node.on_workers)
-        # Where ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
-        spare = ops >= num_threads and bool(self._permit_free)
-        return min(num_threads, useful) + max(1, pullers) + spare
-
     def replace_worker(self, node: Node, root: Root | None, stack: str) -> None:
         """Leave a worker to an op that takes too long, and start another. Called with the lock held."""
         self.workers.replace()
@@ -468,62 +455,19 @@ class Engine:
         if self.event_loop is None:
             self.event_loop = self._make_event_loop(self)
             self.event_loop.start()
-            self.enter()
+            self.letting_go.thread_begins()
             # A request to stop takes no lock: it may have looked for a loop before there was one.
             if self.stopping:
                 self.event_loop.stop_or_wake()
         return self.event_loop
 
-    def drop_remains(self) -> None:
-        """Drop what came back from executors after the last worker had left. Called without the lock."""
-        with self.lock:
-            for node in self.nodes:
-                self.drops.extend(node.discard())
-            self.drops.extend(self._unneeded())
-            while self.drops:
-                self.drop_deferred()
+    def _needs_ops(self) -> bool:
+        return not self.is_over() or any(node.awaits_calls() for node in self.nodes)
 
-    # ---- letting go of what is the user's ----
-
-    def enter(self) -> None:
-        """Note that a thread begins, which may need the source and the ops. Called with the lock held."""
-        self._present += 1
-
-    def leave(self) -> None:
-        """Note that a thread ends. Called with the lock held, which it releases.
-
-        The engine's parts refer to each other, so only the cyclic collector would free them, and with them the source
-        and the ops, which may keep processes or files. The last thread to leave lets go of these.
-        """
-        self._present -= 1
-        self.drops.extend(self._unneeded())
-        dropped = self.drops.take()
-        self.lock.release()
-        drop_all(dropped)
-
-    def forget(self) -> None:
-        """Stop, and let go of what nobody can ask for any more: the pipeline is gone. May be called by a finalizer."""
-        self.request_stop()
-        # A finalizer inside a critical section must not run others there.
-        if self.forked or self.holds_lock():
-            return
-        with self.lock:
-            self._forgotten = True
-            dropped: list[Any] = [*self.sink.take_all(), *self._unneeded()]
-        drop_all(dropped)
-
-    def _unneeded(self) -> list[Any]:
-        """Return the user's objects, and forget them, if nothing runs any more. Called with the lock held."""
-        if self._present or not self.is_over() or any(node.awaits_calls() for node in self.nodes):
-            return []
+    def let_go(self) -> list[Any]:
+        """Forget what makes the event loop: it holds the user's hooks and background tasks."""
         self._make_event_loop = _make_none
-        parts: list[Source | Node] = [*self.sources, *self.nodes]
-        errors = self.failures.let_go() if self._forgotten else []
-        return [*errors, *(each for part in parts for each in part.let_go())]
-
-    def await_executors(self, deadline: float) -> int:
-        """Wait for what runs in executors; return how many ops still do at the deadline (of `time.monotonic`)."""
-        return sum(node.await_calls(deadline - monotonic()) for node in self.nodes)
+        return []
 
     def all_threads(self) -> list[Thread]:
         """Return every thread that was made for this engine."""

@@ -196,7 +196,7 @@ class EventLoopThread:
         self._background = None
         del main
         self._engine.lock.acquire()
-        self._engine.leave()
+        self._engine.letting_go.thread_ends()
 
     async def _main(self) -> None:
         engine = self._engine

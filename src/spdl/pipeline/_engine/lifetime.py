@@ -1,4 +1,4 @@
-"""The end of a pipeline's threads: by `stop`, at the interpreter's exit, and in a forked child."""
+"""The end of a pipeline: by `stop`, when nobody refers to it, at the interpreter's exit, and in a forked child."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from weakref import WeakSet
 
 from spdl.pipeline._world import monotonic
 
+from .deferred_drops import drop_all
+
 if TYPE_CHECKING:
     from spdl.pipeline._world import Thread
 
     from .engine import Engine
 
-__all__ = ["STOP_SECONDS", "end_threads", "watch"]
+__all__ = ["STOP_SECONDS", "await_executors", "drop_remains", "end_threads", "forget", "watch"]
 
 # `stop` waits so long for running ops when the caller names no time.
 STOP_SECONDS = 10.0
@@ -65,6 +67,34 @@ def _threads_in_sources(engine: Engine) -> int:
     pulling = sum(source.pulling and not source.on_loop for source in engine.sources)
     # While an async source is awaited its thread is free for other work, which may be what does not end.
     return pulling + (engine.event_loop is not None and engine.event_loop.waits_for_source())
+
+
+def await_executors(engine: Engine, deadline: float) -> int:
+    """Wait for what runs in executors; return how many ops still do at the deadline (of `time.monotonic`)."""
+    return sum(node.await_calls(deadline - monotonic()) for node in engine.nodes)
+
+
+def drop_remains(engine: Engine) -> None:
+    """Drop what came back from executors after the last worker had left. Called without the lock."""
+    with engine.lock:
+        for node in engine.nodes:
+            engine.drops.extend(node.discard())
+        engine.drops.extend(engine.letting_go.take_unneeded())
+        while engine.drops:
+            engine.drop_deferred()
+
+
+def forget(engine: Engine) -> None:
+    """Stop, and let go of what nobody can ask for any more: the pipeline is gone. May be called by a finalizer."""
+    engine.request_stop()
+    # A finalizer inside a critical section must not run others there.
+    if engine.forked or engine.holds_lock():
+        return
+    with engine.lock:
+        # Nobody can ask what failed.
+        engine.letting_go.add(engine.failures)
+        dropped = [*engine.sink.take_all(), *engine.letting_go.take_unneeded()]
+    drop_all(dropped)
 
 
 def _stop_all() -> None:

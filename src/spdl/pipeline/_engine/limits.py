@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .start import useful_workers
+
 if TYPE_CHECKING:
     from .engine import Engine
     from .node import Node
@@ -46,7 +48,7 @@ def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None
 def _apply(engine: Engine) -> None:
     """Have everybody look who may have something to do now."""
     if engine.workers.started():
-        for thread in engine.workers.add_up_to(engine.useful_workers()):
+        for thread in engine.workers.add_up_to(useful_workers(engine)):
             thread.start()
     if engine.event_loop is not None:
         engine.event_loop.wake()

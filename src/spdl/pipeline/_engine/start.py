@@ -9,7 +9,7 @@ from spdl.pipeline._world import perf_counter
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["start", "start_workers"]
+__all__ = ["start", "start_workers", "useful_workers"]
 
 
 def start(engine: Engine) -> None:
@@ -31,7 +31,7 @@ def start(engine: Engine) -> None:
 def start_workers(engine: Engine) -> None:
     """Start the workers, and the threads of sources that have their own."""
     with engine.lock:
-        threads = engine.workers.add_up_to(engine.useful_workers())
+        threads = engine.workers.add_up_to(useful_workers(engine))
         dedicated = [source.dedicated.thread for source in engine.sources if source.dedicated is not None]
         threads += engine.workers.adopt(dedicated)
     for thread in threads:
@@ -41,3 +41,15 @@ def start_workers(engine: Engine) -> None:
             if engine.stopping:
                 return
             thread.start()
+
+
+def useful_workers(engine: Engine) -> int:
+    """Return how many workers the stages and sources have use for."""
+    num_threads = engine.workers.num_threads
+    useful = sum(node.concurrency for node in engine.ranked)
+    # Each source may block, so each has a worker that counts as none of the ops'.
+    pullers = sum(not (source.on_loop or source.dedicated) for source in engine.sources)
+    ops = sum(node.concurrency for node in engine.ranked if node.on_workers)
+    # Where ops may keep all the others, what has come out elsewhere must not wait for one of them to end.
+    spare = ops >= num_threads and bool(engine.permit_free)
+    return min(num_threads, useful) + max(1, pullers) + spare

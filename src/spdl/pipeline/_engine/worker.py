@@ -29,7 +29,7 @@ def serve(engine: Engine) -> None:
     """The body of a worker thread."""
     workers = engine.workers
     engine.lock.acquire()
-    engine.enter()
+    engine.letting_go.thread_begins()
     gate = workers.enter()
     try:
         while not (engine.stopping or engine.done):
@@ -273,5 +273,5 @@ def _leave(engine: Engine, *, is_last: bool) -> None:
     engine.timer.end()
     while _clean_up(engine):
         pass
-    engine.leave()
+    engine.letting_go.thread_ends()
     engine.reporter.log()

@@ -60,7 +60,7 @@ class Pipeline(Generic[T]):
         self._observed = False
         self._starting = Lock()
         # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them.
-        weakref.finalize(self, engine.forget).atexit = False
+        weakref.finalize(self, lifetime.forget, engine).atexit = False
 
     def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
         """Start the threads.
@@ -130,8 +130,8 @@ class Pipeline(Generic[T]):
         seconds = lifetime.STOP_SECONDS if timeout is None else timeout
         deadline = monotonic() + seconds
         alive = lifetime.end_threads(engine, seconds)
-        elsewhere = engine.await_executors(deadline)
-        engine.drop_remains()
+        elsewhere = lifetime.await_executors(engine, deadline)
+        lifetime.drop_remains(engine)
         engine.reporter.consumer_ended()
         if alive or elsewhere:
             # Imported here because a pipeline that stops in time does not need it.

@@ -1,0 +1,68 @@
+"""Letting go of what is the user's: sources, ops, hooks, executors and failures, once nobody needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .deferred_drops import drop_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._world import RLock
+
+    from .deferred_drops import DeferredDrops
+
+__all__ = ["LettingGo"]
+
+
+class Holder(Protocol):
+    """A part of the engine that holds objects of the user's."""
+
+    def let_go(self) -> list[Any]:
+        """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
+
+
+class LettingGo:
+    """Counts the threads that may need the user's objects, and lets go of these after the last. Guarded by the lock.
+
+    The engine's parts refer to each other, so only the cyclic collector would free them, and with them the source and
+    the ops, which may keep processes or files.
+
+    Args:
+        lock: The engine's lock.
+        drops: What else is to be dropped without it.
+        needed: Returns whether anybody but these threads needs the objects, or still may.
+    """
+
+    __slots__ = ("_drops", "_holders", "_lock", "_needed", "_threads")
+
+    def __init__(self, lock: RLock, drops: DeferredDrops, *, needed: Callable[[], bool]) -> None:
+        self._lock = lock
+        self._drops = drops
+        self._needed = needed
+        # How many threads there are that have not ended, or are about to begin.
+        self._threads = 0
+        self._holders: list[Holder] = []
+
+    def add(self, *holders: Holder) -> None:
+        """Have more parts let go at the end, before those that were added earlier."""
+        self._holders[:0] = holders
+
+    def thread_begins(self) -> None:
+        """Note that a thread begins, which may need the source and the ops. Called with the lock held."""
+        self._threads += 1
+
+    def thread_ends(self) -> None:
+        """Note that a thread ends; the last one lets go. Called with the lock held, which it releases."""
+        self._threads -= 1
+        self._drops.extend(self.take_unneeded())
+        dropped = self._drops.take()
+        self._lock.release()
+        drop_all(dropped)
+
+    def take_unneeded(self) -> list[Any]:
+        """Return the user's objects, and forget them, if nothing runs any more. Called with the lock held."""
+        if self._threads or self._needed():
+            return []
+        return [each for holder in self._holders for each in holder.let_go()]
