@@ -1,6 +1,6 @@
 # Every target sets up what it needs with scripts/setup.sh. Repeating a target costs nothing.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cuda mutation simulate fuzz lint typecheck bench bench-full docs wheel sources clean
+.PHONY: help demo test test-all test-cuda conformance mutation simulate fuzz lint typecheck bench bench-full docs wheel sources clean
 
 export PYTHON WHEEL
 ARGS ?=
@@ -28,6 +28,9 @@ test-all: ## Build the wheel for each Python found and run the test suite on it 
 
 test-cuda: ## Run the tests that need an NVIDIA GPU (WHEEL=dist/NAME.whl: on that wheel, with nothing built here)
 	@scripts/test_cuda.sh $(ARGS)
+
+conformance: ## Compare what we make of thousands of files of other projects with Pillow, numpy and others (ARGS="tiff")
+	@scripts/conformance.sh $(ARGS)
 
 mutation: ## Plant bugs in the engine and show that each turns a test red (ARGS="merge" to choose)
 	$(setup) test

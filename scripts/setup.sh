@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Prepares a checkout so that one make target can run: system libraries, .venv, dependencies, the package.
-# Usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle|release
+# Usage: scripts/setup.sh demo|test|conformance|lint|typecheck|bench|docs|wheel|bundle|release
 # wheel prepares a wheel on the system's libraries, bundle one that includes them, release the tests of the latter.
 # bundle and release need no .venv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly profile=${1:?usage: scripts/setup.sh demo|test|lint|typecheck|bench|docs|wheel|bundle|release}
+readonly profile=${1:?usage: scripts/setup.sh demo|test|conformance|lint|typecheck|bench|docs|wheel|bundle|release}
 readonly python=.venv/bin/python
 readonly stamps=.venv/.spdl-setup
 readonly logs=build/logs
@@ -29,10 +29,11 @@ case $profile in
     without="torchcodec cannot be tried beside ours, or a Python 3.13t that is built from source lacks modules"
     ;;
   test) groups=(build test) extras=demo native=yes package=yes ;;
+  conformance) groups=(build conformance) native=yes package=yes ;;
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build bench) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   *)
-    printf 'spdl setup: unknown target %q; known are demo, test, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
+    printf 'spdl setup: unknown target %q; known are demo, test, conformance, lint, typecheck, bench, docs, wheel, bundle, release\n' "$profile" >&2
     exit 2
     ;;
 esac
@@ -249,7 +250,7 @@ setup_dependencies() {
     setup_torch
   fi
   if [[ $package == yes ]]; then
-    install_package "building spdl and installing it with its dependencies" ".[$extras]"
+    install_package "building spdl and installing it with its dependencies" ".${extras:+[$extras]}"
   fi
   mark "dependencies-$profile" "$key"
 }
