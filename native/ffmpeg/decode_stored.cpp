@@ -29,7 +29,8 @@ FramePtr decode_stored(const EncodedImage& image, const DemuxOptions& demux, con
     if (image.packet != nullptr) {
         return decode_picture(packet_of(image), decode);
     }
-    if (!image.codec.empty()) {
+    // A PNG is looked through for what FFmpeg does not notice.
+    if (!image.codec.empty() && image.codec != avcodec_get_name(AV_CODEC_ID_PNG)) {
         return decode_picture(whole_packet(image.bytes, find_codec(image)), decode);
     }
     return decode_picture(demux_picture(image.bytes, demux), decode);

@@ -5,31 +5,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/aligned_buffer.h"
-#include "core/bounded_read.h"
 #include "core/decompressor.h"
 #include "core/limits.h"
-#include "core/media_error.h"
+#include "core/png_chunk.h"
 
 namespace spdl {
 namespace {
 
 constexpr std::size_t kSignature = 8;
-constexpr std::size_t kHead = 8;  // The length and the name of a chunk.
-constexpr std::size_t kChecksum = 4;
-
-[[noreturn]] void refuse_png(const std::string& reason) {
-    throw MediaError("cannot decode the PNG: the data is damaged: " + reason);
-}
-
-// Names are of letters. Pillow takes these, too.
-bool may_be_in_name(char character) {
-    return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
-           (character >= '0' && character <= '9') || character == '_';
-}
 
 // Returns whether a zlib stream is sound; true if it inflates to more than is accepted, which others refuse.
 bool inflates(Bytes compressed) {
@@ -55,9 +43,6 @@ bool is_sound_profile(Bytes content) {
     if (name_end == head.end() || from > content.size()) {
         return false;
     }
-    if (content[from - 1] != 0) {
-        refuse_png("its colour profile is compressed by the unknown method " + std::to_string(content[from - 1]));
-    }
     return inflates(content.subspan(from));
 }
 
@@ -66,32 +51,21 @@ bool is_sound_profile(Bytes content) {
 std::vector<ByteRange> check_png_chunks(Bytes png) {
     std::vector<ByteRange> left_out;
     bool pixels = false;
-    for (std::size_t at = kSignature; at + kHead <= png.size();) {
-        const std::size_t length = read_integer(png, at, 4, false);
-        const std::string_view name(reinterpret_cast<const char*>(png.data()) + at + 4, 4);
-        if (name == "IEND" || (pixels && name != "IDAT")) {
+    std::size_t at = kSignature;
+    while (const std::optional<PngChunk> chunk = read_png_chunk(png, at)) {
+        const Bytes data = chunk->data;
+        if (chunk->type == "IEND" || (pixels && chunk->type != "IDAT")) {
             break;
         }
-        if (!std::ranges::all_of(name, may_be_in_name)) {
-            refuse_png("a chunk has no name of four letters");
+        check_png_chunk(*chunk);
+        pixels = chunk->type == "IDAT";
+        if (chunk->type == "IHDR" && data.size() >= 12 && data[11] != 0) {
+            refuse_png("its pixels are filtered by the unknown method " + std::to_string(data[11]));
         }
-        pixels = name == "IDAT";
-        const std::size_t rest = png.size() - at - kHead;
-        if (rest < kChecksum || length > rest - kChecksum) {
-            throw MediaError("cannot decode the PNG: the data is truncated: it ends within a chunk " +
-                             std::string(name));
+        if (chunk->type == "iCCP" && !is_sound_profile(data)) {
+            left_out.push_back({chunk->begin, chunk->end - chunk->begin});
         }
-        const std::size_t checksum = read_integer(png, at + kHead + length, kChecksum, false);
-        if (libdeflate_crc32(0, png.data() + at + 4, 4 + length) != checksum) {
-            refuse_png("the checksum of a chunk " + std::string(name) + " is wrong");
-        }
-        if (name == "IHDR" && length >= 12 && png[at + kHead + 11] != 0) {
-            refuse_png("its pixels are filtered by the unknown method " + std::to_string(png[at + kHead + 11]));
-        }
-        if (name == "iCCP" && !is_sound_profile(png.subspan(at + kHead, length))) {
-            left_out.push_back({at, kHead + length + kChecksum});
-        }
-        at += kHead + length + kChecksum;
+        at = chunk->end;
     }
     return left_out;
 }

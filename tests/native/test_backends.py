@@ -52,7 +52,7 @@ def pixels(seed: int, height: int = 12, width: int = 16) -> Array:
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """A raw image, one whose data ends after five rows, a JPEG, a PNG, a header only, and a raw image again."""
+    """A raw image, one whose data ends after five rows, a JPEG, a BMP, a header only, and a raw image again."""
     contents = {
         "0.raw": raw(pixels(0)),
         "1.raw": raw(pixels(1))[: 14 + 5 * 16 * 3],
@@ -62,7 +62,7 @@ def files(tmp_path: Path) -> list[Path]:
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     Image.fromarray(pixels(2)).save(tmp_path / "2.jpg", quality=90)
-    Image.fromarray(pixels(3)).save(tmp_path / "3.png")
+    Image.fromarray(pixels(3)).save(tmp_path / "3.bmp")
     return sorted(tmp_path.iterdir())
 
 

@@ -22,7 +22,7 @@ from spdl.io import (
 )
 from spdl.io._image.config import Backend
 
-TURBO, FFMPEG = (decode_config(backend=name) for name in get_args(Backend))
+TURBO, DEFLATE, FFMPEG = (decode_config(backend=name) for name in get_args(Backend))
 
 # How far the two may be apart, in levels: on average, and for all but one in a thousand values. What they do otherwise:
 # FFmpeg's inverse DCT is another, it takes chroma samples for those of 2x2 pixels, and scales before it converts.
@@ -133,7 +133,9 @@ def test_frames_say_it_too() -> None:
         (make_jpeg(), TURBO, "libjpeg-turbo"),
         (make_jpeg(), FFMPEG, "ffmpeg"),
         (make_jpeg(), decode_config("mjpeg"), "ffmpeg"),
-        (encode(make_image(30, 20), "PNG"), None, "ffmpeg"),
+        (encode(make_image(30, 20), "PNG"), None, "libdeflate"),
+        (encode(make_image(30, 20), "PNG"), FFMPEG, "ffmpeg"),
+        (encode(make_image(30, 20), "BMP"), None, "ffmpeg"),
     ):
         frames = decode_packets(demux_image(data), decode_config=config)
         assert frames.backend == frames.clone().backend == backend
@@ -143,7 +145,7 @@ def test_frames_say_it_too() -> None:
 def test_a_batch_says_it_for_each_image() -> None:
     inputs = [make_jpeg(), encode(make_image(30, 20), "PNG"), make_jpeg()]
     batch = load_image_batch(inputs, width=8, height=8)
-    assert batch.backends == ("libjpeg-turbo", "ffmpeg", "libjpeg-turbo")
+    assert batch.backends == ("libjpeg-turbo", "libdeflate", "libjpeg-turbo")
 
 
 @pytest.mark.parametrize(
@@ -164,8 +166,16 @@ def test_what_libjpeg_turbo_cannot_do_is_an_error_where_it_is_insisted_on(data: 
         load_image_batch([data], width=8, height=8, **arguments)
 
 
-def test_there_are_two() -> None:
-    with pytest.raises(ValueError, match=r"^`backend` must be 'libjpeg-turbo', 'ffmpeg' or None, got 'pillow' "):
+def test_libdeflate_decodes_no_other_formats() -> None:
+    for data in (make_jpeg(), encode(make_image(8, 8), "BMP")):
+        with pytest.raises(RuntimeError, match="libdeflate decodes PNG only, not interlaced"):
+            load_image(data, decode_config=DEFLATE)
+
+
+def test_there_are_three() -> None:
+    with pytest.raises(
+        ValueError, match=r"^`backend` must be 'libjpeg-turbo', 'libdeflate', 'ffmpeg' or None, got 'pillow' "
+    ):
         decode_config(backend="pillow")  # type: ignore[arg-type]
 
 

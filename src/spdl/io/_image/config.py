@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from spdl.io._native import DecodeOptions, DemuxOptions
 
-Backend: TypeAlias = Literal["libjpeg-turbo", "ffmpeg"]
+Backend: TypeAlias = Literal["libjpeg-turbo", "libdeflate", "ffmpeg"]
 
 DEFAULT_MAX_PIXELS = 178_000_000
 """The approximate size above which Pillow refuses an image as a decompression bomb."""
@@ -59,7 +59,7 @@ class DecodeConfig:
         decoder: A decoder by FFmpeg's name.
         decoder_options: Options of that decoder.
         max_pixels: The most pixels, width times height, that an image may have.
-        backend: ``"libjpeg-turbo"``, ``"ffmpeg"``, or None for the faster one that can do the work.
+        backend: ``"libjpeg-turbo"``, ``"libdeflate"``, ``"ffmpeg"``, or None for the faster one that can do the work.
 
     Example:
         >>> decode_config(max_pixels=1000).max_pixels
@@ -129,12 +129,13 @@ def decode_config(
         max_pixels: The most pixels, width times height, that an image may have. An image whose header says more is
             refused before any memory is allocated: it may be a decompression bomb of a few bytes.
         backend: The library that does the work. ``"libjpeg-turbo"`` insists on libjpeg-turbo and our own filters: other
-            formats and other filters are errors. ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A
-            truncated or damaged JPEG is an error there, too. None takes the faster one that can do the work;
-            ``ImageFrames.backend`` and ``CPUBuffer.backends`` say which one decoded. Both give the same shapes. On
-            photos their pixels differ by 2.5 levels on average at most, and by a fraction of a level if chroma is not
-            subsampled, since FFmpeg has another inverse DCT, chroma upsampling and filters. FFmpeg before 7 squeezes
-            gray pictures that it scales into 16 to 235; ours have all levels.
+            formats than JPEG and other filters are errors. ``"libdeflate"`` does so for PNGs that are not interlaced.
+            ``"ffmpeg"`` leaves everything to FFmpeg's decoders and filters. A truncated or damaged JPEG is an error
+            there, too. None takes the fastest one that can do the work; ``ImageFrames.backend`` and
+            ``CPUBuffer.backends`` say which one decoded. All give the same shapes. On JPEG photos, FFmpeg's pixels
+            differ by 2.5 levels on average at most, and by a fraction of a level if chroma is not subsampled, since
+            FFmpeg has another inverse DCT, chroma upsampling and filters. FFmpeg before 7 squeezes gray pictures that
+            it scales into 16 to 235; ours have all levels.
 
     Returns:
         A configuration for the argument ``decode_config``. It holds a copy of the options, and any number of threads

@@ -1,0 +1,12 @@
+#include "image/png/png_backend.h"
+
+#include <memory>
+
+#include "image/png/png_decoder.h"
+
+namespace spdl {
+
+const Backend libdeflate_backend{"libdeflate", "decodes PNG only, not interlaced, without FFmpeg's options and filters",
+                                 []() -> std::unique_ptr<Decoder> { return std::make_unique<PngDecoder>(); }};
+
+}  // namespace spdl
