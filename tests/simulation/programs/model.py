@@ -175,6 +175,7 @@ class _Walk:
             self._is_unknown(pipe)
             return flow
         size = flow.size
+        certain = len(self.must)
         after = replace(flow, singles=[])
         if flow.in_batches and flow.batches is None:
             if pipe.op.by_batch:
@@ -190,6 +191,9 @@ class _Walk:
                 after.singles += [batch[0] for batch in self._apply(pipe, (key,), batched=False)]
         if flow.missing:
             self.tallies[pipe.name].exact = self.failures_known = False
+            # The item that it fails for may not come.
+            self.may += self.must[certain:]
+            del self.must[certain:]
         serial = pipe.ordered or (pipe.concurrency == 1 and pipe.name not in self.moved)
         if not serial and size not in (0, 1):
             after.order = ""
@@ -295,7 +299,8 @@ class _Walk:
             self._raises(stage.name, flow, stage.raise_at)
         if flow.unknown or flow.in_batches:
             return self._lose(flow, ())
-        if flow.order == "all" and not flow.missing and self.program.hooks != "raise":
+        # A hook or a queue that raises may end the input early, and with it a batch.
+        if flow.order == "all" and not flow.missing and "raise" not in (self.program.hooks, self.program.queue):
             batches: list[Batch] = []
             batch: Batch = ()
             for key in flow.singles:
