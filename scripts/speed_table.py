@@ -1,4 +1,4 @@
-"""Write the recorded run of benchmarks/engine.py into docs/case_studies/engine.md.
+"""Write the recorded runs of benchmarks/engine.py and stop_latency.py into docs/case_studies/engine.md.
 
 First run `.venv/bin/python benchmarks/engine.py --rounds 5 --json benchmarks/results/engine.json` on an otherwise idle
 machine, then `.venv/bin/python scripts/speed_table.py`. Commit the page and the results together; a test compares them.
@@ -14,9 +14,12 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "case_studies" / "engine.md"
 RESULTS = ROOT / "benchmarks" / "results" / "engine.json"
+STOP_RESULTS = RESULTS.with_name("stop_latency.json")
 
 BEGIN = "<!-- begin: scripts/speed_table.py -->\n"
 END = "<!-- end: scripts/speed_table.py -->\n"
+STOP_BEGIN = "<!-- begin: scripts/speed_table.py, stop -->\n"
+STOP_END = "<!-- end: scripts/speed_table.py, stop -->\n"
 
 # How to read the outcomes.
 LEGEND = (
@@ -121,20 +124,32 @@ def cpu_time(figures: dict[str, float]) -> str:
     return f"{figures['cpu_seconds_per_million']:,.1f}" if "cpu_seconds_per_million" in figures else "-"
 
 
-def with_table(text: str, content: str) -> str:
+def stop_table(results: dict[str, Any]) -> str:
+    """Return the table of how long a stop takes, and a paragraph on where the figures come from."""
+    header = ("consumer leaves early", REFERENCE, OURS, "outcome (mark)")
+    lines = []
+    for row in results["rows"].values():
+        title, theirs, _, ours, outcomes, _ = cells(row)
+        lines.append((title, theirs, ours, outcomes))
+    command = results["provenance"]["command"].replace("python ", "python benchmarks/", 1)
+    return table(header, lines) + f"\n{origin(results)} Measured by `{command}`.\n"
+
+
+def with_table(text: str, content: str, begin: str = BEGIN, end: str = END) -> str:
     """Return a text with this content between its markers."""
     replaced, count = re.subn(
-        f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: content, text, flags=re.DOTALL
+        f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: content, text, flags=re.DOTALL
     )
     if count != 1:
-        raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{BEGIN}{END}")
+        raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{begin}{end}")
     return replaced
 
 
 def main() -> None:
     """Update the page."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), whole(results)), encoding="utf-8")
+    text = with_table(PAGE.read_text(encoding="utf-8"), whole(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    stops = stop_table(json.loads(STOP_RESULTS.read_text(encoding="utf-8")))
+    PAGE.write_text(with_table(text, stops, STOP_BEGIN, STOP_END), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,21 @@ def test_page_shows_the_recorded_run(results: Any) -> None:
     assert speed_table.with_table(text, content) == text, "run scripts/speed_table.py and commit what it writes"
 
 
+@pytest.fixture
+def stops() -> Any:
+    return json.loads(speed_table.STOP_RESULTS.read_text(encoding="utf-8"))
+
+
+def test_page_shows_how_long_stops_take(stops: Any) -> None:
+    text = speed_table.PAGE.read_text(encoding="utf-8")
+    shown = speed_table.with_table(text, speed_table.stop_table(stops), speed_table.STOP_BEGIN, speed_table.STOP_END)
+    assert shown == text, "run scripts/speed_table.py and commit what it writes"
+    for key, row in engine_rows.STOP_ROWS.items():
+        assert stops["rows"][key]["title"] == row.title
+        assert stops["rows"][key]["works"] == json.loads(json.dumps(row.works))
+    assert all(claim["met"] for row in stops["rows"].values() for claim in row["claims"])
+
+
 def test_recorded_run_is_of_the_benchmark_as_it_stands(results: Any) -> None:
     expected = {key: row for key, row in engine_rows.ROWS.items() if row.cores <= results["provenance"]["cores"]}
     assert list(results["rows"]) == list(expected), "run benchmarks/engine.py and record the results"

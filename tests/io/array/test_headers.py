@@ -109,9 +109,7 @@ def test_a_jpeg_larger_than_its_data_is_what_pillow_makes_of_it(name: str) -> No
 @pytest.mark.parametrize("name", ["PNG", "BMP"])
 def test_an_image_larger_than_its_data_is_an_error(name: str) -> None:
     data = sized(500, 400)[name]
-    with pytest.raises(
-        RuntimeError, match=rf"^image of {len(data)} bytes: cannot decode the (image as bmp|PNG): "
-    ):
+    with pytest.raises(RuntimeError, match=rf"^image of {len(data)} bytes: cannot decode the (image as bmp|PNG): "):
         load_image(data)
 
 
