@@ -5,6 +5,7 @@ turns, and the medians of the rounds count. `_image_rows.py` has the marks.
 
 * One thread loads nearly as many images as libjpeg-turbo alone decodes, resize included. It loads more of them with the
   self-contained wheel, whose entropy decoder is ours. The share is greater with exact=False, which allows DCT scaling.
+  To measure the former, build the checkout on the system's libjpeg-turbo (SPDL_LIBJPEG_TURBO=SYSTEM).
 * The flow of programs written for the released reference (spdl 0.8.0) loads a multiple of its rate there.
 * Floats, planes and normalisation cost little. Random crops and flips cost less than nothing.
 * The resize alone takes no longer than that of Pillow-SIMD.

@@ -3,7 +3,8 @@
 # Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays or images)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
 # Images are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
-# system's. SPDL_FUZZ_LIBRARIES names another folder of such libraries, or is empty ("") for the system's.
+# system's FFmpeg and the libjpeg-turbo of builds from source. SPDL_FUZZ_LIBRARIES names another folder of such libraries,
+# or is empty ("") for the system's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,6 +20,9 @@ case $name in
     ;;
   images)
     prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
+    if [[ ! -v SPDL_FUZZ_LIBRARIES && ! -f $prefix/complete ]]; then
+      prefix=$(scripts/bundle/libjpeg_turbo.sh) || prefix=
+    fi
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image} native/bindings/backends.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')

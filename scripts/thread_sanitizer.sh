@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the thread tests under ThreadSanitizer, with a free-threaded CPython and our extension, both built for it, on the
-# system's libraries. Fails if a data race is found. The first run builds that CPython, which takes some minutes.
+# system's FFmpeg. Fails if a data race is found. The first run builds that CPython, which takes some minutes.
 # Usage: scripts/thread_sanitizer.sh [PYTEST_ARGUMENT...]   (default: the modules about threads)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

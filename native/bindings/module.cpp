@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <exception>
@@ -92,6 +93,7 @@ NB_MODULE(_native, module) {
     bind_filter_graph(module);
     module.def("kernel_names", &kernel_names);
     module.def("select_kernels", &select_kernels, nb::arg("name"));
+    module.def("libjpeg_turbo_version", &libjpeg_turbo_version);
     module.def("entropy_decoder_names", &entropy_decoder_names);
     module.def("select_entropy_decoder", &select_entropy_decoder, nb::arg("name"));
     module.def("last_entropy_decoder", &last_entropy_decoder);

@@ -1,6 +1,11 @@
 #include "image/jpeg/jpeg_backend.h"
 
+#include <cstdio>
 #include <memory>
+
+// jpeglib.h wants cstdio first.
+#include <jpeglib.h>
+
 #include <string>
 
 #include "image/jpeg/jpeg_decoder.h"
@@ -40,6 +45,11 @@ class TurboDecoder final : public Decoder {
 
 const Backend libjpeg_turbo_backend{"libjpeg-turbo", "decodes JPEG only, without FFmpeg's options and filters",
                                     []() -> std::unique_ptr<Decoder> { return std::make_unique<TurboDecoder>(); }};
+
+std::tuple<int, int, int> libjpeg_turbo_version() noexcept {
+    constexpr int kNumber = LIBJPEG_TURBO_VERSION_NUMBER;
+    return {kNumber / 1'000'000, kNumber / 1000 % 1000, kNumber % 1000};
+}
 
 std::string_view last_entropy_decoder() noexcept {
     return last_entropy;
