@@ -258,8 +258,8 @@ setup_dependencies() {
 # The build does this by itself. Done here, it can say why if it has to do without.
 setup_libjpeg_turbo() {
   if ! PATH=$PWD/.venv/bin:$PATH scripts/bundle/libjpeg_turbo.sh >"$logs/libjpeg-turbo.log" 2>&1 </dev/null; then
-    say "going on with the system's libjpeg-turbo, on which JPEG is decoded a quarter slower: the pinned one cannot be" \
-      "built: $(tail -n 1 "$logs/libjpeg-turbo.log")"
+    say "going on with the system's libjpeg-turbo, on which JPEG is decoded a quarter slower. The pinned one cannot be built:"
+    cat "$logs/libjpeg-turbo.log"
   fi
 }
 
