@@ -57,10 +57,19 @@ std::optional<TiffDirectory::Entry> TiffDirectory::find(std::uint16_t tag) const
             const std::size_t count = read_integer(entry, 4, 4, little_endian_);
             const Bytes values =
                 size * count <= kInPlace ? entry.subspan(8) : tail(tiff_, read_integer(entry, 8, 4, little_endian_));
-            return Entry{values, count, size, little_endian_};
+            return Entry{entry.first(kEntryBytes), values, count, size, little_endian_};
         }
     }
     return std::nullopt;
+}
+
+bool TiffDirectory::truncated() const noexcept {
+    return count_ == 0 || entries_.size() < count_ * kEntryBytes;
+}
+
+Bytes TiffDirectory::stored(std::uint16_t tag) const noexcept {
+    const std::optional<Entry> entry = find(tag);
+    return entry ? entry->stored : Bytes();
 }
 
 std::optional<std::uint32_t> TiffDirectory::integer(std::uint16_t tag) const noexcept {

@@ -28,11 +28,19 @@ class TiffDirectory {
     // Returns the value of an entry that has exactly one: an integer of any size.
     [[nodiscard]] std::optional<std::uint32_t> integer(std::uint16_t tag) const noexcept;
 
+    // Returns whether the file ends before all entries.
+    [[nodiscard]] bool truncated() const noexcept;
+
+    // Returns an entry as it lies in the file: its tag, its type, its number of values, and these or where they are;
+    // empty if there is none.
+    [[nodiscard]] Bytes stored(std::uint16_t tag) const noexcept;
+
     // Returns all integers of an entry; none if there is no such entry, or if its values are no integers.
     [[nodiscard]] std::vector<std::uint32_t> integers(std::uint16_t tag) const;
 
   private:
     struct Entry {
+        Bytes stored;
         Bytes values;  // From the first to the end of the file.
         std::size_t count;
         std::size_t size;  // Of one value, in bytes; 0 if the values are no integers.

@@ -11,7 +11,8 @@
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav_options.h"
-#include "ffmpeg/tiff_strips.h"
+#include "ffmpeg/tiff_frame.h"
+#include "ffmpeg/tiff_picture.h"
 
 namespace spdl {
 namespace {
@@ -92,7 +93,13 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     // FFmpeg counts the pixels of padded rows.
     constexpr std::int64_t kPadding = 64 * kMaxSide;
     context->max_pixels = options.max_pixels + kPadding;
-    if (decoder->id == AV_CODEC_ID_MJPEG || decoder->id == AV_CODEC_ID_JPEGLS) {
+    PacketPtr packet = reference(*image.packet);
+    TiffPicture tiff;
+    if (decoder->id == AV_CODEC_ID_TIFF) {
+        tiff = find_tiff_picture({packet->data, static_cast<std::size_t>(packet->size)}, options);
+        packet = tiff_packet(*image.packet, tiff);
+    }
+    if (decoder->id == AV_CODEC_ID_MJPEG || decoder->id == AV_CODEC_ID_JPEGLS || !tiff.directory.empty()) {
         // Otherwise the decoder ends the picture where it finds damage, and returns it all the same.
         context->err_recognition |= AV_EF_EXPLODE;
     }
@@ -103,11 +110,8 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check(avcodec_open2(context.get(), decoder, decoder_options.get()));
     decoder_options.check_all_used("decoder", decoder->name);
 
-    if (decoder->id == AV_CODEC_ID_TIFF) {
-        check_tiff({image.packet->data, static_cast<std::size_t>(image.packet->size)}, options);
-    }
     FramePtr frame = make_frame();
-    int code = avcodec_send_packet(context.get(), image.packet.get());
+    int code = avcodec_send_packet(context.get(), packet.get());
     if (code >= 0) {
         code = avcodec_receive_frame(context.get(), frame.get());
     }
@@ -120,6 +124,9 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     forget_unknown_colors(*frame);
     assume_all_levels(*frame, decoder->id);
+    if (tiff.divide_by_alpha) {
+        divide_by_alpha(*frame);
+    }
     return frame;
 }
 

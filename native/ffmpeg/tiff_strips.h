@@ -1,12 +1,16 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/bytes.h"
-#include "media/decode_options.h"
+#include "ffmpeg/tiff_description.h"
 
 namespace spdl {
 
-// Throws MediaError for a TIFF that FFmpeg decodes to a wrong picture without an error: it shows black for data that it
-// does not read, and old memory if deflated strips end early.
-void check_tiff(Bytes tiff, const DecodeOptions& options);
+[[nodiscard]] bool is_deflated(const TiffDescription& picture);
+
+// Throws MediaError unless the strips of a picture are in the file, for all of its rows, and the deflated ones inflate
+// to what their rows need: FFmpeg shows old memory where they end early.
+void check_strips(Bytes tiff, const TiffDescription& picture, std::int64_t max_pixels);
 
 }  // namespace spdl

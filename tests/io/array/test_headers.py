@@ -113,13 +113,11 @@ def test_an_image_larger_than_its_data_is_an_error(name: str) -> None:
         load_image(data)
 
 
-def test_rows_that_a_tiff_does_not_have_are_black() -> None:
-    # FFmpeg takes it as it comes. What must not be there is what was in memory.
-    image = pixels(sized(500, 400)["TIFF"])
-    np.testing.assert_array_equal(image[:4], np.asarray(PHOTO).reshape(4, 500, 3))
-    assert not image[4:].any()
-    with pytest.raises(RuntimeError, match=r"cannot decode the image as tiff: .*Invalid strip size/offset"):
-        load_image(sized(50, 400)["TIFF"])
+def test_rows_that_a_tiff_does_not_have_are_an_error() -> None:
+    # FFmpeg would show black.
+    for width in (50, 500):
+        with pytest.raises(RuntimeError, match=r"its directory has 1 of the 10 strips that its 400 rows"):
+            load_image(sized(width, 400)["TIFF"])
 
 
 def test_a_webp_is_as_large_as_its_picture() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.io.image.mutated_files import compare_with_pillow, open_with_ours, open_with_pillow
+from tests.io.image_files import tiff
 from tests.io.images import Array, decode_with_pillow, encode, make_image
 
 from spdl.io import encode_config, encode_image, load_image
@@ -77,3 +78,37 @@ def test_a_qoi_that_ends_early_is_an_error(kind: str) -> None:
     for size in [*range(14, len(data), 101), len(data) - 9, len(data) - 8, len(data) - 1]:
         with pytest.raises(RuntimeError, match=f"the QOI is truncated: its {size} bytes end before its picture does"):
             load_image(data[:size])
+
+
+def tiffs() -> dict[str, bytes]:
+    images = {
+        "RGB": IMAGE,
+        "gray": IMAGE.convert("L"),
+        "palette": IMAGE.quantize(64),
+        "one bit": IMAGE.convert("1"),
+        "gray with alpha": ALPHA.convert("LA"),
+        "RGBA": ALPHA,
+        "16 bits": Image.fromarray(np.random.default_rng(0).integers(0, 65536, (30, 40), np.uint16)),
+    }
+    files = {
+        f"{kind}, {compression}": encode(image, "TIFF", compression=compression)
+        for kind, image in images.items()
+        for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits")
+    }
+    pixels = np.asarray(IMAGE)
+    return files | {
+        "fax": encode(IMAGE.convert("1"), "TIFF", compression="group4"),
+        "differences": encode(IMAGE, "TIFF", compression="tiff_lzw", tiffinfo={317: 2}),
+        "strips": tiff(pixels, rows=7),
+        "planes": tiff(pixels, rows=7, planar=True),
+        "big-endian": tiff(pixels, rows=7, order=">"),
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_tiffs(seed: int) -> None:
+    outcomes = compare_with_pillow(tiffs(), 200, seed)
+    assert not outcomes.wrong
+    assert len(outcomes.equal) > 40
+    assert len(outcomes.both_refuse) > 80
+    assert len(outcomes.only_pillow_reads) < 40

@@ -162,13 +162,16 @@ stored_lie = b"\x78\x01\x01" + struct.pack("<HH", 6001, 6001 ^ 0xFFFF) + bytes(3
         (deflated([zlib.compress(bytes(6000), 9)[:-7]]), "strip 1 of 1 is damaged"),
         (sub_directory(PIXELS, 8, short), "strip 1 of 1 inflates to less"),
         (deflated([PIXELS], {257: (4, [80]), 278: (4, [10])}), "its directory has 1 of the 8 strips that its 80 rows"),
-        (deflated([PIXELS], {258: (3, [8] * 3), 277: None, 284: (3, [2])}), "its directory has 1 of the 3 strips"),
+        (
+            deflated([PIXELS], {258: (3, [8] * 3), 262: (3, [2]), 277: None, 284: (3, [2])}),
+            "its directory has 1 of the 3 strips",
+        ),
         (deflated([PIXELS], {273: (4, [9999])}), "strip 1 of 1 is said to have .* bytes from byte 9999 on, of a file"),
         (
             deflated([PIXELS] * 2, {273: (4, [8] * 60), 278: (4, [1]), 279: (4, [len(PIXELS)] * 60)}),
             "strip 3 of 60 is said to have",
         ),
-        (deflated([PIXELS], {258: (3, [64] * 5), 277: (3, [5])}), "its pixels are said to have 5 samples of 320 bits"),
+        (deflated([PIXELS], {258: (3, [64] * 5), 277: (3, [5])}), "its pixels are of 5 samples of 64 bits"),
         (
             deflated([PIXELS], {259: (5, [8]), 270: (3, [8])}),
             "its directory's entry 259 is damaged, or not of integers",
@@ -225,3 +228,122 @@ def test_what_ffmpeg_does_not_read_in_a_tiff_is_an_error(order: str, config: Any
     few = gray.replace(struct.pack(order + "HHIH", 258, 3, 1, 8), struct.pack(order + "HHIH", 258, 3, 1, 4))
     with pytest.raises(RuntimeError, match="its pixels are of 2 or 4 bits, the lowest of a byte first, which FFmpeg"):
         load(few, decode_config=config)
+
+
+# ---- What its samples are ------------------------------------------------------------------------------------------
+
+SAMPLES = np.random.default_rng(1).integers(0, 256, (60, 100, 4), np.uint8)
+
+
+def stored(samples: Any, changes: Entries) -> bytes:
+    """Make a TIFF of 100x60 pixels, without compression, from what its strip holds; `changes` as for `deflated`."""
+    content = samples if isinstance(samples, bytes) else samples.tobytes()
+    count = samples.shape[2] if getattr(samples, "ndim", 2) == 3 else 1
+    bits = 8 if isinstance(samples, bytes) else 8 * samples.itemsize
+    return deflated([content], {258: (3, [bits] * count), 259: (3, [1]), 277: (3, [count]), **changes})
+
+
+RGB_TIFF: Entries = {262: (3, [2])}
+
+
+@pytest.mark.parametrize("config", [None, FFMPEG])
+def test_colours_that_were_multiplied_by_alpha_are_divided(config: Any) -> None:
+    samples = SAMPLES.copy()
+    samples[:20, :, 3] = np.array([0, 1, 128, 254, 255])[np.arange(100) % 5]
+    data = stored(samples, {**RGB_TIFF, 338: (3, [1])})
+    np.testing.assert_array_equal(load(data, decode_config=config), np.asarray(decode_with_pillow(data)))
+    for kind in (0, 2):
+        assert_pillows(stored(samples, {**RGB_TIFF, 338: (3, [kind])}))
+
+
+def test_a_tiff_need_not_say_how_many_rows_a_strip_has() -> None:
+    assert_pillows(stored(SAMPLES[..., :3], {**RGB_TIFF, 278: None}))
+
+
+def test_differences_are_not_undone_where_nothing_is_compressed() -> None:
+    assert_pillows(stored(SAMPLES[..., :3], {**RGB_TIFF, 317: (3, [2])}))
+
+
+def test_notes_that_are_damaged_do_not_matter() -> None:
+    notes: Entries = {270: (4, [1, 2, 3]), 282: (3, [7]), 305: (3, [1] * 40), 700: (4, [1] * 9), 34665: (4, [99999999])}
+    np.testing.assert_array_equal(load(stored(SAMPLES[..., :3], {**RGB_TIFF, **notes})), SAMPLES[..., :3])
+    text = stored(SAMPLES[..., :3], {**RGB_TIFF, 270: (4, [10**6] * 2)})
+    entry = text.index(struct.pack("<HHI", 270, 4, 2))
+    far = text[: entry + 2] + struct.pack("<HII", 2, 10**6, 10**6) + text[entry + 12 :]
+    np.testing.assert_array_equal(load(far), SAMPLES[..., :3])
+
+
+PALETTE = (3, list(range(0, 768 * 85, 85)))
+UNREAD: dict[str, tuple[bytes, str]] = {
+    "CMYK of 16 bits": (stored(SAMPLES.astype(np.uint16), {262: (3, [5])}), "of 4 samples of 16 bits in the colour"),
+    "a palette with alpha": (
+        stored(SAMPLES[..., :2], {262: (3, [3]), 320: PALETTE, 338: (3, [2])}),
+        "of 2 samples of 8 bits in the colour space 3",
+    ),
+    "a palette without colours": (stored(SAMPLES[..., 0], {262: (3, [3])}), "indices of colours that it does not"),
+    "too few colours": (
+        stored(SAMPLES[..., 0], {262: (3, [3]), 320: (3, [1] * 767)}),
+        "indices of colours that it does not have",
+    ),
+    "gray multiplied by alpha": (
+        stored(SAMPLES[..., :2], {338: (3, [1])}),
+        "of 2 samples, multiplied by alpha, of 8 bits",
+    ),
+    "16 bits multiplied by alpha": (
+        stored(SAMPLES.astype(np.uint16), {**RGB_TIFF, 338: (3, [1])}),
+        "of 4 samples, multiplied by alpha, of 16 bits",
+    ),
+    "planes multiplied by alpha": (
+        stored(SAMPLES, {**RGB_TIFF, 338: (3, [1]), 284: (3, [2])}),
+        "of 4 samples, multiplied by alpha, of 8 bits",
+    ),
+    "Lab": (stored(SAMPLES[..., :3], {262: (3, [8])}), "of 3 samples of 8 bits in the colour space 8"),
+    "signed samples": (stored(SAMPLES[..., 0], {339: (3, [2])}), "of signed or floating-point samples"),
+    "floats": (stored(SAMPLES[..., 0].astype(np.float32), {339: (3, [3])}), "of signed or floating-point samples"),
+    "different bits": (stored(SAMPLES[..., :3], {**RGB_TIFF, 258: (3, [8, 8, 4])}), "of samples that have different"),
+    "no meaning": (stored(SAMPLES[..., 0], {262: None}), "of samples of unknown meaning"),
+    "a raw photo": (stored(SAMPLES[..., 0], {50706: (4, [1])}), "those of a raw photo"),
+    "planes of no kind": (stored(SAMPLES[..., :3], {**RGB_TIFF, 284: (3, [3])}), r"laid out in a way \(number 3\)"),
+    "JPEG 2000": (stored(SAMPLES[..., 0], {259: (3, [34712])}), r"compressed in a way \(number 34712\)"),
+    "old LZW": (
+        stored(b"\0\1" + bytes(6000), {259: (3, [5])}),
+        "compressed with LZW of the old style, which FFmpeg does not read",
+    ),
+    "differences of 4 bits": (
+        deflated([zlib.compress(bytes(3000))], {258: (3, [4]), 317: (3, [2])}),
+        "differences of samples that have neither 8 nor 16 bits",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+def test_pixels_that_ffmpeg_takes_for_others_are_an_error(kind: str) -> None:
+    data, reason = UNREAD[kind]
+    with pytest.raises(RuntimeError, match=f"cannot decode the image as tiff: its pixels are {reason}"):
+        load(data)
+
+
+def test_a_tiff_that_ends_within_its_directory_is_an_error() -> None:
+    data = stored(SAMPLES[..., :3], {**RGB_TIFF, 258: (3, [8] * 3)})
+    at = struct.unpack_from("<I", data, 4)[0]
+    with pytest.raises(RuntimeError, match="cannot decode the image as tiff: it ends before its directory does"):
+        load(data[: at + 2 + 12 * 5])
+    with pytest.raises(RuntimeError, match="its directory's entry 258 is damaged"):
+        load(data[:-4])
+
+
+def test_damaged_lzw_is_an_error() -> None:
+    image = make_image(61, 43)
+    data = encode(image, "TIFF", compression="tiff_lzw")
+    refused = 0
+    for at in range(9, 4000, 37):
+        damaged = data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
+        try:
+            expected = np.asarray(decode_with_pillow(damaged))
+        except OSError:
+            with pytest.raises(RuntimeError, match="cannot decode the image as tiff"):
+                load(damaged)
+            refused += 1
+        else:
+            np.testing.assert_array_equal(load(damaged), expected)
+    assert refused > 20
