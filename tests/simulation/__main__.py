@@ -14,6 +14,9 @@ from pathlib import Path
 from tests.simulation import record
 from tests.simulation.instrument import Patch, import_all, install
 
+# No process that runs for a time gets as far as this.
+_ENDLESS = 1_000_000
+
 
 def main() -> int:
     """Run and report. Return the exit status: 1 if anything went wrong."""
@@ -30,7 +33,7 @@ def main() -> int:
     parser.add_argument("--mutant", help="plant the bug of tests/mutation that has this name")
     arguments = parser.parse_args()
     if arguments.jobs > 1:
-        return _share(arguments.jobs, arguments.runs, arguments.seed)
+        return _share(arguments.jobs, arguments.runs, arguments.seed, endless=arguments.seconds is not None)
     logging.disable()
     install(_patch(arguments.mutant))
     import_all()
@@ -46,13 +49,16 @@ def _patch(name: str | None) -> Patch | None:
     return Patch(mutant.file, mutant.find, mutant.replace)
 
 
-def _share(jobs: int, runs: int, seed: int) -> int:
-    """Run in several processes, each with seeds of its own."""
+def _share(jobs: int, runs: int, seed: int, *, endless: bool) -> int:
+    """Run in several processes, each with seeds of its own. ``endless`` says that time limits the runs."""
     share = -(-runs // jobs)
     # The last of several options of one name counts.
     command = [sys.executable, "-m", "tests.simulation", *sys.argv[1:], "--jobs=1", f"--runs={share}"]
-    processes = [subprocess.Popen([*command, f"--seed={seed + share * index}"]) for index in range(jobs)]
-    return max([process.wait() for process in processes])
+    apart = _ENDLESS if endless else share
+    processes = [subprocess.Popen([*command, f"--seed={seed + apart * index}"]) for index in range(jobs)]
+    # The status of a process that a signal killed is negative.
+    statuses = [process.wait() for process in processes]
+    return int(any(statuses))
 
 
 def _explore(arguments: argparse.Namespace) -> int:

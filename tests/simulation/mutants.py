@@ -16,6 +16,7 @@ from tests.mutation.mutants import MUTANTS, Mutant
 
 _SUMMARY = re.compile(r"^(\d+) runs from seed", re.MULTILINE)
 _FINDING = re.compile(r"^seed \d+: \* (.*)", re.MULTILINE)
+NO_END = "the simulation did not end"
 # A bug may make the simulation itself stop, as an engine that spins does.
 _SECONDS = 900
 
@@ -25,11 +26,11 @@ def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
     try:
         done = subprocess.run([*command, "--no-shrink"], check=False, capture_output=True, text=True, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
-        return {"mutant": mutant.name, "found": True, "runs": None, "finding": "the simulation did not end"}
+        return {"mutant": mutant.name, "found": True, "runs": None, "finding": NO_END}
     summary = _SUMMARY.search(done.stdout)
     said = _FINDING.search(done.stdout)
     if summary is None:
-        # The pipeline cannot even be imported or built.
+        # The pipeline cannot even be imported or built: the simulation works without the bug, as `_check` has seen.
         return {"mutant": mutant.name, "found": True, "runs": 0, "finding": done.stderr.strip().rpartition("\n")[2]}
     return {
         "mutant": mutant.name,
@@ -37,6 +38,14 @@ def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:
         "runs": int(summary[1]),
         "finding": said[1][:200] if said else "",
     }
+
+
+def _check() -> None:
+    """End the program if the simulation does not work here, which would look like a bug that is found."""
+    command = [sys.executable, "-m", "tests.simulation", "--runs=20"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode or _SUMMARY.search(done.stdout) is None:
+        sys.exit(f"The simulation fails without any bug:\n{done.stdout}{done.stderr}")
 
 
 def main() -> None:
@@ -49,6 +58,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write the result")
     arguments = parser.parse_args()
     mutants = [it for it in MUTANTS if all(word in f"{it.name} {it.file}" for word in arguments.words)]
+    _check()
     rows = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for row in pool.map(lambda mutant: _hunt(mutant, arguments.runs, arguments.seed), mutants):
@@ -63,6 +73,9 @@ def main() -> None:
     summary = {
         "mutants": len(rows),
         "found": len(found),
+        # Among these: the engine could not be imported, or built; a run did not end.
+        "found_at_once": sum(row["runs"] == 0 for row in found),
+        "found_without_end": sum(row["runs"] is None for row in found),
         "median_runs": statistics.median(counts) if counts else None,
         "seed": arguments.seed,
         "most_runs": arguments.runs,
