@@ -52,8 +52,8 @@ def gif(
 def seen(data: bytes) -> Array:
     """Return which pixels are not transparent, according to Pillow."""
     with Image.open(io.BytesIO(data)) as file:
-        mask: Array = np.asarray(file.convert("RGBA"))[..., 3] > 0
-    return mask
+        alpha: Array = np.asarray(file.convert("RGBA"))[..., 3]
+    return alpha.astype(bool)
 
 
 @pytest.mark.parametrize("own", [b"", COLORS[::-1], COLORS[:24]])
@@ -104,9 +104,9 @@ def test_a_gif_that_is_not_all_there_is_an_error(kind: str) -> None:
     # FFmpeg fills up the rest.
     content, reason = BROKEN[kind]
     data = gif((9, 7), (0, 0, 9, 7), data=content)
-    for keywords in ({}, {"demux_config": demux_config(format="gif")}):
+    for config in (None, demux_config(format="gif")):
         with pytest.raises(RuntimeError, match=f"cannot decode the image as gif: {reason}"):
-            load_image(data, **keywords)  # type: ignore[arg-type]
+            load_image(data, demux_config=config)
 
 
 @pytest.mark.parametrize(

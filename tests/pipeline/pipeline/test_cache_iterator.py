@@ -63,3 +63,17 @@ def test_the_source_is_dropped_once_it_is_not_needed(*, delete_src: bool) -> Non
 def test_mistakes_are_told_at_the_call(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         cache_iterator([], **arguments)
+
+
+def test_a_source_that_fails_is_not_repeated() -> None:
+    class Failing:
+        def __iter__(self) -> Iterator[int]:
+            yield 1
+            yield 2
+            raise OSError("no such host")
+
+    cached = cache_iterator(Failing(), num_caches=2, return_caches_after=10)
+    assert [next(cached), next(cached)] == [1, 2]
+    with pytest.raises(OSError, match="no such host"):
+        next(cached)
+    assert list(cached) == []

@@ -19,8 +19,8 @@ def demux_image(
 ) -> ImagePackets:
     """Find the encoded image in a file or in bytes, without decoding it.
 
-    A JPEG or PNG is kept as it is. In other formats, FFmpeg looks for the first picture. A file of no known format is an
-    error that says what it seems to be.
+    A JPEG or PNG is kept as it is. In other formats, FFmpeg looks for the first picture. A file of no known format is
+    an error that says what it seems to be.
 
     Args:
         src: A path, the encoded bytes (kept and read in place: do not change them before the image is decoded), or an

@@ -93,6 +93,13 @@ class _Caching(Generic[T]):
             except StopIteration:
                 # A source that is shorter repeats the items that it had.
                 self._to_take = 0
+            except TimeoutError:
+                # The next read goes on.
+                raise
+            except BaseException:
+                # Repeating what came before would hide that the source has failed.
+                self._let_go()
+                raise
             else:
                 self._to_take -= 1
                 if len(self._cached) < self._num_caches:
@@ -110,7 +117,10 @@ class _Caching(Generic[T]):
         return item
 
     def _end(self) -> NoReturn:
+        self._let_go()
+        raise StopIteration
+
+    def _let_go(self) -> None:
         self._source = self._kept = None
         self._cached.clear()
         self._left = 0
-        raise StopIteration
