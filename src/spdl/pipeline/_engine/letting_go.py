@@ -41,7 +41,7 @@ class LettingGo:
         self._lock = lock
         self._drops = drops
         self._needed = needed
-        # How many threads there are that have not ended, or are about to begin.
+        # How many threads there are that have not ended, or are about to begin. One that starts the others counts.
         self._threads = 0
         self._holders: list[Holder] = []
 
@@ -55,11 +55,21 @@ class LettingGo:
 
     def thread_ends(self) -> None:
         """Note that a thread ends; the last one lets go. Called with the lock held, which it releases."""
-        self._threads -= 1
-        self._drops.extend(self.take_unneeded())
-        dropped = self._drops.take()
+        dropped = self._one_less()
         self._lock.release()
         drop_all(dropped)
+
+    def start_ends(self) -> None:
+        """Note that the start is over. Called without the lock, by a thread that a Ctrl-C may interrupt."""
+        with self._lock:
+            dropped = self._one_less()
+        drop_all(dropped)
+
+    def _one_less(self) -> list[Any]:
+        """Note that a thread ends; return what is to be dropped without the lock. Called with the lock held."""
+        self._threads -= 1
+        self._drops.extend(self.take_unneeded())
+        return self._drops.take()
 
     def take_unneeded(self) -> list[Any]:
         """Return the user's objects, and forget them, if nothing runs any more. Called with the lock held."""

@@ -13,8 +13,27 @@ __all__ = ["start", "start_workers", "useful_workers"]
 
 
 def start(engine: Engine) -> None:
-    """Start the threads, and before them everything that must not be started beside threads."""
+    """Start the threads, and before them everything that must not be started beside threads.
+
+    A request to stop may come meanwhile. It ends the start.
+    """
+    with engine.lock:
+        # Executors are needed, though no thread is there yet: who stops the pipeline must not let go of them.
+        engine.letting_go.thread_begins()
+    try:
+        _start(engine)
+    except BaseException:
+        engine.request_stop()
+        raise
+    finally:
+        engine.letting_go.start_ends()
+
+
+def _start(engine: Engine) -> None:
     for node in engine.nodes:
+        # Each may take seconds.
+        if engine.stopping:
+            return
         node.warm()
     engine.begin(perf_counter())
     if engine.needs_event_loop:
