@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import subprocess
@@ -10,10 +11,14 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from tests.pipeline.support import build, wait_until
+
+from spdl.pipeline import PipelineFailure
 
 
 def run_python(program: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
@@ -172,3 +177,40 @@ def test_a_forked_child_is_told_to_build_its_own() -> None:
         """
     )
     assert (done.stdout, done.returncode) == ("True\n45\n", 0), done.stderr
+
+
+class Refers:
+    """An op that refers to its pipeline, as its results do, and the frames of what it raises."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.pipeline: Any = None
+
+    def __call__(self, item: int) -> Any:
+        if self.kind == "failed":
+            raise ValueError(item)
+        return [self.pipeline] if self.kind == "unread" else item
+
+
+@pytest.mark.parametrize("kind", ["never started", "finished", "failed", "unread"])
+def test_a_pipeline_that_refers_to_itself_is_collected(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # pytest keeps log records, and these the frames of the op.
+    monkeypatch.setattr(logging.getLogger("spdl.pipeline"), "disabled", True)
+    op = Refers(kind)
+    pipeline = op.pipeline = build(range(5), op, num_threads=1, max_failures=0)
+    if kind != "never started":
+        with suppress(PipelineFailure), pipeline.auto_stop():
+            for _ in pipeline:
+                if kind == "unread":
+                    break
+    collected = weakref.ref(pipeline)
+    # The loop's item refers to it, too.
+    del op, pipeline
+    _ = None
+
+    def is_collected() -> bool:
+        gc.collect()
+        return collected() is None
+
+    # The threads may hold it a moment longer.
+    assert wait_until(is_collected)

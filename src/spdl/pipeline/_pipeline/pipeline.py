@@ -59,8 +59,9 @@ class Pipeline(Generic[T]):
         self._started = False
         self._observed = False
         self._starting = Lock()
-        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them.
-        weakref.finalize(self, lifetime.forget, engine).atexit = False
+        # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them. Where none
+        # runs, what the engine holds, such as an op, may refer to the pipeline: held here, it would never be collected.
+        weakref.finalize(self, _forget, weakref.ref(engine)).atexit = False
 
     def start(self, *, timeout: float | None = None, **kwargs: object) -> None:
         """Start the threads.
@@ -423,3 +424,9 @@ class Pipeline(Generic[T]):
         elif self._started:
             state = "running"
         return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
+
+
+def _forget(engine: weakref.ref[Engine]) -> None:
+    # The collector may have taken both at once.
+    if (remaining := engine()) is not None:
+        lifetime.forget(remaining)
