@@ -134,8 +134,8 @@ _WAKE_UPS = (
     Mutant(
         "a wake-up of the event loop stays pending for ever",
         "_engine/event_loop_thread.py",
-        "            self._woken = False\n            if",
-        "            if",
+        "            self._woken = False\n",
+        "",
         ("nodes/test_asynchronous.py::TestAsync::test_failures_and_drops",),
     ),
     Mutant(
@@ -1068,7 +1068,7 @@ _THE_END = (
     Mutant(
         "a forgotten pipeline runs on",
         "_pipeline/pipeline.py",
-        "weakref.finalize(self, lifetime.forget, engine).atexit = False",
+        "weakref.finalize(self, _forget, weakref.ref(engine)).atexit = False",
         "pass",
         ("engine/test_lifetime.py::test_a_forgotten_pipeline_ends_its_threads",),
     ),
@@ -1208,8 +1208,8 @@ _ONCE_MADE = (
     Mutant(
         "a step that a stop forestalled stays watched",
         "_nodes/function.py",
-        "            self.timeout.end(watch)\n        self.engine.drops.append(work)",
-        "            pass\n        self.engine.drops.append(work)",
+        "            self.timeout.end(watch)\n        self.engine.drops.extend((work.iterator",
+        "            pass\n        self.engine.drops.extend((work.iterator",
     ),
     Mutant(
         "a generator with hooks is not closed if a step is under way",

@@ -32,6 +32,7 @@ _COPIED = (
     "src/spdl",
     "tests/__init__.py",
     "tests/conftest.py",
+    "tests/delays.py",
     "tests/leaks.py",
     "tests/cuda_driver.py",
     "tests/fake_cuda_driver.c",
