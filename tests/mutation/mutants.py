@@ -351,7 +351,7 @@ _ORDER = (
     ),
     Mutant(
         "an item without a result keeps its ticket",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "for entry in self.order.complete(ticket):",
         "for entry in ():",
         ("engine/test_order.py::TestOrder::test_drops_and_failures_leave_no_gap",),
@@ -365,14 +365,14 @@ _ORDER = (
     ),
     Mutant(
         "generators with later tickets gather results without bound",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "return self.order.buffered + under_way < self.concurrency + AHEAD",
         "return True",
         ("engine/test_order.py::TestOrder::test_generators_behind_a_slow_one_pause",),
     ),
     Mutant(
         "the end of an epoch overtakes the items that are worked on",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "return not self.running and self.has_room(0)",
         "return self.has_room(0)",
         ("test_continuous.py",),
@@ -452,7 +452,7 @@ _COUNTS = (
     ),
     Mutant(
         "an op that failed keeps its slot",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "                self.engine.event_loop.wake()\n        self.slot_freed()",
         "                self.engine.event_loop.wake()",
         ("nodes/test_function.py::TestFailures",),
@@ -543,7 +543,7 @@ _COUNTS = (
     ),
     Mutant(
         "a parked generator gives its slot away",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "value, attempt.ticket))",
         "value, attempt.ticket))\n            self.slot_freed()",
         ("nodes/test_function.py::TestGenerators",),
@@ -557,7 +557,7 @@ _COUNTS = (
     ),
     Mutant(
         "an item that waits for its retry loses its slot",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "            self.counters.retried += 1",
         "            self.counters.retried += 1\n            self.slot_freed()",
         ("declare/test_policy.py::TestRetries",),
@@ -697,14 +697,14 @@ _FLOW = (
     ),
     Mutant(
         "a stage counts as drained while its ops run",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "return not self.queue and not self.running and not self.parked",
         "return not self.queue and not self.parked",
         ("engine/test_order.py::TestOrder",),
     ),
     Mutant(
         "an item without a result stays in flight",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "        self.engine.lineage.drop(root)\n        self._complete(ticket)",
         "        self._complete(ticket)",
         ("metrics/test_statistics.py::test_in_flight_is_what_is_neither_delivered_nor_dropped",),
@@ -854,7 +854,7 @@ _FAILURES = (
     ),
     Mutant(
         "a failed item counts twice",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "        self.counters.failed += 1\n        engine = self.engine",
         "        self.counters.failed += 2\n        engine = self.engine",
         ("declare/test_policy.py::TestLimits",),
@@ -875,7 +875,7 @@ _FAILURES = (
     ),
     Mutant(
         "a KeyboardInterrupt in an op costs one item only",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "        if not isinstance(error, Exception):",
         "        if False:",
         ("pipeline/test_pipeline.py::test_what_is_no_exception_fails_the_pipeline",),
@@ -896,7 +896,7 @@ _FAILURES = (
     ),
     Mutant(
         "a retry waits no longer than the one before",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "policy.retry_delay * 2.0 ** min(attempt.number - 1, 1023)",
         "policy.retry_delay",
         ("declare/test_policy.py::TestRetries::test_waits_double",),
@@ -987,7 +987,7 @@ _FAILURES = (
     ),
     Mutant(
         "the failures of stages without a limit of their own do not count together",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "engine.failures.tally if policy.max_failures is None else",
         "Tally(engine.failures.tally.limit) if policy.max_failures is None else",
         ("test_contract_failures.py::TestMessages::test_the_pipelines_limit_counts_all_stages",),
@@ -1046,7 +1046,7 @@ _THE_END = (
     ),
     Mutant(
         "an exception and its frames are dropped under the lock",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "        engine.drops.extend((attempt, error))",
         "        pass",
         ("test_faults.py::TestFinalisers",),
@@ -1200,7 +1200,7 @@ _ONCE_MADE = (
     ),
     Mutant(
         "an item that the timer gave up frees its slot without a word to the event loop",
-        "_nodes/function.py",
+        "_nodes/op_node.py",
         "        if self.on_loop and self.queue and engine.event_loop is not None:\n            # The loop may",
         "        if False:\n            # The loop may",
         ("nodes/test_timeouts.py",),

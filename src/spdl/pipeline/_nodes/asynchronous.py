@@ -11,7 +11,7 @@ from spdl.pipeline._failures.cancellation import current_task, end_cancellation,
 from spdl.pipeline._world import perf_counter
 
 from .awaited import run_awaited
-from .function import FunctionNode
+from .op_node import OpNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncNode"]
 
 
-class AsyncNode(FunctionNode):
+class AsyncNode(OpNode):
     """A stage that the event loop's thread serves.
 
     Up to ``concurrency`` servers, each an asyncio task, take items from the queue themselves. A server ends when
@@ -34,7 +34,6 @@ class AsyncNode(FunctionNode):
 
     on_loop = True
     on_workers = False
-    calls_op = False
     slots_are_places = True
 
     def __init__(

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.event_loop import Awaited
     from spdl.pipeline._engine.order import Ticket
 
-    from .function import FunctionNode
+    from .op_node import OpNode
 
 __all__ = ["run_awaited"]
 
 
 async def run_awaited(  # noqa: C901, PLR0912, PLR0915 - what comes of either, in the order in which it is to be noted.
-    node: FunctionNode, attempt: Attempt, awaited: Awaited
+    node: OpNode, attempt: Attempt, awaited: Awaited
 ) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
@@ -89,7 +89,7 @@ async def run_awaited(  # noqa: C901, PLR0912, PLR0915 - what comes of either, i
             engine.drop_deferred()
 
 
-def _watch(node: FunctionNode, attempt: Attempt, task: Task[Any]) -> Watch:
+def _watch(node: OpNode, attempt: Attempt, task: Task[Any]) -> Watch:
     event_loop = node.engine.event_loop
     assert event_loop is not None
 
@@ -100,9 +100,7 @@ def _watch(node: FunctionNode, attempt: Attempt, task: Task[Any]) -> Watch:
     return Watch(attempt, cancel=cancel)
 
 
-async def _exhaust(
-    node: FunctionNode, attempt: Attempt, results: AsyncGeneratorType[Any, Any], watch: Watch | None
-) -> None:
+async def _exhaust(node: OpNode, attempt: Attempt, results: AsyncGeneratorType[Any, Any], watch: Watch | None) -> None:
     ticket, root = attempt.ticket, attempt.root
     assert isinstance(root, Group)
     # It is asked for a result when that has a place to go, as other generators are.
@@ -128,7 +126,7 @@ async def _exhaust(
             await _close(node, results)
 
 
-async def _close(node: FunctionNode, generator: AsyncGeneratorType[Any, Any]) -> None:
+async def _close(node: OpNode, generator: AsyncGeneratorType[Any, Any]) -> None:
     """Close an async generator that has more results, of which none is wanted. What it raises is logged."""
     event_loop = node.engine.event_loop
     assert event_loop is not None
@@ -142,7 +140,7 @@ async def _close(node: FunctionNode, generator: AsyncGeneratorType[Any, Any]) ->
         event_loop.closing.discard(task)
 
 
-async def _has_place(node: FunctionNode, ticket: Ticket | None, watch: Watch | None) -> bool:
+async def _has_place(node: OpNode, ticket: Ticket | None, watch: Watch | None) -> bool:
     """Wait until one more result has a place to go, and start to watch. Return False if none is wanted."""
     engine = node.engine
     assert engine.event_loop is not None

@@ -14,8 +14,8 @@ from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD
 
 from .aggregate import GatheringNode
-from .function import FunctionNode
 from .merge import MergeNode
+from .op_node import OpNode
 from .router import AsyncRouterNode, RouterNode, Routing
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ def _capacity(path: list[Node]) -> float:
             # It may need any number of batches before it passes the first one on.
             return inf
         places += node.input.capacity + node.concurrency
-        if isinstance(node, FunctionNode) and node.order is not None:
+        if isinstance(node, OpNode) and node.order is not None:
             places += AHEAD
     return places
 

@@ -1,201 +1,39 @@
-"""Stages whose op is a function: of one result, or of a generator's many."""
+"""Stages whose op is a function, which runs in the thread that takes a turn."""
 
 from __future__ import annotations
 
-from collections import deque
-from functools import partial
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import GeneratorType
+from typing import TYPE_CHECKING
 
-from spdl.pipeline._declare.policy import BEAR_ALL
 from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
-from spdl.pipeline._engine.node import Node
-from spdl.pipeline._engine.order import AHEAD
-from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline._failures.abandoned import Abandoned
-from spdl.pipeline._failures.tally import Tally
-from spdl.pipeline._metrics.counters import HELD
 from spdl.pipeline._metrics.sampling import SHORT
 from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
-from .awaited import run_awaited
-from .timeouts import Timeout
+from .op_node import OpNode, Parked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from spdl.pipeline._declare.policy import FailurePolicy
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Group, Root
-    from spdl.pipeline._engine.order import Order, Ticket
 
     from .timeouts import Watch
 
-__all__ = ["DisaggregateNode", "FunctionNode", "Parked"]
-
+__all__ = ["DisaggregateNode", "FunctionNode"]
 
 # Iterators that hold nothing once they have ended. Most are of these types, and dropping them later would cost more.
 _EMPTY_AT_END = frozenset([GeneratorType, type(iter([])), type(iter(()))])
 
 
-class Parked(NamedTuple):
-    """A generator between two turns. It keeps its slot."""
+class FunctionNode(OpNode):
+    """A stage whose op the thread that takes a turn calls itself."""
 
-    root: Group
-    iterator: Iterator[Any]
-    ticket: Ticket | None
+    __slots__ = ()
 
-
-class FunctionNode(Node):
-    """A stage that calls ``op(item)``.
-
-    What the call returns decides what follows: a value moves on, None drops the item, a generator is advanced by one
-    result per turn, a coroutine or an async generator is handed to the event loop. So lambdas, partials and callable
-    objects that return one of these need no declaration.
-    """
-
-    adjustable = True
-    # True if the thread that takes a turn calls the op itself.
-    calls_op = True
-    # True if each result of a generator counts as a task.
-    steps_are_tasks = True
-
-    __slots__ = ("direct", "due", "expand", "parked", "policy", "timeout")
-
-    def __init__(
-        self,
-        engine: Engine,
-        name: str,
-        op: Callable[[Any], Any],
-        concurrency: int,
-        *,
-        order: Order | None = None,
-        expand: bool = False,
-        policy: FailurePolicy = BEAR_ALL,
-    ) -> None:
-        super().__init__(engine, name, op, concurrency)
-        self.policy = policy
-        self.tally = engine.failures.tally if policy.max_failures is None else Tally(policy.max_failures)
-        self.tally.add(self.counters)
-        self.order = order
-        # The result is an iterator whatever its type.
-        self.expand = expand
-        self.timeout = None if policy.timeout is None else Timeout(self, policy.timeout, policy.on_timeout)
-        self.plain = not expand and not policy.retries and self.timeout is None
-        # Nothing has to be known of an op beyond its item until it has ended.
-        self.direct = self.calls_op and self.timeout is None
-        self.parked: deque[Parked] = deque()
-        # Items whose next attempt is due. They kept their slots and so their places in the output.
-        self.due: deque[Attempt] = deque()
-
-    def ready(self) -> bool:
-        if self.due or (self.parked and self._can_advance()):
-            return True
-        return self.can_start()
-
-    def can_start(self) -> bool:
-        """Return whether an op could start on the first item, or the end of an epoch could be passed on."""
-        if not self.queue or self.cancelled:
-            return False
-        if self.queue[0] is MARK:
-            return not self.running and self.has_room(0)
-        # As `Channel.verdict` says, without its calls.
-        running = self.running
-        if running >= self.concurrency:
-            return False
-        order = self.order
-        if order is not None and not order.has_place(self.concurrency):
-            self.counters.wait(HELD)
-            return False
-        under_way = running - len(self.parked)
-        return under_way + len(self.out) < self.room or self.has_room(under_way)
-
-    def under_way(self) -> int:
-        # A generator between two results asks for a place when it goes on.
-        return self.running - len(self.parked)
-
-    def _can_advance(self) -> bool:
-        if self.order is None:
-            return self.may_emit(None)
-        return any(self.may_emit(parked.ticket) for parked in self.parked)
-
-    def may_emit(self, ticket: Ticket | None) -> bool:
-        """Return whether one more result of the item with this ticket has a place to go."""
-        under_way = self.running - len(self.parked)
-        if ticket is None:
-            # When the concurrency is lowered, more may be under way than there is room for; it waits here itself.
-            return self.has_room(min(under_way, self.concurrency))
-        assert self.order is not None
-        # The head's results go on; those of the others wait in their tickets.
-        if self.order.is_head(ticket):
-            return self.has_room(0)
-        return self.order.buffered + under_way < self.concurrency + AHEAD
-
-    def drained(self) -> bool:
-        return not self.queue and not self.running and not self.parked
-
-    def discard(self) -> list[Any]:
-        dropped = super().discard()
-        dropped += [parked.iterator for parked in self.parked]
-        for resting in (self.parked, self.due):
-            dropped += resting
-            if not self.on_loop:
-                self.engine.remove_turns(len(resting))
-            self.running -= len(resting)
-            resting.clear()
-        return dropped
-
-    def give_up_work(self) -> bool:
-        if not super().give_up_work():
-            return False
-        if self.order is not None:
-            # Finished results that have waited for earlier ones. If this is the stage that failed, they go on.
-            finished = self.order.give_up()
-            if self.next is not None and self.next.cancelled:
-                self.engine.drops.extend(finished)
-            else:
-                for entry in finished:
-                    self.engine.emit(self, entry)
-        return True
-
-    def let_go(self) -> list[Any]:
-        policy, self.policy = self.policy, BEAR_ALL
-        waiting = [] if self.order is None else self.order.let_go()
-        return [*super().let_go(), policy, *waiting]
-
-    def turn(self) -> None:
-        if self.due:
-            self.engine.remove_turns()
-            self.attempt(self.due.popleft())
-            return
-        parked = self._take_parked()
-        if parked is not None:
-            self.advance(parked)
-        elif self.at_mark():
-            self.pass_mark()
-        elif self.direct:
-            self._start()
-        else:
-            self.attempt(self.take())
-
-    def _take_parked(self) -> Parked | None:
-        if not self.parked or not self._can_advance():
-            return None
-        self.engine.remove_turns()
-        for index, parked in enumerate(self.parked):
-            if self.may_emit(parked.ticket):
-                del self.parked[index]
-                return parked
-        raise AssertionError("A parked generator that could advance is gone.")
-
-    def take(self) -> Attempt:
-        """Take the head of the queue and a slot for it."""
-        root, item = self.dequeue()
-        self.slot_taken()
-        return Attempt(root, item, None if self.order is None else self.order.admit(), 1)
-
-    def _start(self) -> None:
+    def start(self) -> None:
         """Take an item and run the op on it: the usual case of `attempt`, at half its cost."""
+        if self.timeout is not None:
+            # More has to be known of an op than its item until it has ended.
+            self.attempt(self.take())
+            return
         engine = self.engine
         counters, workers = self.counters, engine.workers
         root, item = self.dequeue()
@@ -237,24 +75,7 @@ class FunctionNode(Node):
         else:
             self.deliver(root, ticket, value)
 
-    def deliver(self, root: Root, ticket: Ticket | None, value: Any) -> None:
-        """Pass on the only result of an item. Called with the lock held."""
-        counters = self.counters
-        counters.completed += 1
-        counters.emitted += 1
-        if ticket is None:
-            # The result takes over its item's place in the lineage.
-            self.engine.emit(self, (root, value))
-        else:
-            assert self.order is not None
-            for entry in self.order.finish(ticket, (root, value)):
-                self.engine.emit(self, entry)
-        self.running -= 1
-        if not counters.waiting_since and not self.queue:
-            counters.slot_freed(0)
-
     def attempt(self, attempt: Attempt) -> None:
-        """Run the op on an item. Called and returns with the lock held."""
         engine = self.engine
         watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
         weight = self.counters.claim_weight()
@@ -274,7 +95,6 @@ class FunctionNode(Node):
         self.finish(attempt, value)
 
     def advance(self, parked: Parked) -> None:
-        """Ask a generator for one more result."""
         # Its item is gone; what failed is shown by the generator's name.
         attempt = Attempt(parked.root, parked.iterator, parked.ticket, 1)
         watch = None if self.timeout is None else self.timeout.begin(attempt, thread=get_ident())
@@ -309,20 +129,6 @@ class FunctionNode(Node):
             self.timeout.end(watch)
         self.engine.drops.extend((work.iterator if isinstance(work, Parked) else None, work))
         self.slot_freed()
-
-    def note_overdue(self) -> None:
-        """Count an op that takes longer than the stage allows. Called with the lock held."""
-        self.counters.overdue += 1
-
-    def generator_ended(self) -> None:
-        """Count an item whose generator has no more results. Called with the lock held."""
-        self.counters.completed += 1
-        # Its results were its tasks.
-        self.counters.steps -= self.steps_are_tasks
-
-    def is_lazy(self, value: Any) -> bool:
-        """Return whether a value stands for results to come."""
-        return self.expand or type(value) in LAZY_TYPES
 
     def _account(
         self,
@@ -367,139 +173,6 @@ class FunctionNode(Node):
                 # Nobody else has it, and the frames between here and the thread's end let go of it under the lock.
                 self.engine.drops.extend(remains)
                 raise Abandoned
-
-    def finish(self, attempt: Attempt, value: Any) -> None:
-        """Deal with what an op returned. Called with the lock held."""
-        if self.cancelled or self.engine.stopping:
-            self.engine.drops.append(value)
-            self.slot_freed()
-        elif self.expand or type(value) in LAZY_TYPES:
-            self.await_results(attempt, value)
-        elif value is None:
-            self.counters.completed += 1
-            self.counters.dropped += 1
-            self.end(attempt.root, attempt.ticket)
-        else:
-            self.deliver(attempt.root, attempt.ticket, value)
-
-    def await_results(self, attempt: Attempt, value: Any) -> None:
-        """Arrange for the results that ``value`` stands for."""
-        # From now on its ops take the way that knows generators.
-        self.plain = False
-        if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
-            self.engine.start_event_loop().adopt(value, partial(run_awaited, self, attempt, value))
-        else:
-            self.parked.append(Parked(self.engine.lineage.split(attempt.root), value, attempt.ticket))
-            self.engine.add_turns()
-
-    def park(self, parked: Parked, value: Any) -> None:
-        """Pass on one result of a generator, and put the generator back. Called with the lock held."""
-        if self.cancelled or self.engine.stopping:
-            self.engine.drops.extend((parked.iterator, parked, value))
-            self.slot_freed()
-            return
-        self.counters.steps += self.steps_are_tasks
-        if value is None:
-            self.counters.dropped += 1
-        else:
-            self.engine.lineage.branch(parked.root)
-            self.emit(parked.ticket, parked.root, value)
-        self.parked.append(parked)
-        self.engine.add_turns()
-
-    def step_succeeded(self, seconds: float) -> None:
-        """Count a result of an async generator. Called with the lock held."""
-        counters = self.counters
-        counters.note_success(seconds)
-        counters.steps += 1
-        # The time of the whole generator is added up at its end, to both.
-        counters.other_seconds -= seconds
-
-    def pass_on(self, ticket: Ticket | None, root: Group, value: Any) -> None:
-        """Pass on one of several results of an item, unless it is None. Called with the lock held."""
-        if value is None:
-            self.counters.dropped += 1
-        else:
-            self.engine.lineage.branch(root)
-            self.emit(ticket, root, value)
-
-    def emit(self, ticket: Ticket | None, root: Root, value: Any) -> None:
-        """Pass a result on, now or when its ticket's turn comes. Called with the lock held."""
-        self.counters.emitted += 1
-        if ticket is None:
-            self.engine.emit(self, (root, value))
-        else:
-            assert self.order is not None
-            for entry in self.order.add(ticket, (root, value)):
-                self.engine.emit(self, entry)
-
-    def end(self, root: Root, ticket: Ticket | None) -> None:
-        """End an item of which nothing is left here. Called with the lock held."""
-        self.engine.lineage.drop(root)
-        self._complete(ticket)
-
-    def _complete(self, ticket: Ticket | None) -> None:
-        if ticket is not None and not self.engine.stopping:
-            assert self.order is not None
-            for entry in self.order.complete(ticket):
-                self.engine.emit(self, entry)
-            # An async generator behind a later ticket may have waited for its turn.
-            if self.wants_room and self.engine.event_loop is not None:
-                self.engine.event_loop.wake()
-        self.slot_freed()
-
-    def fail(self, attempt: Attempt, error: BaseException) -> None:
-        """Try an item whose op raised again, later, or give it up. Called with the lock held."""
-        policy = self.policy
-        if isinstance(error, Exception) and attempt.number <= policy.retries and not self.cancelled:
-            self.counters.retried += 1
-            self.engine.drops.append(error)
-            following = attempt._replace(number=attempt.number + 1)
-            # A delay of 0 may have any number of retries; no float holds 2 to the power of 1024.
-            delay = policy.retry_delay * 2.0 ** min(attempt.number - 1, 1023)
-            self.engine.timer.after(delay, lambda: self._resume(following))
-        else:
-            self.give_up(attempt, error)
-
-    def _resume(self, attempt: Attempt) -> None:
-        if self.cancelled:
-            self.engine.drops.append(attempt)
-            self.slot_freed()
-        else:
-            self.due.append(attempt)
-            self.engine.has_work(self)
-
-    def give_up(self, attempt: Attempt, error: BaseException) -> None:
-        """Drop an item for good. Called with the lock held, which it releases to report the failure."""
-        self.counters.failed += 1
-        engine = self.engine
-        if not isinstance(error, Exception):
-            self.slot_freed()
-            engine.drops.append(attempt)
-            engine.fail(self, attempt.root, error)
-            return
-        count = self.counters.failed
-        assert self.tally is not None
-        verdict = self.tally.verdict()
-        if verdict is not None:
-            failure = self.excess_of_failures(verdict)
-            failure.__cause__ = error
-            engine.fail(self, attempt.root, failure)
-        engine.release_to_user()
-        interrupt: BaseException | None = None
-        try:
-            self.engine.report(self, attempt, error, count, self.policy.on_failure)
-        except BaseException as raised:  # noqa: BLE001 - a KeyboardInterrupt of the callback's, say.
-            interrupt = raised
-        engine.lock.acquire()
-        # The exception holds the op's frames, and these what the user made: that is dropped without the lock.
-        engine.drops.extend((attempt, error))
-        if interrupt is not None:
-            engine.fail(self, attempt.root, interrupt)
-        self.end(attempt.root, attempt.ticket)
-        if self.on_loop and self.queue and engine.event_loop is not None:
-            # The loop may have looked meanwhile, when the slot was not free yet.
-            engine.event_loop.wake()
 
 
 class DisaggregateNode(FunctionNode):

@@ -14,6 +14,7 @@ from spdl.pipeline._metrics.counters import BLOCKED
 
 from .asynchronous import AsyncNode
 from .function import FunctionNode
+from .op_node import OpNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ __all__ = ["AsyncRouterNode", "RouterNode", "Routing"]
 _LOOK_AHEAD = 32
 
 
-class Routing(FunctionNode):
+class Routing(OpNode):
     """Calls ``router(item)``, one item at a time, and puts the item into the path with that index.
 
     A router that fails, or names a path that does not exist, fails the pipeline: it is no property of one item.
@@ -38,7 +39,6 @@ class Routing(FunctionNode):
     __slots__ = ()
 
     adjustable = False
-    calls_op = False
 
     # The first stage of each path.
     paths: list[Node]
@@ -111,7 +111,7 @@ class Routing(FunctionNode):
         self.engine.fail(self, attempt.root, error)
 
 
-class RouterNode(Routing):
+class RouterNode(Routing, FunctionNode):
     """A router that is a plain function."""
 
     __slots__ = ("paths",)
@@ -120,6 +120,10 @@ class RouterNode(Routing):
         super().__init__(engine, name, router, 1)
         self.plain = False
         self.paths = []
+
+    def start(self) -> None:
+        # What goes on is the item, which a function's stage lets go of when the op has returned.
+        self.attempt(self.take())
 
 
 class AsyncRouterNode(Routing, AsyncNode):

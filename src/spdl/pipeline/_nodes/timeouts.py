@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.policy import OnTimeout
     from spdl.pipeline._engine.attempt import Attempt
 
-    from .function import FunctionNode
+    from .op_node import OpNode
 
 __all__ = ["Timeout", "Watch"]
 
@@ -49,7 +49,7 @@ class Timeout:
     Guarded by the engine's lock.
     """
 
-    def __init__(self, node: FunctionNode, seconds: float, on_timeout: OnTimeout) -> None:
+    def __init__(self, node: OpNode, seconds: float, on_timeout: OnTimeout) -> None:
         self._node = node
         self._seconds = seconds
         self._on_timeout = on_timeout

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.attempt import Attempt
-from spdl.pipeline._nodes.function import Parked
+from spdl.pipeline._nodes.op_node import Parked
 from spdl.pipeline._world import perf_counter
 
 from .base import ExecutorNode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._nodes.function import FunctionNode
+from spdl.pipeline._nodes.op_node import OpNode
 from spdl.pipeline._world import Condition, count_unfinished, monotonic
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ExecutorNode", "await_calls"]
 
 
-class ExecutorNode(FunctionNode):
+class ExecutorNode(OpNode):
     """The common part of stages on executors. Subclasses decide what is handed over, and when.
 
     Callbacks of futures run wherever the executor pleases, so they take note and wake a worker: they run no code of
@@ -30,7 +30,6 @@ class ExecutorNode(FunctionNode):
     __slots__ = ("all_landed", "executor", "futures")
 
     on_workers = False
-    calls_op = False
     slots_are_places = True
 
     def __init__(

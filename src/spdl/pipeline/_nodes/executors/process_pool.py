@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._cores import available_cores
+from spdl.pipeline._nodes.function import FunctionNode
 
 from .base import ExecutorNode
 from .process_work import Done, pack, work, wrap
@@ -37,7 +38,7 @@ class _Returned(NamedTuple):
     future: Future[Report]
 
 
-class ProcessPoolNode(ExecutorNode):
+class ProcessPoolNode(ExecutorNode, FunctionNode):
     """Hands over as many items at a time as pays, and never waits for more of them.
 
     While a process has nothing to do, an item goes out alone and at once. Those that find all processes busy wait
@@ -81,7 +82,7 @@ class ProcessPoolNode(ExecutorNode):
             return
         parked = self._take_parked()
         if parked is not None:
-            # The results of a generator, which came back all at once.
+            # The results of a generator, which came back all at once: a thread of ours takes them one by one.
             self.advance(parked)
             return
         engine = self.engine

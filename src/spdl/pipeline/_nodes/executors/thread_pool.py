@@ -20,7 +20,7 @@ __all__ = ["ThreadPoolNode"]
 _TURN_SECONDS = 0.001
 
 
-class ThreadPoolNode(ExecutorNode):
+class ThreadPoolNode(ExecutorNode, FunctionNode):
     """Has the pool's threads take items from the queue themselves.
 
     A worker that finds something to do submits a call. When the pool runs it, it takes what waits first, as a worker
@@ -32,8 +32,6 @@ class ThreadPoolNode(ExecutorNode):
     """
 
     __slots__ = ("coming", "ranked")
-
-    calls_op = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
