@@ -5,6 +5,7 @@ import gc
 import logging
 import warnings
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +26,24 @@ _FREED_SECONDS = 2.0
 
 def run(program: Program, host: Host) -> list[str]:
     """Run a program, and return what was wrong: nothing if the list is empty."""
-    logging.getLogger("spdl.pipeline").setLevel(logging.CRITICAL + 1)
     forget_items()
     # Such as of a coroutine that nobody awaited.
-    with warnings.catch_warnings(record=True) as warned:
+    with _silent_log(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         findings = _run(program, host)
     return [*findings, *(f"a warning: {warning.message}" for warning in warned)]
+
+
+@contextlib.contextmanager
+def _silent_log() -> Iterator[None]:
+    """Log nothing of what fails on purpose."""
+    logger = logging.getLogger("spdl.pipeline")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _run(program: Program, host: Host) -> list[str]:

@@ -1,5 +1,6 @@
 """The programs survive JSON and shrinking, right pipelines pass all checks, and wrong ones do not."""
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
@@ -36,6 +37,14 @@ def host() -> Iterator[RealHost]:
     host = RealHost()
     yield host
     host.close()
+
+
+def test_a_run_leaves_the_log_as_it_was(host: RealHost, caplog: pytest.LogCaptureFixture) -> None:
+    failing = replace(PLAIN, stages=FAILING)
+    assert run(failing, host) == []
+    assert not caplog.records
+    logging.getLogger("spdl.pipeline").error("heard")
+    assert [record.message for record in caplog.records] == ["heard"]
 
 
 def test_a_program_survives_json() -> None:
