@@ -7,18 +7,26 @@ namespace {
 
 constexpr std::size_t kEntryBytes = 12;
 
+// The types of integers, with their sizes.
 std::size_t integer_size(std::uint32_t type) {
     switch (type) {
         case 1:  // BYTE
+        case 6:  // SBYTE
             return 1;
         case 3:  // SHORT
+        case 8:  // SSHORT
             return 2;
         case 4:   // LONG
+        case 9:   // SLONG
         case 13:  // IFD
             return 4;
         default:
             return 0;
     }
+}
+
+bool is_signed(std::uint32_t type) {
+    return type == 6 || type == 8 || type == 9;
 }
 
 }  // namespace
@@ -53,11 +61,12 @@ std::optional<TiffDirectory::Entry> TiffDirectory::find(std::uint16_t tag) const
     for (std::size_t i = count_; i-- > 0;) {
         const Bytes entry = tail(entries_, i * kEntryBytes);
         if (entry.size() >= kEntryBytes && read_integer(entry, 0, 2, little_endian_) == tag) {
-            const std::size_t size = integer_size(read_integer(entry, 2, 2, little_endian_));
+            const std::uint32_t type = read_integer(entry, 2, 2, little_endian_);
+            const std::size_t size = integer_size(type);
             const std::size_t count = read_integer(entry, 4, 4, little_endian_);
             const Bytes values =
                 size * count <= kInPlace ? entry.subspan(8) : tail(tiff_, read_integer(entry, 8, 4, little_endian_));
-            return Entry{entry.first(kEntryBytes), values, count, size, little_endian_};
+            return Entry{entry.first(kEntryBytes), values, count, size, is_signed(type), little_endian_};
         }
     }
     return std::nullopt;
@@ -83,7 +92,7 @@ std::optional<std::uint32_t> TiffDirectory::integer(std::uint16_t tag) const noe
 std::vector<std::uint32_t> TiffDirectory::integers(std::uint16_t tag) const {
     std::vector<std::uint32_t> values;
     const std::optional<Entry> entry = find(tag);
-    if (entry && entry->size != 0 && entry->count <= entry->values.size() / entry->size) {
+    if (entry && entry->size != 0 && !entry->has_sign && entry->count <= entry->values.size() / entry->size) {
         values.reserve(entry->count);
         for (std::size_t i = 0; i < entry->count; ++i) {
             values.push_back(entry->value(i));

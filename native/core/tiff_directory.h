@@ -25,7 +25,8 @@ class TiffDirectory {
 
     [[nodiscard]] bool has(std::uint16_t tag) const noexcept { return find(tag).has_value(); }
 
-    // Returns the value of an entry that has exactly one: an integer of any size.
+    // Returns the value of an entry that has exactly one: an integer of any size, with a sign or without. What is below
+    // zero becomes large.
     [[nodiscard]] std::optional<std::uint32_t> integer(std::uint16_t tag) const noexcept;
 
     // Returns whether the file ends before all entries.
@@ -35,7 +36,8 @@ class TiffDirectory {
     // empty if there is none.
     [[nodiscard]] Bytes stored(std::uint16_t tag) const noexcept;
 
-    // Returns all integers of an entry; none if there is no such entry, or if its values are no integers.
+    // Returns all integers of an entry; none if there is no such entry, or if its values are no integers
+    // without a sign.
     [[nodiscard]] std::vector<std::uint32_t> integers(std::uint16_t tag) const;
 
   private:
@@ -44,6 +46,7 @@ class TiffDirectory {
         Bytes values;  // From the first to the end of the file.
         std::size_t count;
         std::size_t size;  // Of one value, in bytes; 0 if the values are no integers.
+        bool has_sign;
         bool little_endian;
 
         [[nodiscard]] std::uint32_t value(std::size_t index) const;

@@ -124,6 +124,9 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     forget_unknown_colors(*frame);
     assume_all_levels(*frame, decoder->id);
+    if (image.colors) {
+        apply_colors(*image.colors, *frame);
+    }
     if (tiff.divide_by_alpha) {
         divide_by_alpha(*frame);
     }

@@ -9,6 +9,7 @@
 
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "ffmpeg/bmp_check.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
@@ -16,7 +17,8 @@
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/memory_input.h"
 #include "ffmpeg/png_chunks.h"
-#include "ffmpeg/truncation.h"
+#include "ffmpeg/pnm_picture.h"
+#include "ffmpeg/qoi_check.h"
 #include "media/image_format.h"
 
 namespace spdl {
@@ -125,7 +127,17 @@ std::optional<ImagePacket> whole_picture(Bytes bytes, ImageFormat format) {
     if (format == ImageFormat::kGif) {
         return whole_packet(first_gif_picture(bytes), AV_CODEC_ID_GIF);
     }
+    if (format == ImageFormat::kPbm) {
+        return whole_packet(plain_pnm(bytes), AV_CODEC_ID_PBM);
+    }
+    if (format == ImageFormat::kPgm) {
+        return whole_packet(plain_pnm(bytes), AV_CODEC_ID_PGM);
+    }
+    if (format == ImageFormat::kPpm) {
+        return whole_packet(plain_pnm(bytes), AV_CODEC_ID_PPM);
+    }
     if (format == ImageFormat::kQoi) {
+        check_qoi(bytes);
         // FFmpeg's demuxer would cut it where its pixels look like the mark at its end.
         return whole_packet(bytes, AV_CODEC_ID_QOI);
     }
@@ -146,7 +158,13 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     if (kind == ImageFormat::kUnknown && options.format.empty()) {
         throw MediaError("cannot read the image: " + describe_unknown_format(bytes));
     }
-    check_complete(bytes, kind);
+    if (kind == ImageFormat::kBmp) {
+        check_bmp(bytes);
+    }
+    std::optional<SampleColors> colors;
+    if (kind == ImageFormat::kAvif || kind == ImageFormat::kHeif) {
+        colors = check_item_picture(bytes);
+    }
     std::optional<ImagePacket> whole = whole_picture(bytes, kind);
     const FfmpegLog log;
     if (whole && options.format.empty() && options.format_options.empty()) {
@@ -186,7 +204,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
         log.check(stream, "cannot find a picture in the data");
     }
-    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base};
+    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base, colors};
     do {
         av_packet_unref(image.packet.get());
         log.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "core/bytes.h"
+#include "ffmpeg/item_picture.h"
 #include "ffmpeg/libav.h"
 #include "media/demux_options.h"
 
@@ -11,6 +14,7 @@ struct ImagePacket {
     PacketPtr packet;
     CodecParametersPtr parameters;
     AVRational time_base{0, 1};
+    std::optional<SampleColors> colors{};  // Those of the file, which override those of the encoded picture.
 };
 
 // Returns the first picture of the image (or video) in `bytes`, through libavformat. No other file or address is ever

@@ -1,5 +1,6 @@
 """Image files that Pillow cannot write, put together by hand as their formats' specifications say."""
 
+import itertools
 import struct
 import zlib
 from collections.abc import Callable, Sequence
@@ -41,6 +42,30 @@ def bmp(pixels: AnyArray, bits: int, *, palette: AnyArray | None = None, top_dow
     sides = width, -height if top_down else height
     info = struct.pack("<IiiHHIIiiII", 40, *sides, 1, bits, 0, len(content), 2835, 2835, count, 0)
     return b"BM" + struct.pack("<IHHI", start + len(content), 0, 0, start) + info + colors + content
+
+
+def run_length_bmp(pixels: AnyArray, bits: int = 8, end: bytes = b"\0\1") -> bytes:
+    """Make a BMP of indices (H, W) below 16, in runs; the last ones of each row lie one after the other."""
+    last, content = 7, b""
+    for row in pixels[::-1].tolist():
+        for value, group in itertools.groupby(row[:-last]):
+            content += bytes([len(list(group)), value * (17 if bits == 4 else 1)])
+        packed = _packed(np.array(row[-last:]), bits)
+        content += bytes([0, last]) + packed + bytes(len(packed) % 2) + b"\0\0"
+    data = bmp(pixels, bits, palette=np.random.default_rng(1).integers(0, 256, (1 << bits, 3)))
+    start = int.from_bytes(data[10:14], "little")
+    return data[:30] + struct.pack("<I", 1 if bits == 8 else 2) + data[34:start] + content[:-2] + end
+
+
+def pnm(kind: int, levels: int, samples: AnyArray) -> bytes:
+    """Make a PBM, PGM or PPM, P1 to P6, of samples (H, W, C) from 0 to `levels`, with a comment."""
+    head = b"P%d\n# a comment\n%d %d\n" % (kind, *samples.shape[1::-1])
+    head += b"" if kind in (1, 4) else b"%d\n" % levels
+    if kind == 4:
+        return head + np.packbits(samples[..., 0].astype(np.uint8), axis=1).tobytes()
+    if kind > 4:
+        return head + samples.astype(">u2" if levels > 255 else "u1").tobytes()
+    return head + b"\n".join(b" ".join(b"%d" % sample for sample in row.reshape(-1)) for row in samples) + b"\n"
 
 
 def tiff(

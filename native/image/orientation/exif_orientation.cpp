@@ -102,7 +102,7 @@ unsigned orientation_number(Bytes image) {
 
 }  // namespace
 
-Orientation exif_orientation(Bytes image) noexcept {
+Orientation exif_orientation(Bytes image) {
     switch (orientation_number(image)) {
         case 2:
             return {false, true, false};

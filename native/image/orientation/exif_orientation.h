@@ -7,6 +7,6 @@ namespace spdl {
 
 // Returns the orientation in the EXIF data of a JPEG, PNG, WebP or TIFF file, or in an AVIF file; upright if there is
 // none, or none that makes sense.
-Orientation exif_orientation(Bytes image) noexcept;
+Orientation exif_orientation(Bytes image);
 
 }  // namespace spdl

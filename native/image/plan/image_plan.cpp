@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "core/media_error.h"
@@ -23,10 +24,19 @@ void check_crop(const Box& box, Size upright) {
     }
 }
 
+// Only what lies on the canvas is made of a resized image, so it may be larger than an image in memory.
+void check_resized(Size size) {
+    constexpr int kMost = 1 << 29;
+    if (size.width > kMost || size.height > kMost) {
+        throw MediaError("the image would be resized to " + describe(size) +
+                         " pixels, before it is cropped; sides up to " + std::to_string(kMost) + " are accepted");
+    }
+}
+
 // libjpeg has fractions in between, but they cost more than a whole decode.
 int fraction(Size from, Size to) {
     for (const int eighths : {1, 2, 4}) {
-        if (from.width * eighths >= 8 * to.width && from.height * eighths >= 8 * to.height) {
+        if (from.width * eighths / 8 >= to.width && from.height * eighths / 8 >= to.height) {
             return eighths;
         }
     }
@@ -68,7 +78,8 @@ void resize(Axis& axis, int output, const Visible& wanted) {
 
 // The two orders round differently. Pillow 13 chooses between them in this way, as probing it has shown.
 bool vertical_first(const Axis& x, const Axis& y) {
-    return x.input != x.output && y.output < y.input && 2 * (x.input - x.output) < y.input - y.output;
+    return x.input != x.output && y.output < y.input &&
+           2 * (static_cast<std::int64_t>(x.input) - x.output) < y.input - y.output;
 }
 
 }  // namespace
@@ -80,7 +91,7 @@ ImagePlan plan_image(const ImageShape& shape, const LoadOptions& options, const 
         const bool scaled = options.target != Size{};
         placement = cut_center(placement, options.center, scaled ? Size{1, 1} : shape.chroma_grid);
     }
-    check_size(placement.image, "an output size");
+    check_resized(placement.image);
     check_size(placement.canvas, "an output size");
 
     ImagePlan plan;

@@ -223,6 +223,33 @@ def test_avif_is_close_to_pillows(subsampling: str, config: Any) -> None:
     assert np.abs(load(data, decode_config=config).astype(int) - decode_with_pillow(data)).mean() < 1
 
 
+@pytest.mark.parametrize("config", [None, FFMPEG])
+@pytest.mark.parametrize("stored", ["full", "limited"])
+def test_what_an_avif_says_about_its_colours_overrides_its_picture(stored: str, config: Any) -> None:
+    data = bytearray(encode(smooth(), "AVIF", quality=95, subsampling="4:4:4", range=stored))
+    plain = np.asarray(decode_with_pillow(bytes(data)))
+    data[data.index(b"nclx") + 10] ^= 0x80
+    other = np.asarray(decode_with_pillow(bytes(data)))
+    assert np.abs(plain.astype(int) - other).mean() > 3
+    assert np.abs(load(bytes(data), decode_config=config).astype(int) - other).mean() < 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (b"grid", "its picture is a grid of tiles"),
+        (b"iov\xff", r'made of others in a way, "iov\\xff", that is not read'),
+    ],
+)
+def test_an_avif_of_several_pictures_is_an_error(kind: bytes, message: str) -> None:
+    # FFmpeg gives the first tile.
+    data = encode(smooth(), "AVIF")
+    item = data.index(b"infe") + 4 + 4 + 2 + 2
+    assert data[item : item + 4] == b"av01"
+    with pytest.raises(RuntimeError, match=f"cannot read the image: .*{message}"):
+        load(data[:item] + kind + data[item + 4 :])
+
+
 # ---- JPEG --------------------------------------------------------------------------------------------------------
 
 

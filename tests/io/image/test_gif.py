@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.io.image.test_formats import assert_pillows, load
-from tests.io.images import Array, decode_with_pillow, encode, make_image
+from tests.io.image_files import AnyArray
+from tests.io.images import decode_with_pillow, encode, make_image
 
 from spdl.io import demux_config, load_image
 
@@ -49,11 +50,11 @@ def gif(
     return file + (codes([index % 13 + 2 for index in range(count)]) if data is None else data) + b";"
 
 
-def seen(data: bytes) -> Array:
+def seen(data: bytes) -> AnyArray:
     """Return which pixels are not transparent, according to Pillow."""
     with Image.open(io.BytesIO(data)) as file:
-        alpha: Array = np.asarray(file.convert("RGBA"))[..., 3]
-    return alpha.astype(bool)
+        mask: AnyArray = np.asarray(file.convert("RGBA"))[..., 3] > 0
+    return mask
 
 
 @pytest.mark.parametrize("own", [b"", COLORS[::-1], COLORS[:24]])

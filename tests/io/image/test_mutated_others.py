@@ -1,13 +1,15 @@
 """Damaged files of the formats that FFmpeg decodes, but PNG: Pillow's picture or an error."""
 
 import io
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 from tests.io.image.mutated_files import compare_with_pillow, open_with_ours, open_with_pillow
-from tests.io.image_files import tiff
+from tests.io.image.test_pnm import open_pnm
+from tests.io.image_files import bmp, pnm, run_length_bmp, tiff
 from tests.io.images import Array, decode_with_pillow, encode, make_image
 
 from spdl.io import encode_config, encode_image, load_image
@@ -112,3 +114,78 @@ def test_damaged_tiffs(seed: int) -> None:
     assert len(outcomes.equal) > 40
     assert len(outcomes.both_refuse) > 80
     assert len(outcomes.only_pillow_reads) < 40
+
+
+def bmps() -> dict[str, bytes]:
+    rng = np.random.default_rng(0)
+    colors = rng.integers(0, 256, (16, 3))
+    return {
+        "RGB": encode(IMAGE, "BMP"),
+        "gray": encode(IMAGE.convert("L"), "BMP"),
+        "one bit": encode(IMAGE.convert("1"), "BMP"),
+        "palette": encode(IMAGE.quantize(64), "BMP"),
+        "4 bits": bmp(rng.integers(0, 16, (43, 61)), 4, palette=colors),
+        "RGBA": encode(ALPHA, "BMP"),
+        "from the top on": bmp(np.asarray(IMAGE), 24, top_down=True),
+        "run lengths": run_length_bmp(rng.integers(0, 4, (43, 61))),
+    }
+
+
+def open_bmp(data: bytes) -> Array | None:
+    """Open it with ours. Pillow takes bytes for bits if there are no colours but black and white: that is not ours."""
+    picture = open_with_ours(data)
+    if picture is not None and open_with_pillow(data) is not None and data[28] > 1:
+        with Image.open(io.BytesIO(data)) as image:
+            return open_with_pillow(data) if image.mode == "1" else picture
+    return picture
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_bmps(seed: int) -> None:
+    outcomes = compare_with_pillow(bmps(), 200, seed, ours=open_bmp)
+    assert not outcomes.wrong
+    assert len(outcomes.equal) > 80
+    assert len(outcomes.both_refuse) > 30
+    assert len(outcomes.only_pillow_reads) < 20
+
+
+def pnms() -> dict[str, bytes]:
+    rng = np.random.default_rng(0)
+    files = {}
+    for kind, levels in [
+        (1, 1),
+        (2, 100),
+        (2, 4095),
+        (3, 255),
+        (4, 1),
+        (5, 255),
+        (5, 254),
+        (5, 65535),
+        (6, 255),
+        (6, 9),
+    ]:
+        samples = rng.integers(0, levels + 1, (22, 31, 3 if kind in (3, 6) else 1))
+        files[f"P{kind} {levels}"] = pnm(kind, levels, samples)
+    return files
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_pnms(seed: int) -> None:
+    outcomes = compare_with_pillow(pnms(), 200, seed, ours=like_pillow)
+    assert not outcomes.wrong
+    assert len(outcomes.equal) > 60
+    assert len(outcomes.both_refuse) > 40
+    assert len(outcomes.only_pillow_reads) < 20
+
+
+def like_pillow(data: bytes) -> Array | None:
+    """Open it with ours. Pictures of more than 8 bits are Pillow's if they are a level off."""
+    picture, expected = open_with_ours(data), open_pnm(data)
+    if picture is None or expected is None or picture.shape != expected.shape or not more_than_8_bits(data):
+        return picture
+    return open_with_pillow(data) if np.abs(picture.astype(int) - expected).max() <= 1 else picture
+
+
+def more_than_8_bits(data: bytes) -> bool:
+    numbers = re.sub(rb"#[^\r\n]*[\r\n]", b"", data[2:200]).split()
+    return data[1:2] in b"2356" and len(numbers) > 2 and numbers[2].isdigit() and int(numbers[2]) > 255

@@ -100,7 +100,7 @@ def test_it_is_the_default_of_calls_that_name_a_mode() -> None:
 
 
 @pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize(("kind", "code"), [(1, "B"), (3, "H"), (4, "I")])
+@pytest.mark.parametrize(("kind", "code"), [(1, "B"), (3, "H"), (4, "I"), (6, "b"), (8, "h"), (9, "i")])
 def test_integers_of_any_size_and_byte_order(order: str, kind: int, code: str) -> None:
     value = struct.pack(order + code, 6).ljust(4, b"\0")
     tiff = (b"II" if order == "<" else b"MM") + struct.pack(order + "HIHHHI", 42, 8, 1, ORIENTATION, kind, 1) + value

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from tests.io.images import RESAMPLING, encode, make_jpeg, resize_with_pillow
+from tests.io.images import RESAMPLING, encode, make_image, make_jpeg, resize_with_pillow
 
 from spdl.io import convert_frames, decode_packets, demux_image, get_video_filter_desc, load_image_batch, to_numpy
 from spdl.io._common.native import native
@@ -156,6 +156,17 @@ def test_cropping_to_a_size_covers_it_and_cuts_its_centre_out(
     left, top = round((width - target[0]) / 2), round((height - target[1]) / 2)
     expected = resized[top : top + target[1], left : left + target[0]]
     np.testing.assert_array_equal(to_numpy(batch)[0], expected, err_msg=kernels)
+
+
+@pytest.mark.parametrize("source", [(1000, 1), (1, 1000), (2500, 2)])
+def test_a_strip_is_cropped_out_of_an_image_that_would_be_too_large(source: tuple[int, int]) -> None:
+    # Its other side would have 70,000 pixels or more.
+    image = make_image(*source)
+    width, height = max(70 * source[0] // source[1], 70), max(70 * source[1] // source[0], 70)
+    resized = np.asarray(image.resize((width, height), Image.Resampling.BICUBIC))
+    left, top = (width - 70) // 2, (height - 70) // 2
+    batch = load_image_batch([encode(image, "PNG")], width=70, height=70, mode="crop", interpolation="bicubic")
+    np.testing.assert_array_equal(to_numpy(batch)[0], resized[top : top + 70, left : left + 70])
 
 
 @pytest.mark.parametrize(
