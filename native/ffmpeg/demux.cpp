@@ -14,6 +14,7 @@
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/gif_picture.h"
+#include "ffmpeg/jpeg2000_check.h"
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/memory_input.h"
 #include "ffmpeg/png_chunks.h"
@@ -160,6 +161,8 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     }
     if (kind == ImageFormat::kBmp) {
         check_bmp(bytes);
+    } else if (kind == ImageFormat::kJpeg2000) {
+        check_jpeg2000(bytes);
     }
     std::optional<SampleColors> colors;
     if (kind == ImageFormat::kAvif || kind == ImageFormat::kHeif) {
