@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._declare.failed_item import FailedItem
 from ._declare.stage_info import StageInfo
 from ._engine.sentinel import is_eof, is_epoch_end
-from ._failures.failure import PipelineFailure
+from ._failures.pipeline_failure import PipelineFailure
 from ._pipeline.build import build_pipeline
 from ._pipeline.builder import PipelineBuilder
 from ._pipeline.cache_iterator import cache_iterator

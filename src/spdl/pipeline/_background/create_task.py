@@ -11,7 +11,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl._check import check_flag, positive
-from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._failures.error_text import log_error
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds, refuse
 from spdl.pipeline._declare.op import place_of
-from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._failures.error_text import log_error
 
 from .process_group import ProcessGroupSampler
 from .task import BackgroundTask

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.failed_item import FailedItem
 
 __all__ = [
-    "BEAR_ALL",
+    "DEFAULT_POLICY",
     "FailurePolicy",
     "MaxFailures",
     "OnFailure",
@@ -62,8 +62,8 @@ class FailurePolicy:
     on_timeout: OnTimeout = "report"
 
 
-# The default: no maximum of its own, no retries, no callback.
-BEAR_ALL = FailurePolicy()
+# No maximum of its own, no retries, no callback, no timeout.
+DEFAULT_POLICY = FailurePolicy()
 
 
 def check_max_failures(value: object) -> MaxFailures:
@@ -87,7 +87,7 @@ def check_policy(policy: FailurePolicy) -> FailurePolicy:
     Raises:
         TypeError, ValueError: If a value is not as `PipelineBuilder.pipe` describes it.
     """
-    if policy is BEAR_ALL:
+    if policy is DEFAULT_POLICY:
         return policy
     if policy.on_timeout not in _ON_TIMEOUT:
         refuse(ValueError, "on_timeout", f"one of {_ON_TIMEOUT}", policy.on_timeout)

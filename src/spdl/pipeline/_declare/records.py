@@ -14,7 +14,7 @@ from spdl._check import check_flag, check_str, positive, refuse
 
 from .aggregator import Aggregator
 from .op import called_function, is_async, place_of
-from .policy import BEAR_ALL, FailurePolicy, check_policy
+from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
 from .type_vars import T, U
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class PipeConfig(Generic[T, U]):
     concurrency: int = 1
     executor: Executor | None = None
     output_order: OutputOrder = "completion"
-    policy: FailurePolicy = BEAR_ALL
+    policy: FailurePolicy = DEFAULT_POLICY
 
     def __post_init__(self) -> None:
         op = as_function(self.op)

@@ -6,7 +6,7 @@ import contextlib
 from types import CoroutineType, GeneratorType
 from typing import Any
 
-from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._failures.error_text import log_error
 
 __all__ = ["DeferredDrops", "drop_all"]
 

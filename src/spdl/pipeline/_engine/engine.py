@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._failures.epoch_counts import EpochCounts
-from spdl.pipeline._failures.failures import Failures
+from spdl.pipeline._failures.failure_collector import FailureCollector
 from spdl.pipeline._failures.report import report_failed_item
 from spdl.pipeline._metrics.reporter import Reporter
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
@@ -118,7 +118,7 @@ class Engine:
             entered=self.letting_go.thread_begins,
             left=self.letting_go.thread_ends,
         )
-        self.failures = Failures(max_failures)
+        self.failures = FailureCollector(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
         self._make_event_loop = make_event_loop

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._failures.cancellation import end_cancellation, not_cancelled
-from spdl.pipeline._failures.failure import note_once
+from spdl.pipeline._failures.error_text import note_once
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

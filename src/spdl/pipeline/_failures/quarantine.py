@@ -7,7 +7,7 @@ from collections import deque
 
 from spdl.pipeline._declare.failed_item import FailedItem
 
-from .failure import MESSAGE_CHARACTERS, TRACEBACK_CHARACTERS, shorten, traceback_of, type_and_message
+from .error_text import MESSAGE_CHARACTERS, TRACEBACK_CHARACTERS, shorten, traceback_of, type_and_message
 
 __all__ = ["Quarantine"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.defaults import is_compact_log_enabled
 
-from .failure import log_error, on_one_line, show_logging_error
+from .error_text import log_error, on_one_line, show_logging_error
 
 if TYPE_CHECKING:
     from spdl.pipeline._declare.failed_item import FailedItem

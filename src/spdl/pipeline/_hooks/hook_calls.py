@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl._check import show
 from spdl.pipeline._failures.cancellation import end_cancellation
-from spdl.pipeline._failures.failure import note_once
+from spdl.pipeline._failures.error_text import note_once
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

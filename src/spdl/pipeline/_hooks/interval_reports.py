@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._failures.cancellation import await_end
-from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._failures.error_text import log_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

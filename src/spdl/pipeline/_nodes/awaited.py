@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._engine.attempt import Attempt
 from spdl.pipeline._engine.lineage import Group
 from spdl.pipeline._failures.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
-from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._failures.error_text import log_error
 from spdl.pipeline._world import perf_counter
 
 from .timeouts import Watch

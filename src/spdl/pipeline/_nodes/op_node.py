@@ -7,7 +7,7 @@ from functools import partial
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._declare.policy import BEAR_ALL
+from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._engine.attempt import LAZY_TYPES, Attempt
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD
@@ -60,7 +60,7 @@ class OpNode(Node):
         *,
         order: Order | None = None,
         expand: bool = False,
-        policy: FailurePolicy = BEAR_ALL,
+        policy: FailurePolicy = DEFAULT_POLICY,
     ) -> None:
         super().__init__(engine, name, op, concurrency)
         self.policy = policy
@@ -146,7 +146,7 @@ class OpNode(Node):
         return True
 
     def let_go(self) -> list[Any]:
-        policy, self.policy = self.policy, BEAR_ALL
+        policy, self.policy = self.policy, DEFAULT_POLICY
         waiting = [] if self.order is None else self.order.let_go()
         return [*super().let_go(), policy, *waiting]
 

@@ -7,7 +7,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
-from spdl.pipeline._declare.policy import BEAR_ALL
+from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._engine.channel import ADMITTED, SLOTS_TAKEN
 from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline._metrics.counters import BLOCKED
@@ -132,5 +132,5 @@ class AsyncRouterNode(Routing, AsyncNode):
     __slots__ = ("paths",)
 
     def __init__(self, engine: Engine, name: str, router: Callable[[Any], Any]) -> None:
-        AsyncNode.__init__(self, engine, name, router, 1, order=None, policy=BEAR_ALL)
+        AsyncNode.__init__(self, engine, name, router, 1, order=None, policy=DEFAULT_POLICY)
         self.paths = []

@@ -6,7 +6,7 @@ import logging
 from math import inf
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._failures.failure import show_logging_error
+from spdl.pipeline._failures.error_text import show_logging_error
 from spdl.pipeline._failures.stacks import stack_of
 from spdl.pipeline._world import monotonic
 

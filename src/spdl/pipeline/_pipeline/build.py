@@ -10,7 +10,7 @@ from spdl._cores import available_cores
 from spdl.pipeline._declare import defaults
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import PipelineConfig
-from spdl.pipeline._failures.failure import log_error
+from spdl.pipeline._failures.error_text import log_error
 
 from .pipeline import Pipeline
 

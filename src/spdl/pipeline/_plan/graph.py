@@ -13,9 +13,9 @@ from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, Pipe
 from spdl.pipeline._declare.stage_info import SOURCE, StageInfo
 from spdl.pipeline._engine.async_source import AsyncSource
 from spdl.pipeline._engine.channel import CAPACITY, Channel
+from spdl.pipeline._engine.channel_counts import channel_counts
 from spdl.pipeline._engine.dedicated import DedicatedThread
 from spdl.pipeline._engine.engine import Engine
-from spdl.pipeline._engine.queue_record import queue_record
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._nodes.batched_routes import BatchMergeNode, make_batch_router
@@ -153,7 +153,7 @@ class _Graph:
         readers[self.engine.sink] = None
         for channel, (writer, info, interval) in self.measured.items():
             reader = readers[channel]
-            read = partial(queue_record, self.engine, writer, channel, reader)
+            read = partial(channel_counts, self.engine, writer, channel, reader)
             key = None if reader is None else reader.counters
             self.engine.reporter.add_queue(key, str(info), read, interval)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spdl.pipeline._declare.aggregator import Collate
 from spdl.pipeline._declare.executor_kind import kind_of
 from spdl.pipeline._declare.op import is_async
-from spdl.pipeline._declare.policy import BEAR_ALL
+from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._declare.records import AggregateConfig, DisaggregateConfig, PipeConfig
 from spdl.pipeline._engine.order import Order
 from spdl.pipeline._nodes.aggregate import AggregateNode, CollateNode
@@ -49,7 +49,7 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
         case AggregateConfig():
             return HookedAggregateNode(engine, stage.name, stage.op, drop_last=stage.drop_last, hooks=hooks)
         case DisaggregateConfig():
-            return HookedNode(engine, stage.name, iter, 1, order=None, policy=BEAR_ALL, hooks=hooks, expand=True)
+            return HookedNode(engine, stage.name, iter, 1, order=None, policy=DEFAULT_POLICY, hooks=hooks, expand=True)
 
 
 def make_node(engine: Engine, stage: SimpleConfig) -> Node:

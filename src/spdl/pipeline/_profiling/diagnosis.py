@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from spdl._check import check_timeout
 from spdl.pipeline._declare import defaults
-from spdl.pipeline._failures.failure import PipelineFailure
+from spdl.pipeline._failures.pipeline_failure import PipelineFailure
 from spdl.pipeline._pipeline.iterator import PipelineIterator
 from spdl.pipeline._pipeline.pipeline import Pipeline
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare.op import is_async
 from spdl.pipeline._declare.records import PipeConfig, PipelineConfig, SinkConfig, SourceConfig
-from spdl.pipeline._failures.failure import PipelineFailure
+from spdl.pipeline._failures.pipeline_failure import PipelineFailure
 from spdl.pipeline._pipeline.pipeline import Pipeline
 from spdl.pipeline._plan.graph import plan
 from spdl.pipeline._plan.instrumentation import Instrumentation

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._declare.policy import BEAR_ALL
+from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._declare.records import AggregateConfig, PipeConfig
 
 from .measure import measure
@@ -53,7 +53,7 @@ def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
         return Trial(0, None)
     if isinstance(stage, PipeConfig):
         # Without retries, each of which would be one more trial.
-        stage = replace(stage, policy=BEAR_ALL)
+        stage = replace(stage, policy=DEFAULT_POLICY)
     for index, item in enumerate(items[:_MOST_ITEMS]):
         first = _try(stage, item)
         if first.stats.seconds > _SLOW_SECONDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spdl.pipeline._failures.failure import PipelineFailure
+from spdl.pipeline._failures.pipeline_failure import PipelineFailure
 from spdl.pipeline._nodes.executors.process_work import Raised, WorkerTraceback, pack_error
 from spdl.pipeline._profiling.diagnosed import Diagnosed
 

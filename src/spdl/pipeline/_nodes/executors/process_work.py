@@ -9,7 +9,7 @@ from multiprocessing.reduction import ForkingPickler
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spdl.pipeline._failures.failure import traceback_of, type_and_message
+from spdl.pipeline._failures.error_text import traceback_of, type_and_message
 from spdl.pipeline._world import perf_counter, thread_time
 
 if TYPE_CHECKING:

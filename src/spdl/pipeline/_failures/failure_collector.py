@@ -6,7 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .failure import PipelineFailure, annotate
+from .error_text import annotate
+from .pipeline_failure import PipelineFailure
 from .quarantine import Quarantine
 from .tally import Tally
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.policy import MaxFailures
 
-__all__ = ["Failures"]
+__all__ = ["FailureCollector"]
 
 
-class Failures:
+class FailureCollector:
     """The failures of one run. The lists only grow until `let_go`; they are guarded by the engine's lock.
 
     Attributes:

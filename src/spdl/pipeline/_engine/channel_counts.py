@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from .engine import Engine
     from .node import Node
 
-__all__ = ["queue_record"]
+__all__ = ["channel_counts"]
 
 
-def queue_record(engine: Engine, writer: Node | Source, channel: Channel, reader: Node | None) -> QueueRecord:
+def channel_counts(engine: Engine, writer: Node | Source, channel: Channel, reader: Node | None) -> QueueRecord:
     """Return what was counted of a channel until now, or until the pipeline ended.
 
     Args:
