@@ -31,7 +31,7 @@ def _prepare(folder: Path, mutants: list[Mutant]) -> Path:
     stale = {mutant.name: fits(mutant, (original / ENGINE / mutant.file).read_text()) for mutant in mutants}
     for name, why in stale.items():
         if why is not None:
-            _say(f"The mutant {name!r} must be adapted in tests/mutation/mutants.py: {why}")
+            _say(f"The mutant {name!r} must be adapted in tests/mutation/mutants: {why}")
     if any(stale.values()):
         sys.exit(2)
     imported = imported_file(original)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_it_can_be_planted(mutant: Mutant) -> None:
     why = fits(mutant, (ROOT / ENGINE / mutant.file).read_text())
-    assert why is None, f"adapt it in tests/mutation/mutants.py: {why}"
+    assert why is None, f"adapt it in tests/mutation/mutants: {why}"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -1,0 +1,82 @@
+"""Calls of the user's executors are counted wrong, forgotten, or made too early or too late."""
+
+from tests.mutation.mutants.mutant import Mutant
+
+__all__ = ["EXECUTORS"]
+
+EXECUTORS = (
+    Mutant(
+        "workers submit a call to a pool that has not begun the last one",
+        "_nodes/executors/thread_pool.py",
+        "return not self.coming and super().ready()",
+        "return super().ready()",
+        ("nodes/executors/test_thread_pool.py::test_one_call_waits_in_a_busy_executor",),
+    ),
+    Mutant(
+        "no call is submitted to a pool while one runs",
+        "_nodes/executors/thread_pool.py",
+        "return not self.coming and super().ready()",
+        "return not self.futures and super().ready()",
+        ("nodes/executors/test_thread_pool.py::test_no_op_waits_for_another",),
+    ),
+    Mutant(
+        "a pool's thread becomes free without a call for the items of the next stage",
+        "_nodes/executors/thread_pool.py",
+        "in (self.next, self):",
+        "in (self,):",
+        ("shared_executors/test_stages_of_several_pipelines.py::test_finished_work_leaves_before_new_work_is_begun",),
+    ),
+    Mutant(
+        "a pool's thread becomes free without a call for the items of its own stage",
+        "_nodes/executors/thread_pool.py",
+        "in (self.next, self):",
+        "in (self.next,):",
+        ("shared_executors/test_stages_of_several_pipelines.py::test_a_pool_of_threads_is_shared_by_pipelines",),
+    ),
+    Mutant(
+        "a pool's thread submits a call for which there is no room",
+        "_nodes/executors/thread_pool.py",
+        "not engine.is_over() and FunctionNode.ready(self):\n            self.turn()",
+        "not engine.is_over():\n            self.turn()",
+        ("shared_executors/test_stages_of_several_pipelines.py::test_calls_are_not_submitted_for_nothing",),
+    ),
+    Mutant(
+        "a call that is cancelled after the last item fails the pipeline",
+        "_nodes/executors/base.py",
+        "if not (self.engine.is_over() or self.finished):",
+        "if not self.engine.stopping:",
+        (
+            "shared_executors/test_stages_of_several_pipelines.py::test_what_is_left_in_the_pool_may_be_cancelled_when_all_has_come",
+        ),
+    ),
+    Mutant(
+        "a call that the executor did not make is forgotten",
+        "_nodes/executors/thread_pool.py",
+        "if self.check_alive(future) and (error",
+        "if not self.check_alive(future) and (error",
+        (
+            "shared_executors/test_stages_of_several_pipelines.py::test_a_thread_that_cannot_be_started_fails_the_pipeline",
+        ),
+    ),
+    Mutant(
+        "a hand-over that came back from a process still counts as under way",
+        "_nodes/executors/process_pool.py",
+        "        self.handed_over -= 1\n        if watch is not None",
+        "        if watch is not None",
+        ("nodes/executors/test_process_pool.py::TestHandOvers",),
+    ),
+    Mutant(
+        "a hand-over to a process does not count as under way",
+        "_nodes/executors/process_pool.py",
+        "        self.handed_over += 1",
+        "        pass",
+        ("nodes/executors/test_process_pool.py::TestHandOvers::test_short_ops_share_one",),
+    ),
+    Mutant(
+        "a hand-over with no item that could be sent counts as under way",
+        "_nodes/executors/process_pool.py",
+        "            engine.lock.acquire()\n            self.handed_over -= 1",
+        "            engine.lock.acquire()",
+        ("nodes/executors/test_process_pool.py::TestFailures::test_items_that_cannot_be_sent_hold_nothing_up",),
+    ),
+)

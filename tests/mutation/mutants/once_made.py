@@ -1,0 +1,49 @@
+"""Mistakes that were once made, and found by simulated runs."""
+
+from tests.mutation.mutants.mutant import Mutant
+
+__all__ = ["ONCE_MADE"]
+
+ONCE_MADE = (
+    Mutant(
+        "a source that failed holds up the merge's epochs",
+        "_nodes/merge.py",
+        "            elif not self.feeders[index].is_finished():",
+        "            else:",
+        ("nodes/test_merge.py",),
+    ),
+    Mutant(
+        "an item that the timer gave up frees its slot without a word to the event loop",
+        "_nodes/op_node.py",
+        "        if self.on_loop and self.queue and engine.event_loop is not None:\n            # The loop may",
+        "        if False:\n            # The loop may",
+        ("nodes/test_timeouts.py",),
+    ),
+    Mutant(
+        "a step that a stop forestalled stays watched",
+        "_nodes/function.py",
+        "            self.timeout.end(watch)\n        self.engine.drops.extend((work.iterator",
+        "            pass\n        self.engine.drops.extend((work.iterator",
+    ),
+    Mutant(
+        "a generator with hooks is not closed if a step is under way",
+        "_hooks/hooked_op.py",
+        "            if unwanted:\n                self._close()",
+        "            pass",
+        ("hooks/test_task_hook_end.py::TestTheEnd",),
+    ),
+    Mutant(
+        "a stop is taken for the end of the items",
+        "_engine/engine.py",
+        "        if self.failures or self.stopping:\n            return None",
+        "        if self.failures:\n            return None",
+        ("queues/test_queue_node.py",),
+    ),
+    Mutant(
+        "an op begins although the pipeline was asked to stop",
+        "_engine/worker.py",
+        "            release()\n            if engine.stopping:",
+        "            release()\n            if False:",
+        ("test_fault_stop.py",),
+    ),
+)

@@ -1,0 +1,150 @@
+"""Items overtake each other, or an ordered stage holds too much or too little back."""
+
+from tests.mutation.mutants.mutant import Mutant
+
+__all__ = ["ORDER"]
+
+ORDER = (
+    Mutant(
+        "a carried item overtakes the items in the queue",
+        "_engine/worker.py",
+        "                    and not following.queue\n",
+        "",
+        ("engine/test_worker.py::test_a_carried_item_goes_behind_those_that_wait",),
+    ),
+    Mutant(
+        "a pulled item overtakes the items in the queue",
+        "_engine/worker.py",
+        "        and not first.queue\n",
+        "",
+        ("engine/test_worker.py::test_a_pulled_item_goes_behind_those_that_wait",),
+    ),
+    Mutant(
+        "a carried result leaves the results of the next ticket behind",
+        "_engine/order.py",
+        "(tickets[1].done or tickets[1].results)",
+        "tickets[1].done",
+        (
+            "engine/test_order.py::TestOrder::test_what_a_generator_behind_a_slow_value_has_given_leaves_before_the_rest",
+        ),
+    ),
+    Mutant(
+        "a carried result leaves before those of earlier tickets",
+        "_engine/order.py",
+        "        if tickets[0] is not ticket:\n            return False",
+        "        if False:\n            return False",
+        ("engine/test_order.py::TestOrder::test_input_order_is_kept",),
+    ),
+    Mutant(
+        "a finished ticket after a carried one is not looked at",
+        "_engine/order.py",
+        "if len(tickets) > 1 and (tickets[1].done or tickets[1].results):",
+        "if False:",
+        ("engine/test_order.py::TestOrder::test_input_order_is_kept",),
+    ),
+    Mutant(
+        "a result leaves before those of earlier tickets",
+        "_engine/order.py",
+        "        if self.tickets[0] is not ticket:",
+        "        if False:",
+        ("engine/test_order.py::TestOrder::test_async_ops",),
+    ),
+    Mutant(
+        "a generator's results leave before those of earlier tickets",
+        "_engine/order.py",
+        "        if self.tickets[0] is ticket:\n",
+        "        if True:\n",
+        ("engine/test_order.py::TestOrder::test_generators_in_input_order",),
+    ),
+    Mutant(
+        "a finished ticket after the head is dropped",
+        "_engine/order.py",
+        "while tickets and tickets[0].done:",
+        "if tickets and tickets[0].done:",
+        ("engine/test_order.py::TestOrder",),
+    ),
+    Mutant(
+        "an item without a result keeps its ticket",
+        "_nodes/op_node.py",
+        "for entry in self.order.complete(ticket):",
+        "for entry in ():",
+        ("engine/test_order.py::TestOrder::test_drops_and_failures_leave_no_gap",),
+    ),
+    Mutant(
+        "an ordered stage starts however much waits for an earlier item",
+        "_engine/order.py",
+        "return len(self.tickets) < limit + AHEAD",
+        "return True",
+        ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+    ),
+    Mutant(
+        "generators with later tickets gather results without bound",
+        "_nodes/op_node.py",
+        "return self.order.buffered + under_way < self.concurrency + AHEAD",
+        "return True",
+        ("engine/test_order.py::TestOrder::test_generators_behind_a_slow_one_pause",),
+    ),
+    Mutant(
+        "the end of an epoch overtakes the items that are worked on",
+        "_nodes/op_node.py",
+        "return not self.running and self.has_room(0)",
+        "return self.has_room(0)",
+        ("test_continuous.py",),
+    ),
+    Mutant(
+        "a batch goes on into the next epoch",
+        "_nodes/aggregate.py",
+        "                self._end_batch()\n                self.pass_mark()",
+        "                self.pass_mark()",
+        ("test_continuous.py::test_batches_never_span_epochs",),
+    ),
+    Mutant(
+        "the next epoch goes on with the exhausted iterator of the last one",
+        "_engine/source.py",
+        "        self.iterator = None\n        if self.is_wanted():",
+        "        if self.is_wanted():",
+        ("test_continuous.py::test_each_iterator_is_one_epoch",),
+    ),
+    Mutant(
+        "a merge always begins at its first branch",
+        "_nodes/merge.py",
+        "self.following = (index + 1) % self.branches",
+        "pass",
+        ("plan/test_graph.py::TestMerge::test_branches_take_turns",),
+    ),
+    Mutant(
+        "a merge passes the end of an epoch on once per branch",
+        "_nodes/merge.py",
+        "if entries and entries[0] is not MARK:",
+        "if entries:",
+        ("test_continuous.py::test_a_merge_waits_for_the_end_in_every_branch",),
+    ),
+    Mutant(
+        "a batch is put together before all of its shares have come",
+        "_nodes/batched_routes.py",
+        "any(share.pending or share.lost for share in head[1])",
+        "all(share.pending for share in head[1])",
+        ("plan/test_graph.py::TestBatchedVariants",),
+    ),
+    Mutant(
+        "a carried item enters an ordered stage however much waits for an earlier one",
+        "_engine/worker.py",
+        "(following.order is None or following.order.has_place(following.concurrency))",
+        "True",
+        ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+    ),
+    Mutant(
+        "a pulled item enters an ordered stage however much waits for an earlier one",
+        "_engine/worker.py",
+        "(first.order is None or first.order.has_place(first.concurrency))",
+        "True",
+        ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+    ),
+    Mutant(
+        "a queued item enters an ordered stage however much waits for an earlier one",
+        "_engine/channel.py",
+        "if order is not None and not order.has_place(concurrency):",
+        "if False:",
+        ("engine/test_order.py::TestOrder::test_a_slow_item_holds_back_no_more_than_said",),
+    ),
+)

@@ -1,0 +1,141 @@
+"""A stop, the end of the input, a fork or a finalizer leaves something behind."""
+
+from tests.mutation.mutants.mutant import Mutant
+
+__all__ = ["THE_END"]
+
+THE_END = (
+    Mutant(
+        "a source that is left early is not closed",
+        "_engine/worker.py",
+        "source.close()",
+        "pass",
+        ("pipeline/test_pipeline.py::test_an_unfinished_source_is_closed_once",),
+    ),
+    Mutant(
+        "a parked generator is kept after a stop",
+        "_engine/worker.py",
+        "engine.drops.extend(node.discard())",
+        "node.finished = True",
+        ("nodes/test_function.py::TestGenerators::test_generators_are_closed_when_the_pipeline_stops",),
+    ),
+    Mutant(
+        "a coroutine that comes too late is not closed",
+        "_engine/deferred_drops.py",
+        "                value.close()",
+        "                pass",
+        ("nodes/test_async_end.py::test_a_coroutine_that_comes_when_its_stage_has_ended_is_closed",),
+    ),
+    Mutant(
+        "a generator is interrupted while it is closed",
+        "_engine/event_loop_thread.py",
+        "        if task not in self.closing:\n            task.cancel()",
+        "        task.cancel()",
+        ("nodes/test_async_end.py::test_closing_is_waited_for_wherever_the_generator_is",),
+    ),
+    Mutant(
+        "tasks that ops have started are not ended",
+        "_engine/event_loop_thread.py",
+        "        await end_others()",
+        "        pass",
+        ("nodes/test_async_end.py::test_tasks_that_ops_have_started_are_cancelled",),
+    ),
+    Mutant(
+        "queued items are dropped under the lock",
+        "_engine/worker.py",
+        "    engine.lock.release()\n    drop_all(dropped)",
+        "    drop_all(dropped)\n    engine.lock.release()",
+        ("test_faults.py::TestFinalisers",),
+    ),
+    Mutant(
+        "an exception and its frames are dropped under the lock",
+        "_nodes/op_node.py",
+        "        engine.drops.extend((attempt, error))",
+        "        pass",
+        ("test_faults.py::TestFinalisers",),
+    ),
+    Mutant(
+        "a stop inside a critical section waits for itself",
+        "_engine/engine.py",
+        "return self.holds_lock() or ",
+        "return ",
+        ("test_faults.py::TestMomentsOfAStop",),
+    ),
+    Mutant(
+        "a stop inside an op waits for itself",
+        "_engine/engine.py",
+        " or current_thread() in self.all_threads()",
+        "",
+        ("pipeline/test_pipeline.py::test_an_op_may_stop_its_own_pipeline_and_ask_for_statistics",),
+    ),
+    Mutant(
+        "a forgotten pipeline runs on",
+        "_pipeline/pipeline.py",
+        "weakref.finalize(self, _forget, weakref.ref(engine)).atexit = False",
+        "pass",
+        ("engine/test_lifetime.py::test_a_forgotten_pipeline_ends_its_threads",),
+    ),
+    Mutant(
+        "the interpreter ends without stopping pipelines",
+        "_engine/lifetime.py",
+        "atexit.register(_stop_all)",
+        "",
+        ("engine/test_lifetime.py::test_the_interpreter_stops_a_pipeline_at_its_exit",),
+    ),
+    Mutant(
+        "a forked child waits for threads that it does not have",
+        "_engine/engine.py",
+        "        self.forked = True",
+        "        pass",
+        ("engine/test_lifetime.py::test_a_forked_child_is_told_to_build_its_own",),
+    ),
+    Mutant(
+        "a forked child delivers the items of its parent",
+        "_engine/engine.py",
+        "        self.sink.entries.clear()",
+        "        pass",
+        ("test_faults.py::TestTheRest::test_a_forked_child_gets_nothing_that_the_parent_delivers",),
+    ),
+    Mutant(
+        "the context managers around a stage's lifespan are not left when it ends",
+        "_engine/event_loop_thread.py",
+        "self._leaving.append(self._loop.create_task(lifespan.leave()))",
+        "pass",
+        ("hooks/test_task_hook.py", "hooks/test_task_hook_end.py"),
+    ),
+    Mutant(
+        "the context managers around a stage's lifespan are not left at a stop",
+        "_engine/event_loop_thread.py",
+        "for lifespan in self._lifespans if not lifespan.leaving]",
+        "for lifespan in ()]",
+        ("hooks/test_task_hook_end.py::TestTheEnd::test_stop_leaves_the_stage_hooks_as_their_block_ends",),
+    ),
+    Mutant(
+        "the pipeline ends before the context managers around its stages' lifespans are left",
+        "_engine/engine.py",
+        "if self.event_loop is not None and not self.event_loop.has_left():",
+        "if False:",
+        ("hooks/test_task_hook_end.py::TestTheEnd::test_the_pipeline_does_not_end_before_the_stage_hooks_are_left",),
+    ),
+    Mutant(
+        "a coroutine that appears after the end is neither run nor closed",
+        "_engine/event_loop_thread.py",
+        "            self._engine.drops.append(awaited)\n            return",
+        "            return",
+        ("engine/test_wake_ups.py::TestWorkers::test_a_coroutine_that_appears_when_the_loop_has_ended",),
+    ),
+    Mutant(
+        "a coroutine that appears at the end is neither run nor closed",
+        "_engine/event_loop_thread.py",
+        "        drop_all([awaited for awaited, _ in arrivals])",
+        "        pass",
+        ("engine/test_wake_ups.py::TestWorkers::test_a_stop_before_the_first_coroutine_appears",),
+    ),
+    Mutant(
+        "deferred drops happen under the lock",
+        "_engine/engine.py",
+        "        self.lock.release()\n        drop_all(dropped)\n        self.reporter",
+        "        drop_all(dropped)\n        self.lock.release()\n        self.reporter",
+        ("test_faults.py::TestFinalisers",),
+    ),
+)
