@@ -18,6 +18,7 @@ import pytest
 from tests.pipeline.support import source, twice
 
 import spdl.pipeline
+from spdl.pipeline import PipelineFailure
 from spdl.pipeline.defs import Pipe
 
 if TYPE_CHECKING:
@@ -213,3 +214,38 @@ def test_an_interrupt_between_any_two_lines_of_the_consumers(then: str) -> None:
     finally:
         sys.settrace(before)
     assert acted > 60
+
+
+def test_an_interrupt_between_any_two_lines_of_the_start() -> None:
+    before = sys.gettrace()
+    acted = 0
+    try:
+        while True:
+            # No event loop: one that was made and not started warns that nobody has closed it.
+            pipeline = source(range(COUNT)).pipe(twice, concurrency=2).add_sink(2).build(num_threads=2)
+            tracer = AtLine(acted, interrupt)
+            sys.settrace(tracer)
+            try:
+                pipeline.start()
+                break
+            except KeyboardInterrupt:
+                acted += 1
+            finally:
+                sys.settrace(None)
+            begin = time.monotonic()
+            got: list[Any] = []
+            try:
+                # All of it, where it had not begun, or was done.
+                got = sorted(pipeline.get_iterator(timeout=DEADLINE))
+            except PipelineFailure as failure:
+                got.append(str(failure.exceptions[0]))
+            except BaseException as error:
+                error.add_note(tracer.where)
+                raise
+            assert got in (EXPECTED, ["The pipeline could not be started: KeyboardInterrupt"]), tracer.where
+            pipeline.stop(timeout=DEADLINE)
+            assert time.monotonic() - begin < DEADLINE / 2, tracer.where
+            assert not [alive for alive in pipeline._engine.all_threads() if alive.is_alive()], tracer.where
+    finally:
+        sys.settrace(before)
+    assert acted > 40

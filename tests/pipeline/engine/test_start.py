@@ -10,7 +10,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.support import let_go, source
+from tests.pipeline.support import let_go, source, wait_until
+
+from spdl.pipeline import PipelineFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,3 +75,62 @@ class TestStopDuringTheStart:
         del first, second
         let_go()
         assert [pool() for pool in pools] == [None, None]
+
+
+class TestStartThatFails:
+    """A pool's op cannot be sent to its processes, which is found after the first pool has started its own."""
+
+    @staticmethod
+    def _failing(meanwhile: Callable[[], object]) -> Pipeline[Any]:
+        builder = source(range(10)).pipe(operator.neg, executor=Pool(meanwhile))
+        return builder.pipe(lambda item: item, executor=Pool(_nothing)).add_sink(3).build(num_threads=1)
+
+    def test_other_readers_are_told(self) -> None:
+        got: list[str | int] = []
+        reads = threading.Event()
+
+        def read() -> None:
+            reads.set()
+            try:
+                got.extend(pipeline.get_iterator(timeout=10))
+            except PipelineFailure as failure:
+                got.append(str(failure.exceptions[0]))
+
+        reader = threading.Thread(target=read)
+
+        def wait_for_reader() -> None:
+            reader.start()
+            assert reads.wait(10)
+            assert wait_until(lambda: pipeline._engine.sink.readers)
+
+        pipeline = self._failing(wait_for_reader)
+        with pytest.raises(TypeError, match="cannot be sent"):
+            pipeline.start()
+        reader.join(10)
+        assert len(got) == 1
+        assert str(got[0]).startswith("The pipeline could not be started: TypeError: Stage '<lambda>': the op cannot")
+
+    def test_later_reads_fail_and_a_stop_does_not(self) -> None:
+        pipeline = self._failing(_nothing)
+        with pytest.raises(TypeError, match="cannot be sent"):
+            next(iter(pipeline))
+        for _ in range(2):
+            with pytest.raises(PipelineFailure) as raised:
+                pipeline.get_item(timeout=10)
+            assert "TypeError" in str(raised.value.exceptions[0])
+        pipeline.stop()
+
+    def test_nothing_is_kept(self) -> None:
+        gc.collect()
+        pipeline = self._failing(_nothing)
+        executor = weakref.ref(pipeline._engine.nodes[0].executor)  # type: ignore[attr-defined]
+        gone = weakref.ref(pipeline)
+        with pytest.raises(TypeError) as raised:
+            pipeline.start()
+        # Its frames hold what took part in the start.
+        del raised
+        let_go()
+        assert executor() is None
+        del pipeline
+        let_go()
+        assert gone() is None

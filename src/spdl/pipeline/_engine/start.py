@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._failures.failure import type_and_message
 from spdl.pipeline._world import perf_counter
+
+from . import lifetime
 
 if TYPE_CHECKING:
     from .engine import Engine
 
-__all__ = ["start", "start_workers", "useful_workers"]
+__all__ = ["abort", "start", "start_workers", "useful_workers"]
 
 
 def start(engine: Engine) -> None:
@@ -22,11 +25,21 @@ def start(engine: Engine) -> None:
         engine.letting_go.thread_begins()
     try:
         _start(engine)
-    except BaseException:
-        engine.request_stop()
-        raise
     finally:
         engine.letting_go.start_ends()
+
+
+def abort(engine: Engine, error: BaseException) -> None:
+    """Fail the pipeline because its start has failed, or was interrupted. Called without the lock."""
+    try:
+        # In words: the exception's frames hold whatever its readers hold, and so the pipeline.
+        failure = RuntimeError(f"The pipeline could not be started: {type_and_message(error)}")
+        with engine.lock:
+            engine.failures.add("start", failure)
+    finally:
+        # After that, so that no reader sees an end before the failure.
+        engine.request_stop()
+    lifetime.drop_remains(engine)
 
 
 def _start(engine: Engine) -> None:

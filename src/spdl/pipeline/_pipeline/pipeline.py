@@ -14,7 +14,7 @@ from spdl.pipeline._declare.stage_info import SINK
 from spdl.pipeline._engine import lifetime, limits
 from spdl.pipeline._engine.lineage import Group
 from spdl.pipeline._engine.sentinel import EPOCH_END
-from spdl.pipeline._engine.start import start
+from spdl.pipeline._engine.start import abort, start
 from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
 from .iterator import PipelineIterator, deadline_of
@@ -58,7 +58,7 @@ class Pipeline(Generic[T]):
         self._collect = collect
         self._started = False
         self._observed = False
-        self._starting = Lock()
+        self._claims: dict[str, object] = {}
         # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them. Where none
         # runs, what the engine holds, such as an op, may refer to the pipeline: held here, it would never be collected.
         weakref.finalize(self, _forget, weakref.ref(engine)).atexit = False
@@ -88,15 +88,20 @@ class Pipeline(Generic[T]):
 
     def _start(self) -> bool:
         """Start the threads unless that was done, and return whether it was not: several readers may come at once."""
-        # Taken once and for all. A lock that is released would keep a signal handler waiting that comes in between.
-        if not self._starting.acquire(blocking=False):
-            return False
-        self._started = True
-        lifetime.watch(self._engine)
+        # What one of them puts here, once and for all. A lock that is released would keep a signal handler waiting that
+        # comes in between, and a Ctrl-C could come between taking a lock and noting that it was taken.
+        claims, claim = self._claims, object()
         try:
+            if claims.setdefault("start", claim) is not claim:
+                return False
+            self._started = True
+            lifetime.watch(self._engine)
             start(self._engine)
-        except BaseException:
-            self._engine.request_stop()
+        except BaseException as error:
+            if claims.get("start") is claim:
+                # The caller sees it now. Others are told at their reads.
+                self._observed = True
+                abort(self._engine, error)
             raise
         return True
 
