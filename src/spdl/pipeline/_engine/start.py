@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._failures.failure import type_and_message
+from spdl.pipeline._failures.error_text import type_and_message
 from spdl.pipeline._world import perf_counter
 
 from . import lifetime
