@@ -34,7 +34,10 @@ using Output = std::vector<std::uint8_t>;
 }
 
 void append(Output& output, Bytes bytes) {
-    output.insert(output.end(), bytes.begin(), bytes.end());
+    // GCC 12 takes an insertion into what is empty yet for an overflow.
+    const std::size_t size = output.size();
+    output.resize(size + bytes.size());
+    std::ranges::copy(bytes, output.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
 void append_short(Output& output, std::uint32_t value) {

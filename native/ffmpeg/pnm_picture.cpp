@@ -146,8 +146,8 @@ void append(std::vector<std::uint8_t>& to, std::uint32_t sample, std::size_t byt
 
 void write_header(const Header& header, std::vector<std::uint8_t>& to) {
     const std::uint32_t kind = header.is_text() ? header.kind + 3 : header.kind;
-    std::string text =
-        "P" + std::to_string(kind) + "\n" + std::to_string(header.width) + " " + std::to_string(header.height) + "\n";
+    std::string text = std::string("P") + std::to_string(kind) + "\n" + std::to_string(header.width) + " " +
+                       std::to_string(header.height) + "\n";
     if (!header.is_bits()) {
         text += std::to_string(header.sample_bytes() == 2 ? kMostLevels : kByteLevels) + "\n";
     }
