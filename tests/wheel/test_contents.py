@@ -92,12 +92,12 @@ def test_the_page_about_installing_gives_its_size(wheel: Path, libraries: list[P
     names = {path.name for path in libraries}
     with zipfile.ZipFile(wheel) as archive:
         packed = sum(entry.compress_size for entry in archive.infolist() if Path(entry.filename).name in names)
-    how = rows("| library | version | licence | how | what for |")["ffmpeg"][2]
+    how = rows("| library | version | licence | how | used for |")["ffmpeg"][2]
     assert float(how.removeprefix("shared, ").partition(" ")[0]) == pytest.approx(packed / 1e6, rel=0.05)
 
 
 def test_the_page_about_installing_gives_the_versions_of_all_that_is_inside(licenses: Path) -> None:
-    table = rows("| library | version | licence | how | what for |")
+    table = rows("| library | version | licence | how | used for |")
     versions = {name: row[0] for name, row in table.items()}
     versions["zig"] = versions.pop("zig's runtime, libc++")
     assert set(versions) == {name.partition("/")[0] for name in NOTICES}
@@ -115,7 +115,7 @@ def test_the_metadata_and_the_page_about_installing_give_the_licences_of_all_tha
 ) -> None:
     expression = metadata["License-Expression"]
     assert expression == canonicalize_license_expression(expression)
-    table = rows("| library | version | licence | how | what for |")
+    table = rows("| library | version | licence | how | used for |")
     inside = " AND ".join(["BSD-3-Clause", *(row[1] for row in table.values())])
     assert canonicalize_license_expression(inside) == inside
     assert sorted(expression.split(" AND ")) == sorted(set(inside.split(" AND ")))
