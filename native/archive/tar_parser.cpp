@@ -251,9 +251,12 @@ void TarParser::read_pax(std::string_view records, Extension& extension) const {
 
 void TarParser::take_end(std::size_t rest) const {
     if (!zeros_ || rest > 0) {
-        throw FormatError(
-            "the tar archive is truncated: it ends at byte " + std::to_string(next_ + rest) +
-            (next_ == 0 ? ", in front of its first header" : ", without the blocks of zeros that are to be its end"));
+        std::string how = ", in front of its first header";
+        if (next_ > 0) {
+            how = ", without the blocks of zeros that are to be its end";
+            how += rest == 0 ? "; if no member is missing, append 1024 zero bytes" : "";
+        }
+        throw FormatError("the tar archive is truncated: it ends at byte " + std::to_string(next_ + rest) + how);
     }
 }
 

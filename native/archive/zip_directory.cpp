@@ -74,6 +74,22 @@ std::optional<std::size_t> find_end(Bytes archive, std::size_t used) {
     return std::nullopt;
 }
 
+// Returns the last record of the directory's end, whatever follows, as zipfile takes it: downloads and copies may add
+// something to a file, or cut its comment.
+std::optional<std::size_t> find_last_end(Bytes archive) {
+    if (archive.size() < kEndBytes) {
+        return std::nullopt;
+    }
+    const std::size_t reach = kEndBytes + kMaxComment;
+    const std::size_t first = archive.size() > reach ? archive.size() - reach : 0;
+    for (std::size_t offset = archive.size() - kEndBytes + 1; offset-- > first;) {
+        if (u32(archive.data() + offset) == kEndMagic) {
+            return offset;
+        }
+    }
+    return std::nullopt;
+}
+
 std::size_t find_end(Bytes archive) {
     if (archive.size() >= kEndBytes) {
         if (const auto offset = find_end(archive, archive.size())) {
@@ -85,8 +101,11 @@ std::size_t find_end(Bytes archive) {
             return *offset;
         }
     }
+    if (const auto offset = find_last_end(archive)) {
+        return *offset;
+    }
     throw FormatError("this is no zip archive, or a truncated one: the " + std::to_string(archive.size()) +
-                      " bytes do not end with a zip directory");
+                      " bytes have no zip directory in their last " + std::to_string(kEndBytes + kMaxComment));
 }
 
 // Returns where the directory's 64-bit end record begins, if there is a locator at `locator`.

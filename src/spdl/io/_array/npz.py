@@ -106,8 +106,9 @@ def load_npz(
 ) -> NpzFile:
     """Open the content of a .npz file. Only the directory is read.
 
-    Members may be stored, or compressed by deflate or zstd. The archive may be zip64, and zeros may follow it. Nothing
-    is ever unpickled: an archive with a member that holds Python objects opens, and only reading that member fails.
+    Members may be stored, or compressed by deflate or zstd. The archive may be zip64. Zeros may follow it, and up to 64
+    KiB of anything else. Nothing is ever unpickled: an archive with a member that holds Python objects opens, and only
+    reading that member fails.
 
     Args:
         data: The content (``bytes``, ``bytearray``, ``memoryview``, ``mmap`` or a one-dimensional uint8 array) or a
