@@ -1,6 +1,6 @@
 """The outside world of a pipeline: its clocks, locks, threads and event loop.
 
-The pipeline's modules take these from here and nowhere else. So the tests can put a simulated world in this module's
+The engine's modules take these from here and nowhere else. So the tests can put a simulated world in this module's
 place, in which a seeded generator decides who runs next and time passes only when everybody waits
 (``tests/simulation``). The names are those of the standard library, and cost what they cost there.
 """
