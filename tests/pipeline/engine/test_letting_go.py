@@ -99,6 +99,27 @@ class Fails(Owned):
         return item
 
 
+class FailsOften(Owned):
+    def __call__(self, item: Any) -> Any:
+        if item % 2:
+            raise ValueError(item)
+        return item
+
+
+class FailsLater(Owned):
+    async def __call__(self, item: Any) -> Any:
+        if item % 2:
+            raise ValueError(item)
+        return item
+
+
+class FailsAfterResult(Owned):
+    async def __call__(self, item: Any) -> AsyncIterator[Any]:
+        yield item
+        if item % 2:
+            raise ValueError(item)
+
+
 class UserMerge(Owned):
     async def __call__(self, _: object, inputs: Any, output: Any) -> None:
         for _each in range(COUNT):
@@ -132,7 +153,11 @@ def _plain(**options: Any) -> Pipeline[Any]:
     return source(Items()).pipe(Op()).pipe(Steps()).aggregate(Gather()).add_sink(2).build(num_threads=2, **options)
 
 
-def _late(op: AsyncOp) -> Callable[[Any], Any]:
+def _failing_with_hooks(op: Any, **options: Any) -> Pipeline[Any]:
+    return source(Items()).pipe(op, **options).add_sink(2).build(num_threads=1, task_hook_factory=lambda _: [Hook()])
+
+
+def _late(op: Any) -> Callable[[Any], Any]:
     return lambda item: op(item)  # noqa: PLW0108 - no object with an async `__call__`.
 
 
@@ -152,6 +177,11 @@ GRAPHS: dict[str, Callable[[], Pipeline[Any]]] = {
     "failing": lambda: (
         source(Items()).pipe(Fails(), on_failure=Callback(), retries=1, retry_delay=0).add_sink(2).build(num_threads=1)
     ),
+    "failing async": lambda: source(Items()).pipe(FailsLater()).add_sink(2).build(num_threads=1),
+    "failing async, timed": lambda: source(Items()).pipe(FailsLater(), timeout=60).add_sink(2).build(num_threads=1),
+    "failing late async": lambda: source(Items()).pipe(_late(FailsLater())).add_sink(2).build(num_threads=1),
+    "failing async generator": lambda: source(Items()).pipe(FailsAfterResult()).add_sink(2).build(num_threads=1),
+    "failing, in threads": lambda: source(Items()).pipe(Fails(), executor=Executor()).add_sink(2).build(num_threads=1),
     "failed": lambda: source(Items()).pipe(Fails(), max_failures=0).pipe(Op()).add_sink(2).build(num_threads=1),
     "timed": lambda: source(Items()).pipe(Op(), timeout=60).add_sink(2).build(num_threads=1),
     "threads": lambda: source(Items()).pipe(Op(), executor=Executor()).add_sink(2).build(num_threads=1),
@@ -168,11 +198,12 @@ GRAPHS: dict[str, Callable[[], Pipeline[Any]]] = {
         .build(num_threads=2)
     ),
     "hooks": lambda: _plain(task_hook_factory=lambda _: [Hook()]),
+    "failing hooks": lambda: _failing_with_hooks(Fails()),
+    "failing hooks, async generator": lambda: _failing_with_hooks(FailsAfterResult()),
+    "failing hooks, in threads": lambda: _failing_with_hooks(Fails(), executor=Executor()),
     "queues": lambda: _plain(queue_class=Queue),
 }
 graphs = pytest.mark.parametrize("graph", GRAPHS)
-# Tasks that asyncio cancels leave cycles behind that hold frames of hooks.
-without_hooks = pytest.mark.parametrize("graph", [name for name in GRAPHS if name != "hooks"])
 
 
 def _read(pipeline: Pipeline[Any], most: int) -> None:
@@ -182,7 +213,7 @@ def _read(pipeline: Pipeline[Any], most: int) -> None:
                 break
 
 
-@without_hooks
+@graphs
 @pytest.mark.parametrize("most", [1, 10**9])
 def test_a_pipeline_that_was_stopped_keeps_nothing(graph: str, most: int) -> None:
     pipeline = GRAPHS[graph]()
@@ -209,7 +240,7 @@ def test_a_pipeline_that_has_finished_keeps_nothing(graph: str) -> None:
     assert wait_until(lambda: not Owned.alive), list(Owned.alive)
 
 
-@without_hooks
+@graphs
 def test_a_pipeline_that_is_dropped_keeps_nothing(graph: str) -> None:
     pipeline = GRAPHS[graph]()
     pipeline.get_item(timeout=10)
@@ -256,3 +287,74 @@ def test_a_source_that_blocked_goes_as_soon_as_it_returns() -> None:
     assert Owned.alive
     goes_on.set()
     assert wait_until(lambda: not Owned.alive)
+
+
+class Slow(Owned):
+    """Is called in an executor, and returns when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = threading.Event()
+        self.goes_on = threading.Event()
+
+    def __call__(self, item: Any) -> Any:
+        self.called.set()
+        self.goes_on.wait(10)
+        return item
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("end", ["dropped", "stopped in vain", "overdue"])
+def test_a_call_that_outlasts_the_threads_keeps_nothing_once_it_returns(end: str, *, hooked: bool) -> None:
+    op = Slow()
+    called, goes_on = op.called, op.goes_on
+    options: dict[str, Any] = {"timeout": 0.01, "on_timeout": "drop"} if end == "overdue" else {}
+    hooks: dict[str, Any] = {"task_hook_factory": lambda _: [Hook()]} if hooked else {}
+    executor = Executor()
+    declared = source(Items()).pipe(lambda item: item or None).pipe(lambda item: item if item == 1 else None)
+    pipeline = declared.pipe(op, executor=executor, **options).add_sink(2).build(num_threads=1, **hooks)
+    pipeline.start()
+    assert called.wait(10)
+    threads = pipeline._engine.all_threads()
+    if end == "stopped in vain":
+        with pytest.raises(TimeoutError):
+            pipeline.stop(timeout=0.1)
+    elif end == "dropped":
+        del pipeline
+    for thread in threads:
+        if thread.ident:
+            thread.join(10)
+    del op, declared
+    assert Owned.alive
+    goes_on.set()
+    executor.shutdown()
+    del executor
+    assert wait_until(lambda: not Owned.alive), list(Owned.alive)
+
+
+@pytest.mark.parametrize("op", [FailsOften, FailsLater, FailsAfterResult])
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_a_failed_item_goes_while_the_pipeline_goes_on(op: Any, timeout: float | None, *, hooked: bool) -> None:
+    class Item:
+        def __init__(self, number: int) -> None:
+            self.number = number
+            items.add(self)
+
+        def __mod__(self, divisor: int) -> int:
+            return self.number % divisor
+
+    items: weakref.WeakSet[Item] = weakref.WeakSet()
+
+    hooks: dict[str, Any] = {"task_hook_factory": lambda _: [Hook()]} if hooked else {}
+    pipeline = (
+        source(map(Item, range(10 * COUNT)))
+        .pipe(op(), timeout=timeout)
+        .pipe(lambda _: 1)
+        .add_sink(100)
+        .build(num_threads=1, **hooks)
+    )
+    with pipeline.auto_stop():
+        for _ in pipeline.get_iterator(timeout=10):
+            pass
+        assert wait_until(lambda: not items), len(items)

@@ -134,8 +134,16 @@ class EventLoopThread:
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
+        try:
+            error = task.exception()
+        except asyncio.CancelledError:
+            # A task keeps the exception until it is asked, whose frames hold the task, and with it what the user made.
+            return
+        try:
+            if error is not None:
+                self._crash(error)
+        finally:
+            error = None
 
     def _crash(self, error: BaseException) -> None:
         # Once the pipeline ends, it is no news what an op makes of its cancellation.

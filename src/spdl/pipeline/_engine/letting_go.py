@@ -59,6 +59,21 @@ class LettingGo:
         self._lock.release()
         drop_all(dropped)
 
+    def call_ends(self) -> list[Any]:
+        """Note that a call in an executor of the user's has ended, which may have outlasted all threads.
+
+        Called with the lock held.
+
+        Returns:
+            What is to be dropped without it.
+        """
+        unneeded = self.take_unneeded()
+        if not unneeded:
+            # Whoever waits for what comes of the call drops the rest.
+            return []
+        self._drops.extend(unneeded)
+        return self._drops.take()
+
     def start_ends(self) -> None:
         """Note that the start is over. Called without the lock, by a thread that a Ctrl-C may interrupt."""
         with self._lock:

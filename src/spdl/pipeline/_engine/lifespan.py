@@ -42,7 +42,11 @@ class Lifespan:
             if error is None:
                 continue
             if isinstance(error, asyncio.CancelledError) and self.stage.engine.is_over():
-                raise error
+                try:
+                    raise error
+                finally:
+                    # As in `_run`.
+                    del error
             self._fail(error)
             return
 
@@ -89,4 +93,8 @@ async def _run(step: Callable[[], Awaitable[object]]) -> BaseException | None:
         error = raised
     if current.cancelling() > before:
         error = await end_cancellation(current, before) or error
-    return error
+    try:
+        return error
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        error = None

@@ -48,8 +48,13 @@ async def end_cancellation(task: asyncio.Task[Any], before: int = 0) -> asyncio.
 
 async def raise_cancellation(task: asyncio.Task[Any]) -> None:
     """End it likewise, and raise the exception if it was not raised yet."""
-    if pending := await end_cancellation(task):
-        raise pending
+    pending = await end_cancellation(task)
+    try:
+        if pending is not None:
+            raise pending
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        pending = None
 
 
 async def await_end(tasks: Collection[asyncio.Task[Any]]) -> None:

@@ -44,7 +44,7 @@ class ExecutorCalls:
             self._fail(error)
             raise
         self.futures.add(future)
-        future.add_done_callback(self.futures.discard)
+        future.add_done_callback(self._ended)
         try:
             return await asyncio.wrap_future(future)
         except BrokenExecutor as error:
@@ -53,6 +53,18 @@ class ExecutorCalls:
         except asyncio.CancelledError:
             future.add_done_callback(_drop_result)
             raise
+        finally:
+            # The exception's frames hold the future, and the future holds the exception.
+            del future
+
+    def _ended(self, future: Future[Any]) -> None:
+        self.futures.discard(future)
+        engine = self.stage.engine
+        # Before the end there are threads, and the last of them looks at what is still under way.
+        if engine.is_over():
+            with engine.lock:
+                dropped = engine.letting_go.call_ends()
+            drop_all(dropped)
 
     def _fail(self, error: BaseException) -> None:
         engine = self.stage.engine

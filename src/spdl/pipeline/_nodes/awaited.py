@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import AsyncGeneratorType, CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.attempt import Attempt
 from spdl.pipeline._engine.lineage import Group
@@ -24,9 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["run_awaited"]
 
 
-async def run_awaited(  # noqa: C901, PLR0912, PLR0915 - what comes of either, in the order in which it is to be noted.
-    node: OpNode, attempt: Attempt, awaited: Awaited
-) -> None:
+class _Outcome(NamedTuple):
+    """What a coroutine or an async generator returned or raised, and how long it took."""
+
+    value: Any
+    error: BaseException | None
+    seconds: float
+
+
+async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
     """Await a coroutine, or exhaust an async generator, and pass on what comes of it. It holds a slot of ``node``."""
     engine = node.engine
     if engine.stopping:
@@ -58,35 +64,53 @@ async def run_awaited(  # noqa: C901, PLR0912, PLR0915 - what comes of either, i
         if task.cancelling():
             await end_cancellation(task)
         error = raised
-    with engine.lock:
-        seconds = perf_counter() - begin
-        node.counters.ran_on_loop(seconds)
-        if error is None and not isinstance(awaited, AsyncGeneratorType):
-            node.counters.succeeded(seconds)
-        else:
-            # An async generator's results were its tasks.
-            node.counters.did_not_succeed(seconds)
-        if node.on_loop and node.queue and engine.event_loop is not None:
-            # The server that took the item may have ended long ago, and nobody else knows of the slot.
-            engine.event_loop.wake()
-        if watch is not None and node.timeout is not None and not node.timeout.end(watch):
-            # It was given up: what it returned or raised goes with this frame, after the lock.
-            pass
-        elif error is not None and isinstance(awaited, AsyncGeneratorType):
-            # It is not tried again, which would repeat what it has passed on.
-            node.give_up(attempt, not_cancelled(error))
-        elif error is not None:
-            node.fail(attempt, not_cancelled(error))
-        elif isinstance(awaited, AsyncGeneratorType):
-            # Where the stage was given up it may have had more results.
-            if not (node.cancelled or engine.stopping):
-                node.generator_ended()
-            node.end(attempt.root, attempt.ticket)
-        else:
-            node.finish(attempt, value)
-        engine.concluded()
-        if engine.drops:
-            engine.drop_deferred()
+    try:
+        with engine.lock:
+            _conclude(node, attempt, awaited, watch, _Outcome(value, error, perf_counter() - begin))
+    finally:
+        # Its traceback holds this frame, and the frame must not hold it.
+        error = None
+
+
+def _conclude(node: OpNode, attempt: Attempt, awaited: Awaited, watch: Watch | None, outcome: _Outcome) -> None:
+    """Deal with what a coroutine returned or raised, or with the end of an async generator. Called with the lock held.
+
+    Args:
+        node: The stage.
+        attempt: The attempt, which has ended.
+        awaited: The coroutine or async generator.
+        watch: What watches its time.
+        outcome: What came of it.
+    """
+    value, error, seconds = outcome
+    engine = node.engine
+    node.counters.ran_on_loop(seconds)
+    if error is None and not isinstance(awaited, AsyncGeneratorType):
+        node.counters.succeeded(seconds)
+    else:
+        # An async generator's results were its tasks.
+        node.counters.did_not_succeed(seconds)
+    if node.on_loop and node.queue and engine.event_loop is not None:
+        # The server that took the item may have ended long ago, and nobody else knows of the slot.
+        engine.event_loop.wake()
+    if watch is not None and node.timeout is not None and not node.timeout.end(watch):
+        # It was given up: what it returned or raised goes with the caller's frame, after the lock.
+        pass
+    elif error is not None and isinstance(awaited, AsyncGeneratorType):
+        # It is not tried again, which would repeat what it has passed on.
+        node.give_up(attempt, not_cancelled(error))
+    elif error is not None:
+        node.fail(attempt, not_cancelled(error))
+    elif isinstance(awaited, AsyncGeneratorType):
+        # Where the stage was given up it may have had more results.
+        if not (node.cancelled or engine.stopping):
+            node.generator_ended()
+        node.end(attempt.root, attempt.ticket)
+    else:
+        node.finish(attempt, value)
+    engine.concluded()
+    if engine.drops:
+        engine.drop_deferred()
 
 
 def _watch(node: OpNode, attempt: Attempt, task: Task[Any]) -> Watch:

@@ -11,6 +11,7 @@ from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.source import Source
 from spdl.pipeline._engine.worker import serve
 from spdl.pipeline._nodes.executors.base import ExecutorNode
+from spdl.pipeline._world import get_ident
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,10 @@ def describe_stragglers(engine: Engine, threads: list[Thread]) -> str:
     others = []
     suspended = _suspended(engine)
     named = {thread.ident: thread.name for thread in threads}
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to see what a thread does.
+    frames = sys._current_frames()  # noqa: SLF001 - the documented way to see what a thread does.
+    # This function's own frame would hold itself, and so its callers' frames with all that they have.
+    frames.pop(get_ident(), None)
+    for ident, frame in frames.items():
         work = _work_of(engine, frame)
         stack = "".join(traceback.format_stack(frame)[-_FRAMES_SHOWN:]).rstrip()
         if work is not None:

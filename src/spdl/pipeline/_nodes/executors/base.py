@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine.deferred_drops import drop_all
 from spdl.pipeline._nodes.op_node import OpNode
 from spdl.pipeline._world import Condition, count_unfinished, monotonic
 
@@ -89,6 +90,8 @@ class ExecutorNode(OpNode):
             engine.concluded()
             if engine.stopping and not self.futures:
                 self.all_landed.notify_all()
+            dropped = engine.letting_go.call_ends()
+        drop_all(dropped)
 
     def check_alive(self, future: Future[Any]) -> bool:
         """Fail the pipeline if the executor gave the call up. Called with the lock held."""
