@@ -17,7 +17,7 @@ from tests.pipeline.support import FREE_THREADED
 from spdl.pipeline import PipelineBuilder, ProfileResult, ProfileStats, profile_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 CONCURRENCIES = (32, 16, 8, 4, 1)
 
@@ -138,6 +138,22 @@ def test_fewer_items_than_threads() -> None:
     assert ProfileResult("op", measured).gil == "unknown"
 
 
+@pytest.mark.parametrize("runnable", [1.0, 2.3, 4.0])
+def test_many_results_of_a_single_item(runnable: float) -> None:
+    """A generator has only one thread at a time, however many results it has."""
+    measured = [
+        ProfileStats(it, 100, 0.0, 1, 100, 0, 1.0, 1.0, 1.0, 1.0 if it == 1 else runnable, 0.0, 1)
+        for it in CONCURRENCIES
+    ]
+    assert ProfileResult("op", measured).gil == "unknown"
+
+
+def test_generators_that_never_end() -> None:
+    """None of their items is finished, but each thread has one."""
+    measured = [ProfileStats(it, 100, 0.0, 0, 100, 0, 1.0, it, it, it, 0.0, it) for it in CONCURRENCIES]
+    assert ProfileResult("op", measured).gil == "releases"
+
+
 @given(st.permutations(CONCURRENCIES), st.sampled_from([1.0, 2.3, 4.0]))
 def test_the_order_of_measurements_does_not_matter(order: list[int], runnable: float) -> None:
     measured = {it: stats(it, rate=1000, share=1.0, runnable=1.0 if it == 1 else runnable) for it in CONCURRENCIES}
@@ -220,4 +236,19 @@ def test_real_ops(op: Callable[[int], Any], possible: set[str]) -> None:
 def test_a_few_quick_calls_prove_nothing(num_items: int) -> None:
     boxes = [[BLOCK[:100_000]] for _ in range(num_items)]
     (result,) = profile_pipeline(PipelineBuilder().add_source(boxes).pipe(digest_once).add_sink().get_config())
+    assert result.gil == "unknown", result.stats
+
+
+def digests_once(box: list[bytes]) -> Iterator[bytes]:
+    """Use the item up, and have many results of it."""
+    data = box.pop()
+    for _ in range(20):
+        yield hashlib.sha256(data).digest()
+
+
+def test_a_single_generator_for_several_threads_proves_nothing() -> None:
+    # One is tried, and each measurement gets one.
+    boxes = [[BLOCK * 4] for _ in range(6)]
+    (result,) = profile_pipeline(PipelineBuilder().add_source(boxes).pipe(digests_once).add_sink().get_config())
+    assert [(it.num_given, it.num_outputs) for it in result.stats] == [(1, 20)] * 5
     assert result.gil == "unknown", result.stats

@@ -66,7 +66,8 @@ def gil_use(stats: Sequence[ProfileStats]) -> GilUse:
 
 
 def _tells(stats: ProfileStats) -> bool:
-    return stats.seconds >= _LEAST_SECONDS and _results(stats) >= stats.concurrency
+    # Results do not count: a generator makes many of one item, and has no use for more than one thread.
+    return stats.seconds >= _LEAST_SECONDS and max(stats.num_given, stats.num_inputs) >= stats.concurrency
 
 
 def _is_busy(alone: ProfileStats) -> bool:

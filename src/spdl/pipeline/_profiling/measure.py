@@ -100,6 +100,7 @@ def measure(
         cpu_seconds=cpu_seconds,
         num_runnable=None if times is None else sum(times) / feed.seconds,
         num_waiting=None if times is None else times.waiting / feed.seconds,
+        num_given=feed.num_given,
     )
     if num_inputs > len(items):
         del taken.outputs[max(1, round(taken.num_outputs * len(items) / num_inputs)) :]

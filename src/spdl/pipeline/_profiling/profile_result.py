@@ -32,6 +32,8 @@ class ProfileStats:
             lock, a disk or a network do not count. None if the system does not provide this.
         num_waiting: How many of these waited for a core, on average. If it is more than 0 at a concurrency of 1, the
             machine was busy with something else. None if the system does not provide this.
+        num_given: How many items the stage was given. A generator that is never done may have more results than that
+            from a single item.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
@@ -54,6 +56,7 @@ class ProfileStats:
     cpu_seconds: float = 0.0
     num_runnable: float | None = None
     num_waiting: float | None = None
+    num_given: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,8 @@ class ProfileResult:
         * ``"unknown"``: this cannot be determined, because the machine was too busy with other work, the measurements
           were too short, or the stage was measured at one concurrency only.
 
-        The rule leaves out measurements that took less than 0.05 seconds, or had fewer items than the concurrency. They
-        are the result of few items that the stage can take only once.
+        A measurement counts if it took at least 0.05 seconds and each thread got an item, so that `num_given` is at
+        least the concurrency. Others are the result of few items that the stage can take only once.
 
         Ops whose `cpu_share` is less than a fifth wait. They take turns if no concurrency gives 1.5 times the
         results.
