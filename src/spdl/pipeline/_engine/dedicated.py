@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._world import Lock, Thread
 
+from .forked_child import end_forked_child
+
 if TYPE_CHECKING:
     from .engine import Engine
     from .source import Source
@@ -63,6 +65,8 @@ class DedicatedThread:
                 engine.lock.release()
                 self._gate.acquire()
                 engine.lock.acquire()
+        if engine.forked:
+            end_forked_child(engine)
         if not source.exhausted:
             source.close()
             engine.concluded()

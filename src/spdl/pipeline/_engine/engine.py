@@ -426,6 +426,12 @@ class Engine:
         """Note that this is a copy in a forked child. The parent delivers the items."""
         self.forked = True
         self.sink.entries.clear()
+        # A thread of its own has forked, within code of the user's. If it comes back it ends, and the process with it.
+        if self.is_mine():
+            self.stopping = True
+        # Any other thread that held the lock is not there any more.
+        if not self.holds_lock():
+            self.lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as `threading` does with its own.
 
     # ---- threads ----
 

@@ -11,6 +11,7 @@ from spdl.pipeline._world import Thread, new_event_loop
 
 from .async_source import AsyncSource
 from .deferred_drops import drop_all
+from .forked_child import end_forked_child
 from .start import start_workers
 
 if TYPE_CHECKING:
@@ -140,12 +141,16 @@ class EventLoopThread:
             # A task keeps the exception until it is asked, whose frames hold the task, and with it what the user made.
             return
         try:
+            if self._engine.forked:
+                end_forked_child(self._engine, error)
             if error is not None:
                 self._crash(error)
         finally:
             error = None
 
     def _crash(self, error: BaseException) -> None:
+        if self._engine.forked:
+            end_forked_child(self._engine, error)
         # Once the pipeline ends, it is no news what an op makes of its cancellation.
         if not self._engine.is_over():
             self._engine.crash(error)

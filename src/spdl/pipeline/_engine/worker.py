@@ -11,6 +11,7 @@ from spdl.pipeline._world import perf_counter, thread_time
 
 from .attempt import LAZY_TYPES, Attempt
 from .deferred_drops import drop_all
+from .forked_child import end_forked_child
 from .order import Ticket
 from .sentinel import MARK
 
@@ -50,6 +51,8 @@ def serve(engine: Engine) -> None:
         workers.abandoned_ended()
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
         engine.crash(error)
+    if engine.forked:
+        end_forked_child(engine)
     _leave(engine, is_last=workers.leave(gate))
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.deferred_drops import drop_all
+from spdl.pipeline._engine.forked_child import end_forked_child
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._failures.stacks import stack_of
@@ -77,6 +78,8 @@ class WorkerCalls(Node):
             call.value = call.function(call.argument)
         except BaseException as error:  # noqa: BLE001 - it is raised again in the task that waits for the result.
             call.error = error
+        if engine.forked:
+            end_forked_child(engine, call.error)
         seconds, cpu = perf_counter() - begin, thread_time() - cpu
         engine.lock.acquire()
         self.stage.counters.add_cpu(seconds, cpu)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial, update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine.forked_child import end_forked_child
 from spdl.pipeline._world import get_ident, perf_counter
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class LocalCall:
         try:
             return self._function(value)
         finally:
+            if self._engine.forked:
+                end_forked_child(self._engine, sys.exc_info()[1])
             self.seconds = perf_counter() - begin
             inside.remove(thread)
 

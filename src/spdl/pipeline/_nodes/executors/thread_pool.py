@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine.forked_child import end_forked_child
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._nodes.function import FunctionNode
 from spdl.pipeline._shared_executors.entrypoint import PriorityExecutorEntrypoint
@@ -71,6 +72,8 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
         except BaseException as error:  # noqa: BLE001 - a fault of the engine's: the consumer must be told.
             engine.crash(error)
         finally:
+            if engine.forked:
+                end_forked_child(engine)
             engine.lock.release()
             engine.inside.remove(get_ident())
 
