@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pytest
 from tests.delays import tolerates_delays
-from tests.pipeline.support import run, source
+from tests.pipeline.support import run, source, wait_until
 
 from spdl.pipeline import PipelineFailure
+from spdl.pipeline._nodes.executors.process_work import MOST_SECONDS, work, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -384,3 +386,61 @@ class TestHandOvers:
 def time_taking(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
+
+
+SLOW_FROM = 400
+
+
+def becomes_slow(path: Path, item: int) -> int:
+    """Take long from some item on, and note when each one begins."""
+    with path.open("a", encoding="ascii") as file:
+        file.write(f"{item} {time.time()}\n")
+    if item >= SLOW_FROM:
+        time.sleep(0.2)
+    return item
+
+
+def _begun(path: Path) -> list[tuple[int, float]]:
+    lines = path.read_text(encoding="ascii").split("\n")[:-1] if path.exists() else []
+    return [(int(item), float(begin)) for item, begin in map(str.split, lines)]
+
+
+def test_few_items_of_a_hand_over_begin_after_a_stop(tmp_path: Path) -> None:
+    path = tmp_path / "begun"
+    with ProcessPoolExecutor(1) as executor:
+        op = functools.partial(becomes_slow, path)
+        pipeline = source(range(10**6)).pipe(op, executor=executor, concurrency=64).add_sink(1000).build(num_threads=1)
+        pipeline.start()
+        assert wait_until(lambda: any(item >= SLOW_FROM for item, _ in _begun(path)), seconds=60)
+        stopped_at = time.time()
+        pipeline.stop(timeout=60)
+    # The pool has one hand-over in store. A delay may have put the time of the stop off by one more.
+    assert len([begin for _, begin in _begun(path) if begin > stopped_at]) <= 2
+
+
+def test_items_that_are_left_over_are_handed_over_again_in_their_order() -> None:
+    with Counting(1) as executor:
+        op = functools.partial(naps_from, 200)
+        found = run(source(range(230)).pipe(op, executor=executor, concurrency=64, output_order="input"))
+        assert found == list(range(230))
+        # Each of those that take long has a hand-over of its own, once that is known.
+        assert executor.submitted > 15
+
+
+def naps_from(first: int, item: int) -> int:
+    if item >= first:
+        time.sleep(0.01)
+    return item
+
+
+@pytest.mark.parametrize(("seconds", "done"), [(0.0, 20), (2 * MOST_SECONDS, 1)])
+def test_a_hand_over_ends_early_where_it_takes_long(seconds: float, done: int) -> None:
+    outcomes, times, _ = work(functools.partial(nap_and_count, seconds), [wrap(item) for item in range(20)])
+    assert [outcome.unpack() for outcome in outcomes] == list(range(done))
+    assert len(times) == done
+
+
+def nap_and_count(seconds: float, item: int) -> int:
+    if seconds:
+        time.sleep(seconds)
+    return item

@@ -24,8 +24,8 @@ __all__ = ["ExecutorNode", "await_calls"]
 class ExecutorNode(OpNode):
     """The common part of stages on executors. Subclasses decide what is handed over, and when.
 
-    Callbacks of futures run wherever the executor pleases, so they take note and wake a worker: they run no code of
-    the user's and never raise.
+    Callbacks of futures run wherever the executor pleases, so they take note and wake a worker. They never raise, and
+    run no code of the user's but the finalizers of what the last one of an ended pipeline lets go of.
     """
 
     __slots__ = ("all_landed", "executor", "futures")
@@ -88,10 +88,17 @@ class ExecutorNode(OpNode):
             self.futures.pop(future, None)
             landed(future)
             engine.concluded()
-            if engine.stopping and not self.futures:
-                self.all_landed.notify_all()
             dropped = engine.letting_go.call_ends()
-        drop_all(dropped)
+            if dropped:
+                # `stop` waits for what is closed with them, such as generators.
+                self.futures[future] = ()
+            elif engine.stopping and not self.futures:
+                self.all_landed.notify_all()
+        if dropped:
+            drop_all(dropped)
+            with engine.lock:
+                self.futures.pop(future, None)
+                self.all_landed.notify_all()
 
     def check_alive(self, future: Future[Any]) -> bool:
         """Fail the pipeline if the executor gave the call up. Called with the lock held."""

@@ -165,8 +165,9 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
         engine.drops.extend((returned, results))
         self.counters.cpu_seconds += cpu
         if any(seconds):
-            self.item_seconds += (sum(seconds) / len(attempts) - self.item_seconds) / 8
-        for attempt, (value, several, failure), taken in zip(attempts, results, seconds, strict=True):
+            self.item_seconds += (sum(seconds) / len(results) - self.item_seconds) / 8
+        self._take_back(attempts[len(results) :])
+        for attempt, (value, several, failure), taken in zip(attempts, results, seconds, strict=False):
             if failure is not None:
                 self.counters.did_not_succeed(taken)
                 self.fail(attempt, failure)
@@ -176,6 +177,16 @@ class ProcessPoolNode(ExecutorNode, FunctionNode):
                 self.await_results(attempt, value)
             else:
                 self.finish(attempt, value)
+
+    def _take_back(self, left: list[Attempt]) -> None:
+        """Hand items that have come back as they were over again, before all others. Called with the lock held."""
+        if self.cancelled or self.engine.stopping:
+            self.engine.drops.extend(left)
+            for _ in left:
+                self.slot_freed()
+        elif left:
+            self.due.extendleft(reversed(left))
+            self.engine.add_turns(len(left))
 
     def discard(self) -> list[Any]:
         dropped = [*super().discard(), *self.returned]

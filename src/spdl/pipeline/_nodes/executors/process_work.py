@@ -15,7 +15,7 @@ from spdl.pipeline._world import perf_counter, thread_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Done", "Raised", "pack", "pack_error", "work", "wrap"]
+__all__ = ["MOST_SECONDS", "Done", "Raised", "pack", "pack_error", "work", "wrap"]
 
 
 class Done(NamedTuple):
@@ -68,7 +68,10 @@ _PLAIN = frozenset({bytes, bytearray, str, bool, int, float, complex, NoneType})
 # Where looking at more takes longer than pickling it.
 _MOST_LOOKED_AT = 64
 
-# The outcomes in the order of the items, what each took, and the CPU seconds that they took together.
+# A hand-over that has taken so long begins no more items, except for the first.
+MOST_SECONDS = 0.005
+
+# The outcomes of the items, or of the first of them, in their order, what each took, and the CPU seconds of all.
 Report = tuple[list[Done | Raised], list[float], float]
 
 
@@ -106,11 +109,19 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def work(op: Callable[[Any], Any], items: Sequence[Parcel]) -> Report:
-    """Run the op on each item. An item that fails is no matter of the others'."""
+    """Run the op on each item. An item that fails is no matter of the others'.
+
+    Items are left over where this takes long, since the op has become slow: another process may be free to take them,
+    and a pipeline that stops does not want them any more.
+    """
     cpu = thread_time()
-    outcomes, seconds = [], []
+    outcomes: list[Done | Raised] = []
+    seconds: list[float] = []
+    began = perf_counter()
     for item in items:
         begin = perf_counter()
+        if outcomes and begin - began > MOST_SECONDS:
+            break
         outcomes.append(_outcome(op, item))
         seconds.append(perf_counter() - begin)
     return outcomes, seconds, thread_time() - cpu
