@@ -197,9 +197,13 @@ ZipDirectory::ZipDirectory(Bytes archive) : archive_(archive) {
     const std::size_t shift = directory - static_cast<std::size_t>(end.offset);
     members_.reserve(static_cast<std::size_t>(end.count));
     std::size_t place = directory;
-    for (std::uint64_t index = 0; index < end.count; ++index) {
+    while (true) {
         const std::uint8_t* const entry = archive.data() + place;
+        const std::size_t index = members_.size();
         if (end.records - place < kEntryBytes || u32(entry) != kEntryMagic) {
+            if (index >= end.count) {
+                break;
+            }
             throw FormatError("the zip archive is damaged: member " + std::to_string(index) + " of " +
                               std::to_string(end.count) + " is missing in its directory" + at(place));
         }
@@ -233,6 +237,11 @@ ZipDirectory::ZipDirectory(Bytes archive) : archive_(archive) {
         }
         member.begin += shift;
         place += entry_size;
+    }
+    // Some programs write the lower 16 bits of a large count.
+    if ((members_.size() - end.count) % (kCountIn64 + 1U) != 0) {
+        throw FormatError("the zip archive is damaged: its directory says that it has " + std::to_string(end.count) +
+                          (end.count == 1 ? " member" : " members") + ", and has " + std::to_string(members_.size()));
     }
     set_ends(directory);
 }

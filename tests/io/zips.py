@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
 def handmade(*entries: Entry, shift: int = 0, count: int | None = None, comment: bytes = b"") -> bytes:
     """Write an archive that says what it is told to say."""
-    data, directory = b"", b""
+    data, directory = bytearray(), bytearray()
     for entry in entries:
         offset = len(data) if entry.offset is None else entry.offset
         name = entry.name if entry.local_name is None else entry.local_name
@@ -63,4 +63,4 @@ def handmade(*entries: Entry, shift: int = 0, count: int | None = None, comment:
         ) + entry.name + entry.extra  # fmt: skip
     total = len(entries) if count is None else count
     end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, total, total, len(directory), len(data) + shift, len(comment))
-    return data + directory + end + comment
+    return bytes(data + directory + end + comment)

@@ -327,6 +327,14 @@ def test_a_comment_that_was_cut_does_not_matter() -> None:
         load_npz(data[:-7])
 
 
+def test_more_members_than_the_count_can_tell() -> None:
+    """Some programs write only the lower 16 bits, and no zip64 record."""
+    data = handmade(*(stored(b"%d.npy" % index, content=b"") for index in range((1 << 16) + 2)), count=2)
+    assert load_npz(data).files == numpy_keys(data)
+    with pytest.raises(FormatError, match="says that it has 1 member, and has 65538"):
+        load_npz(data[:-14] + b"\1\0\1\0" + data[-10:])
+
+
 def test_zip64_in_the_directory() -> None:
     size = len(NPY)
     extra = struct.pack("<HHQQQ", 1, 24, size, size, 0)
@@ -374,6 +382,7 @@ def test_a_truncated_archive_is_refused(data: bytes) -> None:
         (NPY, "this is no zip archive"),
         (handmade(stored(), shift=1), "directory of 51 bytes at byte .* goes beyond its end"),
         (handmade(stored(), count=2), "says that it has 2 members, and there is room for 1"),
+        (handmade(stored(), stored(b"b.npy"), count=1), "says that it has 1 member, and has 2"),
         (handmade(stored(offset=5000)), "goes beyond the beginning of the directory"),
         (handmade(stored(compressed_size=5000)), r'member "a\.npy" of 5000 bytes at byte 0 goes beyond'),
         (handmade(stored(), stored(b"b.npy", offset=0)), "overlaps with what begins at byte 0"),
