@@ -28,6 +28,14 @@ def _exif(orientation: int) -> bytes:
     return exif.tobytes()
 
 
+XMP = b'<rdf:Description tiff:Orientation="6"/>'
+
+
+def _profile() -> bytes:
+    """Return EXIF data as ImageMagick writes them into a PNG."""
+    return b"Raw profile type exif\0\nexif\n      %d\n%s\n" % (len(_exif(5)), _exif(5).hex().encode())
+
+
 def _segment(marker: int, content: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
 
@@ -60,6 +68,7 @@ def _jpegs() -> dict[str, bytes]:
         "restarts": jpeg(restart_marker_blocks=1),
         "progressive-gray": jpeg(PHOTO.convert("L"), progressive=True, restart_marker_rows=1),
         "exif": jpeg(exif=_exif(6)),
+        "xmp": jpeg(xmp=XMP),
         "exif-intel": _behind_start(plain, _segment(0xE1, intel)),
         "icc": jpeg(icc_profile=bytes(200)),
         "comment": _behind_start(plain, _segment(0xFE, b"a comment")),
@@ -99,9 +108,12 @@ def _interlaced(width: int, height: int) -> bytes:
 
 
 def _pngs() -> dict[str, bytes]:
+    small = encode(PHOTO.convert("L").resize((12, 9)), "PNG")
     deep = np.arange(9 * 7 * 3, dtype=">u2").reshape(7, 9, 3) * 347
     return {
         "rgb": encode(PHOTO.resize((12, 9)), "PNG", exif=_exif(3)),
+        "xmp": small[:33] + _chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(XMP)) + small[33:],
+        "profile": small[:33] + _chunk(b"tEXt", _profile()) + small[33:],
         "rgba": encode(ALPHA.resize((12, 9)), "PNG"),
         "gray": encode(PHOTO.convert("L"), "PNG"),
         "gray-alpha": encode(PHOTO.convert("L").convert("LA").resize((12, 9)), "PNG"),
@@ -142,9 +154,11 @@ def _others() -> dict[str, bytes]:
         "pages.tiff": encode(BILEVEL, "TIFF", save_all=True, append_images=[BILEVEL]),
         "lossy.webp": encode(PHOTO, "WEBP", quality=40, exif=_exif(6)),
         "lossless.webp": encode(PALETTE.convert("RGB"), "WEBP", lossless=True),
+        "xmp.webp": encode(PALETTE.convert("RGB").resize((12, 9)), "WEBP", lossless=True, xmp=XMP),
         "alpha.webp": encode(ALPHA, "WEBP", quality=40),
         "animated.webp": encode(PHOTO, "WEBP", save_all=True, append_images=[PHOTO.rotate(90)], quality=10),
         "plain.avif": encode(PHOTO, "AVIF", quality=40),
+        "xmp.avif": encode(PHOTO, "AVIF", quality=40, xmp=XMP, exif=_exif(6)),
         "plain.ppm": encode(small, "PPM"),
         "plain.pgm": encode(small.convert("L"), "PPM"),
         "plain.tga": encode(PALETTE, "TGA", compression="tga_rle"),

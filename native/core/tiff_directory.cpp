@@ -101,4 +101,15 @@ std::vector<std::uint32_t> TiffDirectory::integers(std::uint16_t tag) const {
     return values;
 }
 
+Bytes TiffDirectory::bytes(std::uint16_t tag) const noexcept {
+    constexpr std::uint32_t kByte = 1;
+    constexpr std::uint32_t kUndefined = 7;
+    constexpr std::size_t kInPlace = 4;
+    const Bytes entry = stored(tag);
+    const std::uint32_t type = read_integer(entry, 2, 2, little_endian_);
+    const std::size_t count = read_integer(entry, 4, 4, little_endian_);
+    const Bytes values = count <= kInPlace ? tail(entry, 8) : tail(tiff_, read_integer(entry, 8, 4, little_endian_));
+    return (type == kByte || type == kUndefined) && count <= values.size() ? values.first(count) : Bytes();
+}
+
 }  // namespace spdl

@@ -3,101 +3,70 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "core/bounded_read.h"
 #include "core/tiff_directory.h"
 #include "image/orientation/avif_orientation.h"
-#include "media/image_format.h"
+#include "image/orientation/image_metadata.h"
 
 namespace spdl {
 namespace {
 
 constexpr unsigned kUnknown = 0;
 
-bool starts_with(Bytes bytes, std::string_view text) {
-    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+std::string_view text(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// EXIF data is a TIFF file.
-unsigned tiff_orientation(Bytes tiff) {
+// EXIF data are a TIFF file, behind a name that some programs write twice. Returns nothing if they do not mention the
+// orientation, and kUnknown if they make no sense.
+std::optional<unsigned> exif_number(Bytes exif) {
+    constexpr std::string_view kName{"Exif\0\0", 6};
     constexpr std::uint16_t kOrientation = 0x0112;
-    const std::optional<TiffDirectory> directory = TiffDirectory::first(tiff);
-    return directory ? directory->integer(kOrientation).value_or(kUnknown) : kUnknown;
-}
-
-constexpr std::string_view kExifHeader{"Exif\0\0", 6};
-
-unsigned jpeg_orientation(Bytes jpeg) {
-    constexpr std::uint8_t kScan = 0xda;
-    constexpr std::uint8_t kApp1 = 0xe1;
-    std::size_t at = 2;
-    while (at + 4 <= jpeg.size() && jpeg[at] == 0xff) {
-        const std::uint8_t marker = jpeg[at + 1];
-        if (marker == 0xff) {  // A fill byte.
-            ++at;
-            continue;
-        }
-        if (marker == kScan) {
-            break;
-        }
-        const std::size_t length = read_integer(jpeg, at + 2, 2, false);
-        const Bytes content = tail(jpeg, at + 4);
-        if (length < 2 || content.size() < length - 2) {
-            break;
-        }
-        if (marker == kApp1 && starts_with(content.first(length - 2), kExifHeader)) {
-            return tiff_orientation(content.subspan(kExifHeader.size(), length - 2 - kExifHeader.size()));
-        }
-        at += 2 + length;
+    for (int i = 0; i < 2 && text(exif).starts_with(kName); ++i) {
+        exif = exif.subspan(kName.size());
     }
-    return kUnknown;
-}
-
-unsigned png_orientation(Bytes png) {
-    constexpr std::size_t kAround = 12;  // The length, the name and the checksum of a chunk.
-    for (Bytes chunk = tail(png, 8); chunk.size() >= kAround;) {
-        const std::size_t length = read_integer(chunk, 0, 4, false);
-        if (length > chunk.size() - kAround) {
-            break;
-        }
-        if (starts_with(chunk.subspan(4), "eXIf")) {
-            return tiff_orientation(chunk.subspan(8, length));
-        }
-        chunk = tail(chunk, length + kAround);
+    if (exif.empty()) {
+        return std::nullopt;
     }
-    return kUnknown;
+    const std::optional<TiffDirectory> directory = TiffDirectory::first(exif);
+    if (!directory) {
+        return kUnknown;
+    }
+    return directory->has(kOrientation) ? std::optional(directory->integer(kOrientation).value_or(kUnknown))
+                                        : std::nullopt;
 }
 
-unsigned webp_orientation(Bytes webp) {
-    for (Bytes chunk = tail(webp, 12); chunk.size() >= 8;) {
-        const std::size_t length = read_integer(chunk, 4, 4, true);
-        if (length > chunk.size() - 8) {
-            break;
+// Returns the first orientation in XMP: an attribute or an element of one digit.
+unsigned xmp_number(Bytes xmp) {
+    constexpr std::string_view kName = "tiff:Orientation";
+    std::string_view rest = text(xmp);
+    for (std::size_t at = rest.find(kName); at != std::string_view::npos; at = rest.find(kName)) {
+        rest.remove_prefix(at + kName.size());
+        const std::size_t digit = rest.starts_with("=\"") ? 2 : rest.starts_with('>') ? 1 : rest.size();
+        if (digit < rest.size() && rest[digit] >= '0' && rest[digit] <= '9') {
+            return static_cast<unsigned>(rest[digit] - '0');
         }
-        if (starts_with(chunk, "EXIF")) {
-            const Bytes exif = chunk.subspan(8, length);
-            return tiff_orientation(starts_with(exif, kExifHeader) ? exif.subspan(kExifHeader.size()) : exif);
-        }
-        chunk = tail(chunk, 8 + length + length % 2);
     }
     return kUnknown;
 }
 
 unsigned orientation_number(Bytes image) {
-    switch (image_format(image)) {
-        case ImageFormat::kJpeg:
-            return jpeg_orientation(image);
-        case ImageFormat::kPng:
-            return png_orientation(image);
-        case ImageFormat::kWebp:
-            return webp_orientation(image);
-        case ImageFormat::kAvif:
-        case ImageFormat::kHeif:
-            return avif_orientation(image);
-        default:
-            return tiff_orientation(image);
+    constexpr unsigned kUpright = 1;
+    const ImageFormat format = image_format(image);
+    if (format == ImageFormat::kAvif || format == ImageFormat::kHeif) {
+        if (const unsigned number = avif_orientation(image); number > kUpright || format == ImageFormat::kHeif) {
+            return number;
+        }
     }
+    const ImageMetadata metadata = image_metadata(image, format);
+    if (const std::optional<unsigned> number = exif_number(metadata.exif.bytes())) {
+        // The readers of an AVIF do not turn it as its EXIF data say.
+        return format == ImageFormat::kAvif ? kUpright : *number;
+    }
+    return xmp_number(metadata.xmp.bytes());
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace spdl {
 
-// Returns the orientation in the EXIF data of a JPEG, PNG, WebP or TIFF file, or in an AVIF file; upright if there is
-// none, or none that makes sense.
+// Returns the orientation of a JPEG, PNG, WebP, TIFF or AVIF file as Pillow finds it: in its EXIF data or, if these do
+// not mention it, in its XMP. What an AVIF says by itself comes first. Upright if there is none, or none that makes
+// sense.
 Orientation exif_orientation(Bytes image);
 
 }  // namespace spdl

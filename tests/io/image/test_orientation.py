@@ -2,6 +2,7 @@
 
 import io
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
+from PIL.PngImagePlugin import PngInfo
 from tests.io.images import Array, encode, make_image
 
 from spdl.io import decode_config, load_image_batch, to_numpy
@@ -122,3 +124,120 @@ def test_whatever_exif_data_says_the_picture_is_loaded(start: int, length: int, 
 @pytest.mark.parametrize("orientation", [0, 9, 65535])
 def test_an_orientation_that_there_is_not_is_none(orientation: int) -> None:
     assert load(make(orientation)).shape == (41, 60, 3)
+
+
+# ---- outside EXIF data -------------------------------------------------------------------------------------------
+
+ELEMENT = b"<rdf:li>tiff:Orientation</rdf:li><tiff:Orientation>%d</tiff:Orientation>"
+ATTRIBUTE = b'<rdf:Description tiff:Make="x" tiff:Orientation="%d"/>'
+NO_ORIENTATION = b"MM\0*\0\0\0\x08" + struct.pack(">HHHI4sI", 1, 0x010F, 2, 2, b"x\0\0\0", 0)
+"""EXIF data that tell only who made the camera."""
+
+
+def profile(exif: bytes) -> str:
+    """Return EXIF data as ImageMagick writes them into a PNG."""
+    digits = exif.hex()
+    return f"\nexif\n{len(exif):8}\n" + "\n".join(digits[at : at + 72] for at in range(0, len(digits), 72)) + "\n"
+
+
+KINDS = ["text", "text, packed", "international", "international, packed"]
+"""Of chunks of text in a PNG."""
+
+
+def with_texts(kind: str, *texts: tuple[str, str], **options: Any) -> bytes:
+    info = PngInfo()
+    for name, text in texts:
+        (info.add_itxt if "international" in kind else info.add_text)(name, text, zip="packed" in kind)
+    return encode(make_image(60, 41), "PNG", pnginfo=info, **options)
+
+
+def assert_as_pillow(data: bytes, height: int) -> None:
+    expected = upright_with_pillow(data)
+    assert expected.shape == (height, 101 - height, 3)
+    pixels = load(data)
+    assert pixels.shape == expected.shape
+    # AVIF is the only one of them that is not exact.
+    assert np.abs(pixels.astype(int) - expected).mean() < (1.5 if b"ftypavif" in data[:16] else 1e-9)
+
+
+@pytest.mark.parametrize("orientation", [*range(1, 9), 0, 9])
+@pytest.mark.parametrize("xmp", [ELEMENT, ATTRIBUTE])
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [("JPEG", {}), ("WEBP", {"lossless": True}), ("AVIF", {"quality": 95, "subsampling": "4:4:4"})],
+)
+def test_xmp_counts_without_exif_data(file_format: str, options: dict[str, Any], xmp: bytes, orientation: int) -> None:
+    data = encode(make_image(60, 41), file_format, xmp=xmp % orientation, **options)
+    assert_as_pillow(data, 60 if orientation in {5, 6, 7, 8} else 41)
+
+
+@pytest.mark.parametrize("orientation", [2, 6])
+def test_xmp_counts_in_a_tiff(orientation: int) -> None:
+    data = encode(make_image(60, 41), "TIFF", tiffinfo={700: ELEMENT % orientation})
+    with Image.open(io.BytesIO(data)) as file:
+        # Pillow turns TIFF files upright by itself.
+        np.testing.assert_array_equal(load(data), np.asarray(file.convert("RGB")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_xmp_counts_in_every_text_of_a_png(kind: str) -> None:
+    text = (ATTRIBUTE % 6).decode()
+    assert_as_pillow(with_texts(kind, ("XML:com.adobe.xmp", text)), 60)
+    assert_as_pillow(with_texts(kind, ("XML:com.adobe.xmp", text * 400)), 60)
+    # The last text of that name counts, and no other.
+    upright = (ATTRIBUTE % 1).decode()
+    assert_as_pillow(
+        with_texts(kind, ("XML:com.adobe.xmp", text), ("XML:com.adobe.xmp", upright), ("Comment", text)),
+        41,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_text_of_imagemagick_counts_in_a_png(orientation: int, kind: str) -> None:
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    text = ("Raw profile type exif", profile(exif.tobytes()))
+    assert_as_pillow(with_texts(kind, text), 60 if orientation >= 5 else 41)
+    # EXIF data in their own place come first.
+    assert_as_pillow(with_texts(kind, text, exif=NO_ORIENTATION), 41)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [("JPEG", {}), ("WEBP", {"lossless": True}), ("AVIF", {"quality": 95, "subsampling": "4:4:4"})],
+)
+def test_exif_data_that_mention_an_orientation_come_before_xmp(file_format: str, options: dict[str, Any]) -> None:
+    image = make_image(60, 41)
+    exif = Image.Exif()
+    exif[ORIENTATION] = 1
+    xmp = ATTRIBUTE % 6
+    silent = encode(image, file_format, exif=b"Exif\0\0" + NO_ORIENTATION, xmp=xmp, **options)
+    assert_as_pillow(silent, 60)
+    # Pillow takes the orientation of an AVIF's EXIF data away, so it is put back by hand.
+    upright = silent.replace(struct.pack(">HHI", 0x010F, 2, 2) + b"x\0", struct.pack(">HHIH", ORIENTATION, 3, 1, 1))
+    assert upright != silent
+    assert_as_pillow(upright, 41)
+    turned = silent.replace(struct.pack(">HHI", 0x010F, 2, 2) + b"x\0", struct.pack(">HHIH", ORIENTATION, 3, 1, 8))
+    # The readers of an AVIF turn it as its boxes say, whatever EXIF data say.
+    assert_as_pillow(turned, 41 if file_format == "AVIF" else 60)
+
+
+def test_exif_data_in_several_segments_of_a_jpeg_are_one() -> None:
+    tiff = struct.pack(">2sHIHHHIHHI", b"MM", 42, 8, 1, ORIENTATION, 3, 1, 6, 0, 0)
+    data = encode(make_image(60, 41))
+    for cut in (8, 12, 20):
+        segments = b"".join(
+            b"\xff\xe1" + struct.pack(">H", len(part) + 8) + b"Exif\0\0" + part for part in (tiff[:cut], tiff[cut:])
+        )
+        assert_as_pillow(data[:2] + segments + data[2:], 60)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(["tEXt", "zTXt", "iTXt"]), st.binary(max_size=60), st.integers(0, 400))
+def test_whatever_the_texts_of_a_png_hold_the_picture_is_loaded(kind: str, junk: bytes, cut: int) -> None:
+    content = zlib.compress(profile(b"Exif\0\0" + NO_ORIENTATION).encode())[:cut] + junk
+    text = kind.encode() + b"Raw profile type exif\0" + content
+    chunk = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+    data = encode(make_image(30, 20), "PNG")
+    assert load(data[:33] + chunk + data[33:]).shape == (20, 30, 3)

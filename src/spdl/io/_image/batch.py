@@ -163,9 +163,10 @@ def load_image_batch(
             keeps what libjpeg-turbo could decode of a truncated or damaged JPEG, with the missing part gray, as Pillow
             does if its ``ImageFile.LOAD_TRUNCATED_IMAGES`` is set. The result's ``failures`` lists the images and the
             reasons. None follows `strict`.
-        exif: Whether to turn each image upright first, as its EXIF data says (in JPEG, PNG, WebP and TIFF; AVIF files
-            say it themselves). None does so in calls that name `mode`, except where FFmpeg's filters run: these get
-            images as they are stored.
+        exif: Whether to turn each image upright first, as Pillow's ``ImageOps.exif_transpose`` does: as its EXIF data
+            or, without an orientation in these, its XMP says (in JPEG, PNG, WebP, TIFF and AVIF). What an AVIF or HEIF
+            says by itself comes first. None does so in calls that name `mode`, except where FFmpeg's filters run: these
+            get images as they are stored.
 
     Returns:
         The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`. With a `device_config`, they

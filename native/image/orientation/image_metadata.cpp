@@ -1,0 +1,109 @@
+#include "image/orientation/image_metadata.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "core/bounded_read.h"
+#include "core/image_items.h"
+#include "core/tiff_directory.h"
+#include "image/orientation/png_metadata.h"
+
+namespace spdl {
+namespace {
+
+bool starts_with(Bytes bytes, std::string_view text) {
+    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+// Adds what a segment APP1 holds.
+void add_segment(Bytes content, ImageMetadata& found) {
+    constexpr std::string_view kExif{"Exif\0\0", 6};
+    constexpr std::string_view kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
+    if (starts_with(content, kXmp)) {
+        found.xmp = MetadataBlock(content.subspan(kXmp.size()));
+    } else if (starts_with(content, kExif)) {
+        if (found.exif.bytes().empty()) {
+            found.exif = MetadataBlock(content);
+        } else {
+            // What does not fit into one segment goes on in the next.
+            found.exif.append(content.subspan(kExif.size()));
+        }
+    }
+}
+
+ImageMetadata jpeg_metadata(Bytes jpeg) {
+    constexpr std::uint8_t kScan = 0xda;
+    constexpr std::uint8_t kApp1 = 0xe1;
+    ImageMetadata found;
+    std::size_t at = 2;
+    while (at + 4 <= jpeg.size() && jpeg[at] == 0xff) {
+        const std::uint8_t marker = jpeg[at + 1];
+        if (marker == 0xff) {  // A fill byte.
+            ++at;
+            continue;
+        }
+        if (marker == kScan) {
+            break;
+        }
+        const std::size_t length = read_integer(jpeg, at + 2, 2, false);
+        const Bytes content = tail(jpeg, at + 4);
+        if (length < 2 || content.size() < length - 2) {
+            break;
+        }
+        if (marker == kApp1) {
+            add_segment(content.first(length - 2), found);
+        }
+        at += 2 + length;
+    }
+    return found;
+}
+
+ImageMetadata webp_metadata(Bytes webp) {
+    ImageMetadata found;
+    for (Bytes chunk = tail(webp, 12); chunk.size() >= 8;) {
+        const std::size_t length = read_integer(chunk, 4, 4, true);
+        if (length > chunk.size() - 8) {
+            break;
+        }
+        const Bytes content = chunk.subspan(8, length);
+        // The first of a kind counts.
+        if (starts_with(chunk, "EXIF") && found.exif.bytes().empty()) {
+            found.exif = MetadataBlock(content);
+        } else if (starts_with(chunk, "XMP ") && found.xmp.bytes().empty()) {
+            found.xmp = MetadataBlock(content);
+        }
+        chunk = tail(chunk, 8 + length + length % 2);
+    }
+    return found;
+}
+
+ImageMetadata tiff_metadata(Bytes tiff) {
+    constexpr std::uint16_t kXmp = 700;
+    const std::optional<TiffDirectory> directory = TiffDirectory::first(tiff);
+    return {MetadataBlock(tiff), MetadataBlock(directory ? directory->bytes(kXmp) : Bytes())};
+}
+
+}  // namespace
+
+ImageMetadata image_metadata(Bytes image, ImageFormat format) {
+    switch (format) {
+        case ImageFormat::kJpeg:
+            return jpeg_metadata(image);
+        case ImageFormat::kPng:
+            return png_metadata(image);
+        case ImageFormat::kWebp:
+            return webp_metadata(image);
+        case ImageFormat::kTiff:
+            return tiff_metadata(image);
+        case ImageFormat::kAvif: {
+            const ItemMetadata items = primary_metadata(image);
+            return {MetadataBlock(items.exif), MetadataBlock(items.xmp)};
+        }
+        default:
+            return {};
+    }
+}
+
+}  // namespace spdl
