@@ -124,9 +124,7 @@ FramePtr decode_picture(const ImagePacket& image, const DecodeOptions& options) 
     check_source_size({frame->width, frame->height}, kSize, options.max_pixels);
     forget_unknown_colors(*frame);
     assume_all_levels(*frame, decoder->id);
-    if (image.colors) {
-        apply_colors(*image.colors, *frame);
-    }
+    apply_description(image.said, *frame);
     if (tiff.divide_by_alpha) {
         divide_by_alpha(*frame);
     }

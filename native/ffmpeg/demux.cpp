@@ -164,9 +164,9 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
     } else if (kind == ImageFormat::kJpeg2000) {
         check_jpeg2000(bytes);
     }
-    std::optional<SampleColors> colors;
+    ItemPicture said;
     if (kind == ImageFormat::kAvif || kind == ImageFormat::kHeif) {
-        colors = check_item_picture(bytes);
+        said = describe_item_picture(bytes);
     }
     std::optional<ImagePacket> whole = whole_picture(bytes, kind);
     const FfmpegLog log;
@@ -207,7 +207,7 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         stream = av_find_best_stream(container.get(), AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
         log.check(stream, "cannot find a picture in the data");
     }
-    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base, colors};
+    ImagePacket image{make_packet(), make_parameters(), container->streams[stream]->time_base, said};
     do {
         av_packet_unref(image.packet.get());
         log.check(av_read_frame(container.get(), image.packet.get()), "cannot find a picture in the data");

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "core/bytes.h"
 #include "ffmpeg/item_picture.h"
 #include "ffmpeg/libav.h"
@@ -14,7 +12,7 @@ struct ImagePacket {
     PacketPtr packet;
     CodecParametersPtr parameters;
     AVRational time_base{0, 1};
-    std::optional<SampleColors> colors{};  // Those of the file, which override those of the encoded picture.
+    ItemPicture said{};  // By the file, if it says more than the encoded picture.
 };
 
 // Returns the first picture of the image (or video) in `bytes`, through libavformat. No other file or address is ever

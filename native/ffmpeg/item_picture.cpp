@@ -30,9 +30,13 @@ std::optional<SampleColors> colors_of(const FileBox& property) {
                         full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG};
 }
 
+std::string sides(Size size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
 }  // namespace
 
-std::optional<SampleColors> check_item_picture(Bytes file) {
+ItemPicture describe_item_picture(Bytes file) {
     const PrimaryItem item = primary_item(file);
     if (item.type == "grid") {
         throw MediaError(
@@ -43,22 +47,33 @@ std::optional<SampleColors> check_item_picture(Bytes file) {
         throw MediaError("cannot read the image: its picture is made of others in a way, " + quoted(item.type, true) +
                          ", that is not read");
     }
+    ItemPicture said;
     for (const FileBox& property : item.properties) {
-        if (const auto colors = colors_of(property)) {
-            return colors;
+        if (const auto colors = colors_of(property); colors && !said.colors) {
+            said.colors = colors;
+        }
+        if (property.name == "ispe") {
+            const auto side = [&](std::size_t at) {
+                return static_cast<int>(read_integer(property.content, at, 4, false) & 0x7fffffffU);
+            };
+            said.size = {side(4), side(8)};
         }
     }
-    return std::nullopt;
+    return said;
 }
 
-void apply_colors(const SampleColors& colors, AVFrame& frame) {
+void apply_description(const ItemPicture& said, AVFrame& frame) {
+    if (said.size != Size() && said.size != Size{frame.width, frame.height}) {
+        throw MediaError("cannot decode the image: its file says that it has " + sides(said.size) +
+                         " pixels, and the picture found in it has " + sides({frame.width, frame.height}));
+    }
     const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
-    if (format == nullptr || (format->flags & AV_PIX_FMT_FLAG_RGB) != 0) {
+    if (!said.colors || format == nullptr || (format->flags & AV_PIX_FMT_FLAG_RGB) != 0) {
         return;
     }
-    frame.color_range = colors.range;
-    if (colors.matrix != AVCOL_SPC_UNSPECIFIED && colors.matrix != AVCOL_SPC_RGB) {
-        frame.colorspace = colors.matrix;
+    frame.color_range = said.colors->range;
+    if (const AVColorSpace matrix = said.colors->matrix; matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_RGB) {
+        frame.colorspace = matrix;
     }
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/bytes.h"
+#include "core/geometry.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
@@ -13,12 +14,18 @@ struct SampleColors {
     AVColorRange range;
 };
 
-// Checks the picture of an AVIF or HEIF, which FFmpeg's demuxer takes for its first tile if it is made of several.
-// Throws MediaError for that. Returns what the file says about its colours, if it does: FFmpeg knows only what the
-// encoded picture says, which comes second.
-std::optional<SampleColors> check_item_picture(Bytes file);
+// What the file of an AVIF or HEIF says about its picture.
+struct ItemPicture {
+    std::optional<SampleColors> colors;  // FFmpeg knows only those of the encoded picture, which come second.
+    Size size{};                         // 0 if it is not said.
+};
 
-// Has the frame's samples stand for these colours, if they are not red, green and blue by themselves.
-void apply_colors(const SampleColors& colors, AVFrame& frame);
+// Reads the description of the picture. Throws MediaError if it is made of several, of which FFmpeg's demuxer gives
+// one.
+ItemPicture describe_item_picture(Bytes file);
+
+// Has the decoded samples stand for the colours that the file says, if they are not red, green and blue by themselves.
+// Throws MediaError if the frame is of another size than the file says: it is another picture of it.
+void apply_description(const ItemPicture& said, AVFrame& frame);
 
 }  // namespace spdl

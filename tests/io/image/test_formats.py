@@ -250,6 +250,15 @@ def test_an_avif_of_several_pictures_is_an_error(kind: bytes, message: str) -> N
         load(data[:item] + kind + data[item + 4 :])
 
 
+def test_an_avif_of_another_size_than_its_picture_is_an_error() -> None:
+    # FFmpeg may have found another picture of the file.
+    data = encode(smooth(), "AVIF")
+    size = data.index(b"ispe") + 8
+    assert data[size : size + 8] == b"\0\0\0\xa0\0\0\0\x78"
+    with pytest.raises(RuntimeError, match="its file says that it has 160x128 pixels, and the picture found in it has"):
+        load(data[: size + 7] + b"\x80" + data[size + 8 :])
+
+
 # ---- JPEG --------------------------------------------------------------------------------------------------------
 
 

@@ -91,7 +91,7 @@ def demux_config(
 
     Args:
         format: A demuxer by FFmpeg's name, such as ``"png_pipe"``. None recognises the image from its first bytes. A
-            demuxer of another format, such as ``"psd_pipe"``, gives the pixels that FFmpeg makes of it.
+            demuxer of another format, such as ``"pam_pipe"``, gives the pixels that FFmpeg makes of it.
         format_options: Options of that demuxer, with values as text, such as ``{"loop": "1"}``.
         buffer_size: How many bytes FFmpeg reads at a time, from 1 to 2**30.
 
