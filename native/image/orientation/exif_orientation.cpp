@@ -2,41 +2,41 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
-#include "core/bounded_read.h"
-#include "core/tiff_directory.h"
 #include "image/orientation/avif_orientation.h"
+#include "image/orientation/exif_value.h"
 #include "image/orientation/image_metadata.h"
 
 namespace spdl {
 namespace {
 
 constexpr unsigned kUnknown = 0;
+constexpr unsigned kMost = 8;
 
 std::string_view text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// EXIF data are a TIFF file, behind a name that some programs write twice. Returns nothing if they do not mention the
-// orientation, and kUnknown if they make no sense.
+// EXIF data may follow a name, which some programs write twice. Returns nothing if they do not mention the orientation,
+// and kUnknown if they make no sense.
 std::optional<unsigned> exif_number(Bytes exif) {
     constexpr std::string_view kName{"Exif\0\0", 6};
     constexpr std::uint16_t kOrientation = 0x0112;
     for (int i = 0; i < 2 && text(exif).starts_with(kName); ++i) {
         exif = exif.subspan(kName.size());
     }
-    if (exif.empty()) {
+    const std::optional<double> value = exif.empty() ? std::nullopt : exif_value(exif, kOrientation);
+    if (!value) {
         return std::nullopt;
     }
-    const std::optional<TiffDirectory> directory = TiffDirectory::first(exif);
-    if (!directory) {
-        return kUnknown;
+    for (unsigned number = 1; number <= kMost; ++number) {
+        if (*value == number) {
+            return number;
+        }
     }
-    return directory->has(kOrientation) ? std::optional(directory->integer(kOrientation).value_or(kUnknown))
-                                        : std::nullopt;
+    return kUnknown;
 }
 
 // Returns the first orientation in XMP: an attribute or an element of one digit.

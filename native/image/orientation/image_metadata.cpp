@@ -61,6 +61,12 @@ ImageMetadata jpeg_metadata(Bytes jpeg) {
 }
 
 ImageMetadata webp_metadata(Bytes webp) {
+    // The first chunk tells which others there are, and libwebp skips those that it does not mention.
+    constexpr std::size_t kFlags = 20;
+    constexpr std::uint32_t kHasExif = 8;
+    constexpr std::uint32_t kHasXmp = 4;
+    const bool has_chunks = starts_with(tail(webp, 12), "VP8X");
+    const std::uint32_t flags = has_chunks ? read_integer(webp, kFlags, 1, true) : 0;
     ImageMetadata found;
     for (Bytes chunk = tail(webp, 12); chunk.size() >= 8;) {
         const std::size_t length = read_integer(chunk, 4, 4, true);
@@ -69,9 +75,9 @@ ImageMetadata webp_metadata(Bytes webp) {
         }
         const Bytes content = chunk.subspan(8, length);
         // The first of a kind counts.
-        if (starts_with(chunk, "EXIF") && found.exif.bytes().empty()) {
+        if (starts_with(chunk, "EXIF") && (flags & kHasExif) != 0 && found.exif.bytes().empty()) {
             found.exif = MetadataBlock(content);
-        } else if (starts_with(chunk, "XMP ") && found.xmp.bytes().empty()) {
+        } else if (starts_with(chunk, "XMP ") && (flags & kHasXmp) != 0 && found.xmp.bytes().empty()) {
             found.xmp = MetadataBlock(content);
         }
         chunk = tail(chunk, 8 + length + length % 2);

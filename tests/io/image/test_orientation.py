@@ -18,6 +18,12 @@ from spdl.io import decode_config, load_image_batch, to_numpy
 ORIENTATION = 0x0112
 
 
+ELEMENT = b"<rdf:li>tiff:Orientation</rdf:li><tiff:Orientation>%d</tiff:Orientation>"
+ATTRIBUTE = b'<rdf:Description tiff:Make="x" tiff:Orientation="%d"/>'
+NO_ORIENTATION = b"MM\0*\0\0\0\x08" + struct.pack(">HHHI4sI", 1, 0x010F, 2, 2, b"x\0\0\0", 0)
+"""EXIF data that tell only who made the camera."""
+
+
 def make(orientation: int, file_format: str = "JPEG", size: tuple[int, int] = (60, 41), **options: Any) -> bytes:
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
@@ -101,13 +107,62 @@ def test_it_is_the_default_of_calls_that_name_a_mode() -> None:
     assert load_image_batch([data], width=None, height=None, mode="stretch", exif=False).shape == (1, 41, 60, 3)
 
 
+SIX = {
+    1: "6B", 2: "6s", 3: "H", 4: "I", 5: "I", 6: "b", 7: "6B", 8: "h", 9: "i", 10: "i", 11: "f", 12: "d", 13: "I",
+    14: "H", 16: "Q", 129: "H",
+}  # fmt: skip
+"""How each type of TIFF holds numbers."""
+
+
+def with_entries(order: str, *entries: tuple[int, int, int, bytes], offset: int = 8) -> bytes:
+    """Return a JPEG with these entries in its EXIF data: tag, type, count, and the values or where they are."""
+    directory = b"".join(
+        struct.pack(order + "HHI4s", tag, kind, count, value.ljust(4, b"\0")) for tag, kind, count, value in entries
+    )
+    head = (b"II" if order == "<" else b"MM") + struct.pack(order + "HIH", 42, offset, len(entries))
+    return encode(make_image(60, 41), exif=b"Exif\0\0" + head + directory + bytes(4), xmp=ATTRIBUTE % 8)
+
+
+def integer(order: str, value: int, tag: int = ORIENTATION) -> tuple[int, int, int, bytes]:
+    return tag, 3, 1, struct.pack(order + "H", value)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize(("kind", "code"), [(1, "B"), (3, "H"), (4, "I"), (6, "b"), (8, "h"), (9, "i")])
-def test_integers_of_any_size_and_byte_order(order: str, kind: int, code: str) -> None:
-    value = struct.pack(order + code, 6).ljust(4, b"\0")
-    tiff = (b"II" if order == "<" else b"MM") + struct.pack(order + "HIHHHI", 42, 8, 1, ORIENTATION, kind, 1) + value
-    data = encode(make_image(60, 41), exif=b"Exif\0\0" + tiff)
-    assert load(data).shape == (60, 41, 3)
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize(("kind", "code"), SIX.items())
+def test_numbers_of_any_type_count_as_in_pillow(kind: int, code: str, count: int, order: str) -> None:
+    if code.startswith("6"):
+        value = b"6" * count
+    elif kind in {5, 10}:
+        value = struct.pack(f"{order}2{code}", 18, 3) * count
+    else:
+        value = struct.pack(order + code, 6) * count
+    in_place = value if len(value) <= 4 else struct.pack(order + "I", 26)
+    tiff = (b"II" if order == "<" else b"MM") + struct.pack(order + "HIHHHI", 42, 8, 1, ORIENTATION, kind, count)
+    tiff += in_place.ljust(4, b"\0") + bytes(4) + value
+    for xmp in (b"", ATTRIBUTE % 2):
+        data = encode(make_image(60, 41), exif=b"Exif\0\0" + tiff, xmp=xmp)
+        np.testing.assert_array_equal(load(data), upright_with_pillow(data))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param([(ORIENTATION, 3, 1, b"\2\0"), (ORIENTATION, 3, 1, b"\0\2")], id="twice"),
+        pytest.param([(0x010F, 2, 9, b"\xff\xff")], id="a text beyond the end"),
+        pytest.param([(0x010F, 2, 1 << 30, b"")], id="a text larger than all"),
+        pytest.param([(0x010F, 2, 30, b""), (0x0110, 2, 30, b"")], id="texts larger than all together"),
+        pytest.param([(0x010F, 99, 30, b"\xff\xff\xff\xff")], id="an unknown type"),
+    ],
+)
+def test_damaged_exif_data_count_as_in_pillow(others: list[tuple[int, int, int, bytes]], order: str) -> None:
+    for entries in ([*others, integer(order, 6)], [integer(order, 6), *others]):
+        for offset in (8, 9, 4000):
+            data = with_entries(order, *entries, offset=offset)
+            np.testing.assert_array_equal(load(data), upright_with_pillow(data))
 
 
 @settings(deadline=None, max_examples=200)
@@ -127,11 +182,6 @@ def test_an_orientation_that_there_is_not_is_none(orientation: int) -> None:
 
 
 # ---- outside EXIF data -------------------------------------------------------------------------------------------
-
-ELEMENT = b"<rdf:li>tiff:Orientation</rdf:li><tiff:Orientation>%d</tiff:Orientation>"
-ATTRIBUTE = b'<rdf:Description tiff:Make="x" tiff:Orientation="%d"/>'
-NO_ORIENTATION = b"MM\0*\0\0\0\x08" + struct.pack(">HHHI4sI", 1, 0x010F, 2, 2, b"x\0\0\0", 0)
-"""EXIF data that tell only who made the camera."""
 
 
 def profile(exif: bytes) -> str:
@@ -221,6 +271,17 @@ def test_exif_data_that_mention_an_orientation_come_before_xmp(file_format: str,
     turned = silent.replace(struct.pack(">HHI", 0x010F, 2, 2) + b"x\0", struct.pack(">HHIH", ORIENTATION, 3, 1, 8))
     # The readers of an AVIF turn it as its boxes say, whatever EXIF data say.
     assert_as_pillow(turned, 41 if file_format == "AVIF" else 60)
+
+
+@pytest.mark.parametrize("hidden", [0, 4, 8, 12])
+def test_metadata_that_a_webp_does_not_mention_do_not_count(hidden: int) -> None:
+    exif = Image.Exif()
+    exif[ORIENTATION] = 3
+    data = bytearray(encode(make_image(60, 41), "WEBP", lossless=True, exif=exif, xmp=ATTRIBUTE % 6))
+    assert data[12:16] == b"VP8X"
+    assert data[20] == 12
+    data[20] ^= hidden
+    assert_as_pillow(bytes(data), 60 if hidden == 8 else 41)
 
 
 def test_exif_data_in_several_segments_of_a_jpeg_are_one() -> None:
