@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bindings/buffer.h"
-#include "bindings/gil.h"
+#include "bindings/native_call.h"
 #include "bindings/python_bytes.h"
 #include "image/load/batch.h"
 #include "image/load/resize_pixels.h"
@@ -66,7 +66,7 @@ std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, con
     const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
     {
-        const ReleasedGil released;
+        const NativeCall native("load_image_batch");
         batch = load_batch(inputs.inputs, options, crops, batch_options, memory ? &*memory : nullptr);
     }
     Failures failures;
@@ -89,7 +89,7 @@ void resize(nb::handle pixels, std::pair<int, int> size, const LoadOptions& opti
         memory->size != options.format.image_bytes(options.target)) {
         throw nb::value_error("the memory does not fit the sizes");
     }
-    const ReleasedGil released;
+    const NativeCall native("resize");
     resize_pixels(input.get(), from, options, memory->data);
 }
 

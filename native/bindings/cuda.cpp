@@ -13,6 +13,7 @@
 #include "bindings/buffer.h"
 #include "bindings/gil.h"
 #include "bindings/load_report.h"
+#include "bindings/native_call.h"
 #include "cuda/device.h"
 #include "cuda/transfer.h"
 
@@ -79,7 +80,7 @@ CudaBuffer transfer_to_device(const CpuBuffer& from, cuda::Device device, std::u
     if (!allocator.is_none()) {
         memory = allocate_by(nb::cast<nb::tuple>(allocator), device, source.bytes(), stream);
     }
-    const ReleasedGil released;
+    const NativeCall native("transfer_buffer");
     if (allocator.is_none()) {
         memory = cuda::allocate_device(device, source.bytes(), stream_of(stream));
     }
@@ -90,7 +91,7 @@ CudaBuffer transfer_to_device(const CpuBuffer& from, cuda::Device device, std::u
 }
 
 Buffer copy_to_host(const CudaBuffer& from) {
-    const ReleasedGil released;
+    const NativeCall native("transfer_buffer_cpu");
     Buffer buffer = allocate(from.shape, from.type);
     cuda::copy_to_host(from.data, buffer, from.device, stream_of(from.stream));
     return buffer;

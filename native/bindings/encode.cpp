@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bindings/buffer.h"
-#include "bindings/gil.h"
+#include "bindings/native_call.h"
 #include "bindings/numpy_array.h"
 #include "bindings/owned_memory.h"
 #include "bindings/python_bytes.h"
@@ -47,7 +47,7 @@ template <typename Encode>
 nb::object encoded(Encode&& encode) {
     auto file = std::make_unique<AlignedBuffer>();
     {
-        const ReleasedGil released;
+        const NativeCall native("encode");
         *file = encode();
     }
     std::uint8_t* const data = file->data();
@@ -73,7 +73,7 @@ nb::object picture(nb::handle pixels, std::pair<int, int> size, std::string pixe
 
 CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const LoadOptions& options) {
     const HeldPixels held(pixels, size, std::move(pixel_format));
-    const ReleasedGil released;
+    const NativeCall native("resize");
     ThreadScratch& scratch = thread_scratch();
     FfmpegDecoder decoder;
     const ImageShape shape = decoder.open(held.show());
@@ -82,7 +82,7 @@ CpuBuffer resize(nb::handle pixels, std::pair<int, int> size, std::string pixel_
 
 CpuBuffer filter(nb::handle pixels, std::pair<int, int> size, std::string pixel_format, const std::string& filters) {
     const HeldPixels held(pixels, size, std::move(pixel_format));
-    const ReleasedGil released;
+    const NativeCall native("filter");
     return CpuBuffer(
         frame_to_array(std::make_unique<FfmpegFrame>(filter_frame(*held.show(), {0, 1}, filters)), nullptr));
 }

@@ -13,6 +13,7 @@
 
 #include "bindings/frames.h"
 #include "bindings/gil.h"
+#include "bindings/native_call.h"
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/frame_graph.h"
@@ -66,7 +67,7 @@ std::size_t index_of(const std::vector<std::string>& names, const std::optional<
 void make_graph(GraphObject* self, const std::string& description) {
     std::unique_ptr<FrameGraph> graph;
     {
-        const ReleasedGil released;
+        const NativeCall native("FilterGraph");
         graph = std::make_unique<FrameGraph>(description);
     }
     new (self) GraphObject(std::move(graph));
@@ -76,7 +77,7 @@ void add_frames(const GraphObject& self, FramesObject& object, const std::option
     FrameGraph& graph = self.get();
     const std::size_t input = index_of(graph.inputs(), key, "input");
     Frames frames = object.take();
-    run(frames.name, [&] {
+    run("FilterGraph.add_frames", frames.name, [&] {
         // The frames are dropped when this returns, so filters that write in place need not make a copy.
         const DecodedImage consumed = std::move(frames.image);
         const FfmpegFrame& frame = as_ffmpeg(*consumed.frame);
@@ -89,7 +90,7 @@ std::optional<FramesObject> get_frames(const GraphObject& self, const std::optio
     const std::size_t output = index_of(graph.outputs(), key, "output");
     std::optional<FrameGraph::Output> found;
     {
-        const ReleasedGil released;
+        const NativeCall native("FilterGraph.get_frames");
         found = graph.get(output);
     }
     if (!found) {
@@ -100,12 +101,12 @@ std::optional<FramesObject> get_frames(const GraphObject& self, const std::optio
 }
 
 void flush(const GraphObject& self) {
-    const ReleasedGil released;
+    const NativeCall native("FilterGraph.flush");
     self.get().flush();
 }
 
 std::string dump(const GraphObject& self) {
-    const ReleasedGil released;
+    const NativeCall native("FilterGraph.dump");
     return self.get().dump();
 }
 

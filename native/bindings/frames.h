@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bindings/consumable.h"
-#include "bindings/gil.h"
+#include "bindings/native_call.h"
 #include "core/media_error.h"
 #include "media/decoded_image.h"
 
@@ -30,10 +30,10 @@ inline FramesObject wrap_frames(std::string name, DecodedImage image) {
     return FramesObject(Frames{std::move(name), std::move(image)});
 }
 
-// Runs `work` without the GIL; its errors say which image they are about.
+// Runs `work`, the native part of the Python function `call`. Its errors say which image they are about.
 template <typename Work>
-auto run(const std::string& name, Work&& work) {
-    const ReleasedGil released;
+auto run(const char* call, const std::string& name, Work&& work) {
+    const NativeCall native(call);
     try {
         return work();
     } catch (const MediaError& error) {

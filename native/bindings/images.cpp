@@ -15,7 +15,6 @@
 #include "bindings/buffer.h"
 #include "bindings/consumable.h"
 #include "bindings/frames.h"
-#include "bindings/gil.h"
 #include "bindings/python_bytes.h"
 #include "core/aligned_buffer.h"
 #include "core/media_error.h"
@@ -52,7 +51,7 @@ PacketsObject wrap_packets(std::string name, std::shared_ptr<const Packet> image
 
 PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& options) {
     const PythonPath encoded(std::move(path));
-    auto image = run(name, [&] {
+    auto image = run("demux_image", name, [&] {
         const Bytes bytes = thread_scratch().file.read(encoded.get());
         // Packets outlive the thread's buffer.
         auto owned = std::make_shared<AlignedBuffer>(bytes.size());
@@ -64,13 +63,13 @@ PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& opt
 
 PacketsObject demux_bytes(nb::handle source, std::string name, const DemuxOptions& options) {
     auto bytes = std::make_shared<PythonBytes>(source);
-    auto image = run(name, [&] { return demux_image(bytes, bytes->get(), options); });
+    auto image = run("demux_image", name, [&] { return demux_image(bytes, bytes->get(), options); });
     return wrap_packets(std::move(name), std::move(image), std::move(bytes));
 }
 
 FramesObject decode_to_size(PacketsObject& object, const LoadOptions& options, const DecodeOptions& decode) {
     Packets packets = object.take();
-    DecodedImage decoded = run(packets.name, [&] {
+    DecodedImage decoded = run("decode_packets", packets.name, [&] {
         const auto consumed = std::move(packets.image);
         return decode_resized(*consumed, options, decode, make_packed_frame);
     });
@@ -79,7 +78,7 @@ FramesObject decode_to_size(PacketsObject& object, const LoadOptions& options, c
 
 FramesObject decode_through_filters(PacketsObject& object, const std::string& filters, const DecodeOptions& options) {
     Packets packets = object.take();
-    DecodedImage decoded = run(packets.name, [&] {
+    DecodedImage decoded = run("decode_packets", packets.name, [&] {
         const auto consumed = std::move(packets.image);
         check_jpeg(consumed->image().bytes, options.max_pixels);
         return DecodedImage{decode_filtered(*consumed, filters, options), &ffmpeg_backend};
@@ -91,8 +90,8 @@ CpuBuffer convert_one(FramesObject& object, const nb::object& storage) {
     Frames frames = object.take();
     const std::optional<Memory> memory = take_memory(storage);
     const Backend* const backend = frames.image.backend;
-    CpuBuffer buffer(
-        run(frames.name, [&] { return frame_to_array(std::move(frames.image.frame), memory ? &*memory : nullptr); }));
+    CpuBuffer buffer(run("convert_frames", frames.name,
+                         [&] { return frame_to_array(std::move(frames.image.frame), memory ? &*memory : nullptr); }));
     buffer.report.backends = {backend};
     return buffer;
 }
@@ -111,7 +110,7 @@ CpuBuffer convert_many(const nb::list& objects, const nb::object& storage) {
         backends.push_back(frames.back().image.backend);
     }
     const std::optional<Memory> memory = take_memory(storage);
-    CpuBuffer buffer(run("convert_frames", [&] {
+    CpuBuffer buffer(run("convert_frames", "convert_frames", [&] {
         // The frames are freed here, without the GIL, even if they cannot be converted.
         const auto consumed = std::move(frames);
         std::vector<const Frame*> images;
@@ -132,7 +131,7 @@ Packets shared(const PacketsObject& object) {
 
 CodecInfo info(const PacketsObject& object) {
     const Packets packets = shared(object);
-    return run(packets.name, [&] { return packets.image->info(); });
+    return run("ImagePackets.codec", packets.name, [&] { return packets.image->info(); });
 }
 
 std::string represent_packets(const PacketsObject& object) {

@@ -22,6 +22,7 @@
 #include "bindings/mapped_file.h"
 #include "bindings/npz.h"
 #include "bindings/tar.h"
+#include "bindings/trace.h"
 #include "bindings/zstd_stream.h"
 #include "core/format_error.h"
 #include "core/interrupt.h"
@@ -85,6 +86,7 @@ NB_MODULE(_native, module) {
     bind_mapped_file(module);
     bind_npz(module);
     bind_tar(module);
+    bind_trace(module);
     bind_zstd_stream(module);
     bind_batch(module);
     bind_cuda(module);

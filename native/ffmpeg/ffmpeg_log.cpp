@@ -7,35 +7,69 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/log_lines.h"
 
 namespace spdl {
 namespace {
 
 thread_local FfmpegLog* listener = nullptr;
 
-void on_log(void* context, int level, const char* format, std::va_list arguments) {
-    if (listener == nullptr) {
-        av_log_default_callback(context, level, format, arguments);
-        return;
+// FFmpeg logs some lines piece by piece; only the last piece ends with a newline.
+struct Unfinished {
+    std::string text;
+
+    // Returns the whole line if this piece ends it; otherwise an empty text.
+    std::string add(std::string_view piece, bool ends) {
+        constexpr std::size_t kLongestLine = 8192;
+        text += piece.substr(0, kLongestLine - std::min(text.size(), kLongestLine));
+        return ends ? std::exchange(text, {}) : std::string();
     }
-    if (level > AV_LOG_ERROR) {
+};
+
+thread_local Unfinished unfinished;
+
+std::string_view without_end(std::string_view line) {
+    const std::size_t last = line.find_last_not_of("\n\r ");
+    return line.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
+void on_log(void* context, int level, const char* format, std::va_list arguments) {
+    // Higher bits tell terminals a colour.
+    const int severity = level < 0 ? level : level & 0xff;
+    const bool heard = listener != nullptr && severity <= AV_LOG_ERROR;
+    const bool kept = severity <= log_level();
+    if (!heard && !kept) {
         return;
     }
     // av_log_format_line2 also looks at the context's parent. FFmpeg before 7 logs a wrong flag of scale with a context
     // that has none, and it would crash there.
-    char line[512];
+    char line[1024];
     const AVClass* const kind = context == nullptr ? nullptr : *static_cast<const AVClass* const*>(context);
-    const int prefix = kind == nullptr ? 0 : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
+    const int prefix = kind == nullptr || !unfinished.text.empty()
+                           ? 0
+                           : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
     const std::size_t used = std::min(static_cast<std::size_t>(std::max(prefix, 0)), sizeof(line) - 1);
-    std::vsnprintf(line + used, sizeof(line) - used, format, arguments);
+    const int size = std::vsnprintf(line + used, sizeof(line) - used, format, arguments);
+    const bool whole = size < 0 || static_cast<std::size_t>(size) < sizeof(line) - used;
     try {
-        listener->hear(line);
+        if (heard) {
+            listener->hear(line);
+        }
+        if (kept) {
+            const std::string_view piece = line;
+            // If the end was cut off, it is likely to have been one.
+            std::string text = unfinished.add(piece, !whole || piece.ends_with('\n'));
+            if (const std::string_view shown = without_end(text); !shown.empty()) {
+                put_log_line(severity, std::string(shown));
+            }
+        }
     } catch (const std::bad_alloc&) {
-        // The exception that follows has to do without the line.
+        // The log and the exception that follows have to do without the line.
         return;
     }
 }

@@ -8,8 +8,8 @@
 namespace spdl {
 
 // The FFmpeg log of the current thread. While an object of this class is alive, errors that libav logs on this thread
-// are kept for the message of the exception that follows, and not printed. Other threads, and other users of the same
-// libav, print as before.
+// are kept for the message of the exception that follows. Whatever the thread, lines up to the level that users have
+// set are also put aside for Python (log_lines.h), and nothing is printed.
 class FfmpegLog {
   public:
     // Which of several lines is kept. Usually the last line says what went wrong. For a filter description it is the

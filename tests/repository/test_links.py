@@ -19,6 +19,7 @@ URL = re.compile(r"https?://[^\s)>\]\"'`]+")
 LOOKED_AT = {
     "https://keepachangelog.com/en/1.1.0/",
     "https://semver.org/spec/v2.0.0.html",
+    "https://ui.perfetto.dev",
 }
 
 

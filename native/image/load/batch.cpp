@@ -8,6 +8,7 @@
 
 #include "core/media_error.h"
 #include "core/parallel.h"
+#include "core/trace.h"
 #include "image/load/open_image.h"
 #include "image/load/write_image.h"
 
@@ -57,6 +58,7 @@ class BatchLoader {
 
   private:
     void load(std::size_t index, ThreadScratch& scratch) {
+        const trace::Span span("load one image");
         Outcome& outcome = outcomes_[index];
         try {
             load_image(index, outcome, scratch);

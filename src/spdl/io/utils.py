@@ -1,12 +1,24 @@
-"""The FFmpeg and the libjpeg-turbo that this build of spdl.io uses."""
+"""The libraries that this build of spdl.io uses, FFmpeg's log, and traces of what the threads do."""
 
+from spdl.io._common.ffmpeg_log import get_ffmpeg_log_level, set_ffmpeg_log_level
+from spdl.io._common.trace import trace_counter, trace_event, trace_gc, tracing
+from spdl.io._device.built_with import built_with_cuda, built_with_nvcodec, built_with_nvjpeg
 from spdl.io._image.ffmpeg import get_ffmpeg_filters, get_ffmpeg_license, get_ffmpeg_versions
 from spdl.io._image.libjpeg_turbo import get_entropy_decoder, get_libjpeg_turbo_version
 
 __all__ = [
+    "built_with_cuda",
+    "built_with_nvcodec",
+    "built_with_nvjpeg",
     "get_entropy_decoder",
     "get_ffmpeg_filters",
     "get_ffmpeg_license",
+    "get_ffmpeg_log_level",
     "get_ffmpeg_versions",
     "get_libjpeg_turbo_version",
+    "set_ffmpeg_log_level",
+    "trace_counter",
+    "trace_event",
+    "trace_gc",
+    "tracing",
 ]

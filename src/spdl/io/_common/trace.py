@@ -1,0 +1,225 @@
+"""Traces of what a process does when, for https://ui.perfetto.dev."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from spdl._check import check_int, check_path, check_str, refuse
+from spdl.io._common.native import native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+_COUNTERS = 8
+_MOST_KILOBYTES = 1 << 20
+
+# The trace of this process, as the native part numbers it; 0 if none is on. An event looks at nothing else.
+_current = 0
+_path = ""
+
+
+class _Off:
+    """The span of an event while no trace is on. Its methods are C's own: two of Python's would take twice the time."""
+
+    __slots__ = ()
+    __enter__ = type(None)  # Returns None.
+    __exit__ = "".format  # Takes anything, and returns what counts as false.
+
+
+_OFF = cast("AbstractContextManager[None]", _Off())
+
+
+class _Event:
+    """The span of one event in a trace."""
+
+    __slots__ = ("_name", "_trace")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._trace: int = native.trace_begin(self._name)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        native.trace_end(self._trace)
+
+
+@contextmanager
+def tracing(
+    output: str | os.PathLike[str],
+    buffer_size: int = 4096,
+    process_name: str | None = None,
+    enable: bool = True,  # noqa: FBT001, FBT002 - the reference's signature.
+) -> Iterator[None]:
+    """Record what the threads of this process do when, into a file that https://ui.perfetto.dev shows.
+
+    The trace has a row for each thread, under its name. On it are the calls of `spdl.io` that demux, decode, filter,
+    convert, encode or transfer, the images of a batch, the time that a call then waited for the GIL, and your own
+    `trace_event`, `trace_counter` and `trace_gc`. The file is a sequence of Perfetto's packets; if the process is
+    killed, all that was written until then can be read.
+
+    Other processes are not in it, those of a pipeline neither: trace them there, each into a file of its own.
+
+    Args:
+        output: The path of the file. An existing one is replaced.
+        buffer_size: The memory for what was recorded and not yet written, in KiB. Whenever it is full, it is written by
+            the thread that has filled it.
+        process_name: The name of the process in the trace; by default that of the program's file.
+        enable: False traces nothing, and makes no file.
+
+    Yields:
+        None: The body of the ``with`` statement is what is traced.
+
+    Raises:
+        OSError: If the file cannot be opened, or, at the end, if it could not be written to. It names the path.
+        RuntimeError: If this process is traced already.
+        TypeError: If an argument has another type.
+        ValueError: If `buffer_size` is below 1, or above a GiB.
+
+    Example:
+        >>> path = photo.with_suffix(".pftrace")
+        >>> with tracing(path):
+        ...     with trace_event("one photo"):
+        ...         image = load_image(photo)
+        ...     trace_counter(0, image.nbytes)
+        >>> path.stat().st_size > 0
+        True
+    """
+    if not enable:
+        yield
+        return
+    check_path("output", output)
+    kilobytes = check_int("buffer_size", buffer_size, least=1, most=_MOST_KILOBYTES)
+    process_name = _program() if process_name is None else check_str("process_name", process_name)
+    path = os.fsdecode(output)
+    if _current != 0:
+        msg = f"this process is being traced already, into {_path!r}: one trace at a time"
+        raise RuntimeError(msg)
+    error = 0
+    with open(path, "wb", buffering=0) as file:  # noqa: PTH123 - the native part writes to the descriptor.
+        number = _start(file.fileno(), path, kilobytes * 1024, process_name)
+        try:
+            yield
+        finally:
+            error = _stop(number)
+    if error != 0:
+        raise OSError(error, f"the trace could not be written: {os.strerror(error)}", path)
+
+
+def trace_event(name: str) -> AbstractContextManager[None]:
+    """Return a context manager whose body is an event of the trace, on the row of the current thread.
+
+    Events may nest. Without a trace nothing is recorded, which costs about as much as a call of an empty function. The
+    body should stay on its thread, as a coroutine's does not: events of one thread end in the reverse order of their
+    beginnings.
+
+    Args:
+        name: What the trace calls it. Beyond 512 bytes it is cut.
+
+    Raises:
+        TypeError: If a trace is on, and `name` is no str.
+
+    Example:
+        >>> with trace_event("augment"):
+        ...     image = load_image(photo)
+    """
+    return _Event(name) if _current else _OFF
+
+
+def trace_counter(i: int, val: float) -> None:
+    """Record the value of a counter, which the trace draws over time. Without a trace, nothing is recorded.
+
+    Args:
+        i: The counter, from 0 to 7.
+        val: Its value from now on, an int within 64 bits or a float.
+
+    Raises:
+        RuntimeError: If there is no such counter, as in spdl 0.8.0.
+        TypeError: If `val` is no number.
+
+    Example:
+        >>> trace_counter(0, 12)
+    """
+    if not 0 <= i < _COUNTERS:
+        refuse(RuntimeError, "i", f"the number of a counter, from 0 to {_COUNTERS - 1}", i)
+    if _current:
+        native.trace_count(i, val)
+
+
+def trace_gc() -> None:
+    """Have every run of the garbage collector recorded as an event, in this trace and all later ones.
+
+    The event is on the thread that the collector runs on. All others that need the GIL wait for it.
+
+    Example:
+        >>> trace_gc()
+    """
+    if _COLLECTIONS not in gc.callbacks:
+        gc.callbacks.append(_COLLECTIONS)
+
+
+class _Collections:
+    """Records the runs of the collector. There is never more than one at a time."""
+
+    def __init__(self) -> None:
+        self._event = 0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        """Record the beginning or the end of one.
+
+        It may begin while the thread holds any lock of the interpreter's own modules, so nobody is asked for the name
+        of the thread.
+        """
+        if phase == "start":
+            self._event = native.trace_begin_unnamed(f"gc, generation {info['generation']}") if _current else 0
+        elif self._event:
+            native.trace_end(self._event)
+
+
+_COLLECTIONS = _Collections()
+
+
+def _start(descriptor: int, path: str, buffer_bytes: int, process_name: str) -> int:
+    global _current, _path  # noqa: PLW0603
+    _forget_in_children()
+    number = native.trace_start(descriptor, buffer_bytes, process_name)
+    if number == 0:
+        msg = "this process is being traced already: one trace at a time"
+        raise RuntimeError(msg)
+    _path = path
+    _current = number
+    return number
+
+
+def _stop(number: int) -> int:
+    global _current  # noqa: PLW0603
+    if _current != number:
+        return 0  # The process was forked from the one that is traced.
+    _current = 0
+    return native.trace_stop(number)
+
+
+@cache
+def _forget_in_children() -> None:
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    global _current  # noqa: PLW0603
+    if _current:
+        _current = 0
+        native.trace_forget()
+
+
+def _program() -> str:
+    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"

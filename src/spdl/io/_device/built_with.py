@@ -1,0 +1,39 @@
+"""What of CUDA there is."""
+
+from spdl.io._common.native import native
+
+
+def built_with_cuda() -> bool:
+    """Return whether buffers can be transferred to a GPU here.
+
+    Every build has what this takes. It looks for CUDA's driver when it is asked, so the answer is that of the machine:
+    True if there is a driver, and the process sees a GPU. It never raises.
+
+    Example:
+        >>> built_with_cuda() in (False, True)
+        True
+    """
+    try:
+        return native.cuda_device_count() > 0
+    except (ImportError, RuntimeError):
+        return False
+
+
+def built_with_nvcodec() -> bool:
+    """Return whether this build decodes video on a GPU: no build of this version does, so it returns False.
+
+    Example:
+        >>> built_with_nvcodec()
+        False
+    """
+    return False
+
+
+def built_with_nvjpeg() -> bool:
+    """Return whether this build decodes images on a GPU: no build of this version does, so it returns False.
+
+    Example:
+        >>> built_with_nvjpeg()
+        False
+    """
+    return False

@@ -1,0 +1,33 @@
+"""What of CUDA there is, which is asked for wherever a program may run."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.cuda_driver import FakeDriver
+
+from spdl.io.utils import built_with_cuda, built_with_nvcodec, built_with_nvjpeg
+
+
+def test_a_gpu_is_found(fake_cuda: FakeDriver) -> None:
+    assert built_with_cuda() is True
+
+
+@pytest.mark.cuda
+def test_a_real_gpu_is_found() -> None:
+    assert built_with_cuda() is True
+
+
+def test_nothing_raises_without_a_driver_or_the_native_part() -> None:
+    program = (
+        "import sys\n"
+        "from spdl.io.utils import built_with_cuda, built_with_nvcodec, built_with_nvjpeg\n"
+        "sys.modules['spdl.io._native'] = None\n"
+        "print(built_with_cuda(), built_with_nvcodec(), built_with_nvjpeg())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False False False\n", "")
+
+
+def test_no_build_decodes_on_a_gpu() -> None:
+    assert (built_with_nvcodec(), built_with_nvjpeg()) == (False, False)
