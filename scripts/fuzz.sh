@@ -26,7 +26,7 @@ case $name in
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
     mapfile -t sources < <(find native/{core,media,ffmpeg,image} native/bindings/backends.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
-    libraries=(libavformat libavcodec libavfilter libavutil libswscale libjpeg libdeflate)
+    libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libjpeg libdeflate)
     if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
       origin=${prefix##*/}
       sources+=("${own_entropy[@]}")

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <optional>
+#include <Python.h>
 
-#include "bindings/gil.h"
+#include <cstdint>
+
 #include "bindings/log_delivery.h"
 #include "bindings/trace.h"
 #include "core/trace.h"
@@ -14,33 +15,28 @@ namespace spdl {
 // may run in the middle of anything: these use ReleasedGil.
 class NativeCall {
   public:
-    explicit NativeCall(const char* name) {
-        if (trace::is_on()) {
-            begin_span(name);
-        }
-        released_.emplace();
-    }
+    explicit NativeCall(const char* name) : span_(trace::is_on() ? begin_span(name) : 0), state_(PyEval_SaveThread()) {}
     NativeCall(const NativeCall&) = delete;
     NativeCall& operator=(const NativeCall&) = delete;
     ~NativeCall() {
         if (span_ == 0) {
-            released_.reset();
+            PyEval_RestoreThread(state_);
         } else {
             trace::end(span_);
             const trace::Span waiting("wait for the GIL");
-            released_.reset();
+            PyEval_RestoreThread(state_);
         }
         deliver_log_lines();
     }
 
   private:
-    void begin_span(const char* name) {
+    static std::uint64_t begin_span(const char* name) {
         name_this_thread();
-        span_ = trace::begin(name);
+        return trace::begin(name);
     }
 
-    std::uint64_t span_ = 0;
-    std::optional<ReleasedGil> released_;
+    std::uint64_t span_;
+    PyThreadState* state_;
 };
 
 }  // namespace spdl

@@ -16,9 +16,9 @@ std::tuple<unsigned, unsigned, unsigned> parts(unsigned version) {
 
 std::vector<std::pair<std::string, std::tuple<unsigned, unsigned, unsigned>>> ffmpeg_versions() {
     return {
-        {"libavcodec", parts(avcodec_version())},   {"libavfilter", parts(avfilter_version())},
-        {"libavformat", parts(avformat_version())}, {"libavutil", parts(avutil_version())},
-        {"libswscale", parts(swscale_version())},
+        {"libavcodec", parts(avcodec_version())},       {"libavfilter", parts(avfilter_version())},
+        {"libavformat", parts(avformat_version())},     {"libavutil", parts(avutil_version())},
+        {"libswresample", parts(swresample_version())}, {"libswscale", parts(swscale_version())},
     };
 }
 
@@ -30,9 +30,9 @@ std::string ffmpeg_license() {
     const auto rank = [&](std::string_view license) {
         return std::ranges::find_if(kRank, [&](std::string_view known) { return license.starts_with(known); });
     };
-    return std::ranges::max(
-        {avcodec_license(), avfilter_license(), avformat_license(), avutil_license(), swscale_license()}, {},
-        [&](std::string_view license) { return rank(license); });
+    return std::ranges::max({avcodec_license(), avfilter_license(), avformat_license(), avutil_license(),
+                             swresample_license(), swscale_license()},
+                            {}, [&](std::string_view license) { return rank(license); });
 }
 
 std::vector<std::string> ffmpeg_filters() {

@@ -19,16 +19,21 @@ namespace {
 
 thread_local FfmpegLog* listener = nullptr;
 
-// FFmpeg logs some lines piece by piece; only the last piece ends with a newline.
-struct Unfinished {
-    std::string text;
+// FFmpeg logs some lines piece by piece; only the last piece ends with a newline. Needs no destructor: what else
+// belongs to a thread may log when the thread ends.
+class Unfinished {
+  public:
+    [[nodiscard]] bool empty() const { return size_ == 0; }
 
-    // Returns the whole line if this piece ends it; otherwise an empty text.
-    std::string add(std::string_view piece, bool ends) {
-        constexpr std::size_t kLongestLine = 8192;
-        text += piece.substr(0, kLongestLine - std::min(text.size(), kLongestLine));
-        return ends ? std::exchange(text, {}) : std::string();
+    // Adds a piece, and returns the whole line if this ends it; otherwise an empty text. What is too long is cut.
+    std::string_view add(std::string_view piece, bool ends) {
+        size_ += piece.copy(text_ + size_, sizeof(text_) - size_);
+        return ends ? std::string_view(text_, std::exchange(size_, 0)) : std::string_view();
     }
+
+  private:
+    char text_[2048];
+    std::size_t size_ = 0;
 };
 
 thread_local Unfinished unfinished;
@@ -50,7 +55,7 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     // that has none, and it would crash there.
     char line[1024];
     const AVClass* const kind = context == nullptr ? nullptr : *static_cast<const AVClass* const*>(context);
-    const int prefix = kind == nullptr || !unfinished.text.empty()
+    const int prefix = kind == nullptr || !unfinished.empty()
                            ? 0
                            : std::snprintf(line, sizeof(line), "[%s] ", kind->item_name(context));
     const std::size_t used = std::min(static_cast<std::size_t>(std::max(prefix, 0)), sizeof(line) - 1);
@@ -63,7 +68,7 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
         if (kept) {
             const std::string_view piece = line;
             // If the end was cut off, it is likely to have been one.
-            std::string text = unfinished.add(piece, !whole || piece.ends_with('\n'));
+            const std::string_view text = unfinished.add(piece, !whole || piece.ends_with('\n'));
             if (const std::string_view shown = without_end(text); !shown.empty()) {
                 put_log_line(severity, std::string(shown));
             }

@@ -33,6 +33,7 @@ def load_library(name: str) -> ctypes.CDLL:
         ("libavfilter", "avfilter_version"),
         ("libavformat", "avformat_version"),
         ("libavutil", "avutil_version"),
+        ("libswresample", "swresample_version"),
         ("libswscale", "swscale_version"),
     ],
 )
@@ -42,7 +43,8 @@ def test_the_versions_are_those_of_the_loaded_libraries(name: str, function: str
 
 
 def test_every_library_that_is_called_has_a_version() -> None:
-    assert sorted(get_ffmpeg_versions()) == ["libavcodec", "libavfilter", "libavformat", "libavutil", "libswscale"]
+    libraries = ["libavcodec", "libavfilter", "libavformat", "libavutil", "libswresample", "libswscale"]
+    assert sorted(get_ffmpeg_versions()) == libraries
 
 
 def test_the_licence_is_that_of_the_loaded_libraries() -> None:

@@ -14,7 +14,7 @@ def get_ffmpeg_versions() -> dict[str, tuple[int, int, int]]:
 
     Example:
         >>> sorted(get_ffmpeg_versions())
-        ['libavcodec', 'libavfilter', 'libavformat', 'libavutil', 'libswscale']
+        ['libavcodec', 'libavfilter', 'libavformat', 'libavutil', 'libswresample', 'libswscale']
     """
     return dict(native.ffmpeg_versions())
 
