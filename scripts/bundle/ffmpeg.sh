@@ -6,15 +6,80 @@ set -euo pipefail
 
 readonly source=$1 prefix=$2
 
-# One list a line; configure warns of a name that it does not know, which is an error below.
-readonly demuxers=mov,matroska,avi,mpegts,mpegps,flv,ogg,wav,w64,mp3,flac,aac,aiff,caf,asf,wv,gif,apng,ivf,h264,hevc,av1,obu,m4v,mjpeg,image2,image2pipe,'image_*_pipe',rawvideo,'pcm_*',concat,yuv4mpegpipe
-readonly decoders=h264,hevc,vp8,vp9,libdav1d,mpeg1video,mpeg2video,mpeg4,msmpeg4v2,msmpeg4v3,h263,flv,wmv1,wmv2,vc1,theora,prores,dnxhd,ffv1,huffyuv,rawvideo,mjpeg,png,apng,webp,gif,bmp,tiff,pbm,pgm,ppm,pam,jpeg2000,exr,hdr,qoi,targa,aac,ac3,eac3,mp3,mp3float,mp2,flac,opus,vorbis,alac,wavpack,wmav1,wmav2,'pcm_*','adpcm_*',amrnb,amrwb
-readonly parsers=h264,hevc,vp8,vp9,av1,mpegvideo,mpeg4video,mjpeg,png,webp,gif,bmp,aac,aac_latm,ac3,mpegaudio,flac,opus,vorbis,vc1,h263,dnxhd,jpeg2000,qoi
-readonly bsfs=h264_mp4toannexb,hevc_mp4toannexb,av1_frame_split,av1_frame_merge,vp9_superframe,vp9_superframe_split,aac_adtstoasc,extract_extradata,mpeg4_unpack_bframes,null,setts,noise
-readonly encoders=mjpeg,png,gif,bmp,tiff,ffv1,mpeg4,rawvideo,aac,flac,alac,wavpack,'pcm_*',ppm,pgm,qoi,libvpx_vp9,libopus
-readonly muxers=mov,mp4,matroska,webm,avi,mpegts,flv,ogg,wav,mp3,flac,adts,ipod,image2,image2pipe,gif,null,rawvideo,ivf,h264,hevc,wv,opus
-readonly filters=scale,format,crop,fps,framerate,trim,atrim,setpts,asetpts,aresample,aformat,anull,null,pad,transpose,hflip,vflip,rotate,select,aselect,split,asplit,hstack,vstack,xstack,overlay,colorspace,lut,lutrgb,lutyuv,curves,hue,noise,gblur,unsharp,avgblur,drawbox,fade,afade,amix,amerge,atempo,volume,pan,channelmap,channelsplit,asetnsamples,asetrate,highpass,lowpass,bandpass,silenceremove,apad,loop,aloop,reverse,areverse,tile,thumbnail,settb,asettb,setsar,setdar,setfield,yadif,bwdif,idet,deshake,copy,acopy,concat,interleave,fieldorder,showinfo,ashowinfo,testsrc,testsrc2,color,sine,anullsrc,aevalsrc,mandelbrot,life,nullsrc,vignette,negate,colorchannelmixer,extractplanes,alphaextract,premultiply,blend,normalize,dynaudnorm,loudnorm,afftdn
-readonly protocols=file,pipe,data,fd
+# Names that configure does not know are an error below. Left out is what the GPL covers, and what opens files that a
+# medium or a filter names: the demuxers concat, hls and image2, the filters movie, amovie and subtitles.
+readonly demuxers='
+  mov matroska avi mpegts mpegps mpegvideo flv ogg wav w64 mp3 flac aac ac3 eac3 aiff caf au asf wv tta ape dv
+  nut mxf amr gif apng ivf h264 hevc av1 obu m4v vc1 mjpeg rawvideo yuv4mpegpipe image2pipe image_*_pipe pcm_*
+'
+readonly decoders='
+  h264 hevc vp8 vp9 libdav1d mpeg1video mpeg2video mpeg4 msmpeg4v1 msmpeg4v2 msmpeg4v3 h263 h263p flv vp6 vp6a
+  vp6f wmv1 wmv2 wmv3 vc1 vp3 theora prores dnxhd cfhd dvvideo svq1 svq3 cinepak msvideo1 qtrle ffv1 ffvhuff
+  huffyuv utvideo magicyuv v210 rawvideo mjpeg png apng webp gif bmp tiff pbm pgm ppm pam jpeg2000 exr hdr qoi
+  targa aac aac_latm ac3 eac3 dca truehd mlp mp1 mp1float mp2 mp2float mp3 mp3float flac opus vorbis alac
+  wavpack tta ape wmav1 wmav2 wmapro wmalossless amrnb amrwb gsm gsm_ms speex dvaudio s302m pcm_* adpcm_*
+'
+readonly parsers='
+  h264 hevc vp8 vp9 av1 mpegvideo mpeg4video mjpeg png webp gif bmp aac aac_latm ac3 dca mlp mpegaudio flac
+  opus vorbis amr vc1 vp3 h263 dnxhd dvaudio jpeg2000 qoi
+'
+readonly bsfs='
+  h264_mp4toannexb hevc_mp4toannexb h264_metadata hevc_metadata h264_redundant_pps av1_frame_split
+  av1_frame_merge av1_metadata vp9_superframe vp9_superframe_split vp9_metadata vp9_raw_reorder mpeg2_metadata
+  mpeg4_unpack_bframes prores_metadata aac_adtstoasc eac3_core truehd_core opus_metadata pcm_rechunk
+  extract_extradata dump_extradata remove_extradata filter_units trace_headers showinfo dts2pts null setts
+  noise
+'
+readonly encoders='
+  mjpeg png gif bmp tiff ppm pgm qoi libvpx_vp9 mpeg1video mpeg2video mpeg4 h263 flv prores prores_aw
+  prores_ks dnxhd ffv1 ffvhuff huffyuv utvideo rawvideo wrapped_avframe libopus opus aac ac3 mp2 flac alac
+  wavpack tta pcm_* adpcm_ima_wav adpcm_ms
+'
+readonly muxers='
+  mov mp4 ipod tgp matroska matroska_audio webm avi mpegts mpeg1system mpeg2vob flv nut ogg oga ogv opus wav
+  w64 aiff caf au mp2 mp3 flac adts latm ac3 wv tta ivf obu h264 hevc m4v mjpeg mpeg1video mpeg2video gif
+  image2 image2pipe rawvideo yuv4mpegpipe null pcm_*
+'
+readonly general_filters='
+  null anull copy acopy fps framerate framestep minterpolate trim atrim setpts asetpts settb asettb tpad apad
+  loop aloop reverse areverse concat split asplit select aselect segment asegment interleave ainterleave
+  streamselect astreamselect sidedata asidedata perms aperms showinfo ashowinfo nullsink anullsink format
+  noformat aformat aresample asetrate asetnsamples setsar setdar setfield setrange setparams nullsrc anullsrc
+  color testsrc testsrc2 smptebars smptehdbars rgbtestsrc yuvtestsrc allrgb allyuv colorchart gradients
+  mandelbrot life sierpinski perlin sine aevalsrc anoisesrc sinc hilbert
+'
+readonly video_filters='
+  scale scale2ref crop pad fillborders transpose hflip vflip rotate shear zoompan scroll lenscorrection v360
+  remap displace hstack vstack xstack overlay blend tblend xfade mix tmix tile untile alphaextract alphamerge
+  extractplanes mergeplanes shuffleplanes shuffleframes shufflepixels random swapuv swaprect premultiply
+  unpremultiply colorspace colormap colorkey chromakey lumakey lut lutrgb lutyuv lut2 curves hue huesaturation
+  colorbalance colorchannelmixer colorcontrast colorcorrect colorhold colorize colorlevels colortemperature
+  chromahold chromashift rgbashift chromanr exposure vibrance grayworld greyedge monochrome pseudocolor
+  selectivecolor limiter negate normalize elbg palettegen paletteuse tonemap vignette fade drawbox drawgrid
+  noise gblur avgblur bilateral dblur varblur convolution convolve unsharp cas median removegrain nlmeans bm3d
+  atadenoise dctdnoiz fftdnoiz deband deblock gradfun dilation erosion inflate deflate morpho edgedetect sobel
+  prewitt roberts scharr kirsch threshold maskedclamp maskedmerge multiply pixelize geq deshake deflicker
+  dejudder decimate thumbnail idet yadif bwdif estdif w3fdif fieldmatch fieldorder separatefields weave
+  doubleweave telecine detelecine il blackdetect freezedetect scdet bbox signalstats entropy siti blurdetect
+  blockdetect vfrdet identity msad corr histogram waveform vectorscope
+'
+readonly audio_filters='
+  volume volumedetect pan channelmap channelsplit join amerge amix amultiply adelay aeval atempo afade
+  acrossfade acrossover adenorm aecho aemphasis aexciter afreqshift aphaseshift aphaser acompressor acontrast
+  acrusher adeclick adeclip adrc adynamicequalizer adynamicsmooth agate alimiter allpass anequalizer anlmdn
+  anlms arls asoftclip asubboost asubcut asupercut asuperpass asuperstop atilt bandpass bandreject bass biquad
+  chorus compand compensationdelay crossfeed crystalizer dcshift deesser dialoguenhance dynaudnorm earwax
+  equalizer extrastereo firequalizer flanger haas highpass highshelf loudnorm lowpass lowshelf mcompand
+  sidechaincompress sidechaingate silencedetect silenceremove speechnorm stereotools stereowiden
+  superequalizer surround treble tremolo vibrato virtualbass afftdn afftfilt afir aiir afwtdn axcorrelate asdr
+  asisdr apsnr astats aspectralstats aphasemeter ebur128 drmeter replaygain ahistogram showcqt showfreqs
+  showspatial showspectrum showspectrumpic showvolume showwaves showwavespic
+'
+# For paths that the user gives.
+readonly protocols=file
+
+# enabled KIND NAMES: the option that enables these parts.
+enabled() { printf -- '--enable-%s=%s' "$1" "$(xargs <<<"$2" | tr ' ' ',')"; }
 
 # configure finds the static libraries of PREFIX and nothing of the machine's own.
 export PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig
@@ -25,8 +90,9 @@ readonly stand_in=/spdl-prefix
   --disable-everything --disable-autodetect --disable-doc --disable-programs --disable-avdevice --disable-network \
   --disable-debug --disable-static --enable-shared --enable-pic \
   --enable-zlib --enable-libdav1d --enable-libvpx --enable-libopus \
-  --enable-protocol="$protocols" --enable-demuxer="$demuxers" --enable-decoder="$decoders" --enable-parser="$parsers" \
-  --enable-bsf="$bsfs" --enable-encoder="$encoders" --enable-muxer="$muxers" --enable-filter="$filters" \
+  --enable-protocol="$protocols" "$(enabled demuxer "$demuxers")" "$(enabled decoder "$decoders")" \
+  "$(enabled parser "$parsers")" "$(enabled bsf "$bsfs")" "$(enabled encoder "$encoders")" "$(enabled muxer "$muxers")" \
+  "$(enabled filter "$general_filters $video_filters $audio_filters")" \
   >configure.log 2>&1 || { cat configure.log ffbuild/config.log | tail -n 60; exit 1; }
 if grep 'did not match anything' configure.log; then
   exit 1

@@ -150,7 +150,7 @@ def test_the_demuxer_can_be_chosen() -> None:
         demux_image(data, demux_config=demux_config(format="no_such"))
     with pytest.raises(RuntimeError, match='has no option "nonsense"'):
         demux_image(data, demux_config=demux_config(format_options={"nonsense": "1"}))
-    with pytest.raises(RuntimeError, match="opens files by itself"):
+    with pytest.raises(RuntimeError, match=r'opens files by itself|FFmpeg has no demuxer "image2"'):
         demux_image(data, demux_config=demux_config(format="image2"))
 
 
@@ -168,7 +168,7 @@ def test_data_that_names_other_files_opens_none(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         decode_packets(demux_image(playlist))
     concat = f"ffconcat version 1.0\nfile '{secret}'\n".encode()
-    with pytest.raises(RuntimeError, match="Impossible to open"):
+    with pytest.raises(RuntimeError, match=r'Impossible to open|FFmpeg has no demuxer "concat"'):
         decode_packets(demux_image(concat, demux_config=demux_config(format="concat", format_options={"safe": "0"})))
 
 
