@@ -1,4 +1,4 @@
-"""Photos four times as large as the demo's. Each is made of four of those, so that the detail stays as rich."""
+"""Photos other than the demo's: four times as large, or as PNG."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ COUNT = 96
 
 
 def large_photos(small: Path) -> Path:
-    """Return the folder of photos of 1000x750 beside that of the demo's photos. It is made on the first call."""
+    """Return the folder of photos of 1000x750 beside that of the demo's photos. It is made on the first call.
+
+    Each is made of four of those, so that the detail stays as rich.
+    """
     folder = small.with_name(f"{small.name}-large")
     with only_one(folder):
         if not folder.exists():
@@ -26,6 +29,18 @@ def large_photos(small: Path) -> Path:
                     _together(paths[4 * number : 4 * number + 4]).save(
                         making / f"photo-{number:03d}.jpg", quality=QUALITY, subsampling="4:2:0"
                     )
+    return folder
+
+
+def png_photos(small: Path) -> Path:
+    """Return the folder of some of the demo's photos as PNG beside theirs. It is made on the first call."""
+    folder = small.with_name(f"{small.name}-png")
+    with only_one(folder):
+        if not folder.exists():
+            with replacing(folder) as making:
+                for path in sorted(small.glob("*.jpg"))[:COUNT]:
+                    with Image.open(path) as image:
+                        image.save(making / f"{path.stem}.png")
     return folder
 
 

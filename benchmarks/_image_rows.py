@@ -20,7 +20,7 @@ WORDS = {STRETCH: "stretch, bilinear, antialiased", PAD: "pad, bicubic, antialia
 NOT_ANTIALIASED = "not antialiased"
 NO_RESIZE, AREA, ALIASED = "full size", "stretch, area average", f"stretch, bilinear, {NOT_ANTIALIASED}"
 
-Photos = Literal["small", "large"]
+Photos = Literal["small", "large", "png"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Row:
         figure: The figure that is shown, and by which the best number of workers is chosen.
         contenders: The contenders by name.
         claims: The claims that the outcome is judged by.
-        photos: The demo's photos (500x375), or photos four times as large (1000x750).
+        photos: The demo's photos (500x375), photos four times as large (1000x750), or some of the demo's as PNG.
         cores: With fewer cores, the row is left out.
     """
 
@@ -98,6 +98,33 @@ def decode() -> Row:
     claims.append(at_least(None, files, BARE))
     contenders[REFERENCE] = one_thread("reference", 512, flow="seed", sources="memory")
     return Row("a batch in one call, from memory, on one thread", ALONE, contenders, tuple(claims))
+
+
+def inexact() -> Row:
+    """Compare the resize of planes with libjpeg-turbo alone and with the resize of pixels."""
+    contenders, claims = {BARE: BARE_DECODE}, []
+    for environment, name, mark in ((OWN, OURS, None), (WHEEL, OUR_WHEEL, 1.4)):
+        for kernels in (AVX512, AVX2):
+            loose, exact = f"{name}, {kernels}", f"{name}, {kernels}, exact"
+            contenders[loose] = one_thread(environment, kernels=kernels, sources="memory", exact=False)
+            contenders[exact] = one_thread(environment, kernels=kernels, sources="memory")
+            claims += [at_least(mark if kernels == AVX512 else None, loose, BARE), at_least(None, loose, exact)]
+    return Row("a batch in one call with `exact=False`, on one thread", ALONE, contenders, tuple(claims))
+
+
+def png() -> Row:
+    """Compare PNGs with Pillow and OpenCV."""
+    opencv = {"work": "opencv.one_thread", "images": 256, "interpolation": "area"}
+    contenders = {
+        OURS: one_thread(images=384, sources="memory"),
+        OUR_WHEEL: one_thread(WHEEL, images=384, sources="memory"),
+        "Pillow": Contender(OWN, {"work": "pillow.one_thread", "images": 192}, WORDS[STRETCH]),
+        "OpenCV": Contender("opencv", opencv, AREA),
+        f"OpenCV, {NOT_ANTIALIASED}": Contender("opencv", opencv | {"interpolation": "linear"}, ALIASED),
+    }
+    peers = {"Pillow": 2.0, "OpenCV": None, f"OpenCV, {NOT_ANTIALIASED}": None}
+    claims = [at_least(mark, name, peer) for name in (OURS, OUR_WHEEL) for peer, mark in peers.items()]
+    return Row("PNG: a batch in one call, from memory, on one thread", ALONE, contenders, tuple(claims), photos="png")
 
 
 def scaled() -> Row:
@@ -263,8 +290,10 @@ def rows(cores: float) -> dict[str, Row]:
     workers = (1, 2, 4) if cores < 16 else (8, 16, 24)  # noqa: PLR2004 - the number of cores of the last row.
     return {
         "decode": decode(),
+        "inexact": inexact(),
         "scaled": scaled(),
         "image-by-image": image_by_image(),
+        "png": png(),
         "float": normalised(),
         "loaders": loaders(workers),
         "random-crop": random_crop(workers),

@@ -1,12 +1,14 @@
-"""Measure loading JPEG photos as batches of 224x224, beside libjpeg-turbo's bare decoding and other loaders.
+"""Measure loading photos as batches of 224x224, beside libjpeg-turbo's bare decoding and other loaders.
 
 Claims, on the demo's photos (500x375, quality 94, 4:2:0). Each contender has its own process and environment, all take
 turns, and the medians of the rounds count. `_image_rows.py` has the marks.
 
 * One thread loads nearly as many images as libjpeg-turbo alone decodes, resize included. It loads more of them with the
-  self-contained wheel, whose entropy decoder is ours. The share is greater with exact=False, which allows DCT scaling.
-  To measure the former, build the checkout on the system's libjpeg-turbo (SPDL_LIBJPEG_TURBO=SYSTEM).
+  self-contained wheel, whose entropy decoder is ours. The share is greater with exact=False, which resizes planes and
+  allows DCT scaling. To measure the former, build the checkout on the system's libjpeg-turbo
+  (SPDL_LIBJPEG_TURBO=SYSTEM).
 * The flow of programs written for the released reference (spdl 0.8.0) loads a multiple of its rate there.
+* PNGs are loaded at a multiple of Pillow's rate.
 * Floats, planes and normalisation cost little. Random crops and flips cost less than nothing.
 * The resize alone takes no longer than that of Pillow-SIMD.
 * Memory does not grow, Python is not held up, and callers on a Python without a GIL scale as bare decoding does.
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from _alternating import describe, judge
 from _image_environments import find_environments
-from _image_photos import large_photos
+from _image_photos import large_photos, png_photos
 from _image_rows import rows
 from _turns import Job, best_of_each, is_ours, take_turns
 from spdl._cores import available_cores
@@ -102,7 +104,7 @@ def main() -> int:
     table = rows(cores)
     default = [key for key, row in table.items() if row.cores <= cores]
     parser = argparse.ArgumentParser(
-        description="Measure loading JPEG photos.",
+        description="Measure loading photos.",
         epilog="rows:\n" + "\n".join(f"  {key:<12} {row.title}" for key, row in table.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -124,7 +126,7 @@ def main() -> int:
     needed = [it.environment for row in chosen.values() for it in row.contenders.values()]
     commands, absent = find_environments(needed, console)
     folders = {"small": demo_photos(console)}
-    folders["large"] = large_photos(folders["small"])
+    folders |= {"large": large_photos(folders["small"]), "png": png_photos(folders["small"])}
     for environment, reason in absent.items():
         print(f"{environment} is not available: {reason}")
     if options.prepare:

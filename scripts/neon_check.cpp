@@ -29,16 +29,19 @@ class Check {
         random_.seed(seed);
         const auto filter = static_cast<Interpolation>(1 + below(4));
         const Axis wanted = axis();
-        // Three times the same, each packed in another form.
-        ResampleTable tables[3];
+        // Four times the same, each packed in another form.
+        ResampleTable tables[4];
         for (ResampleTable& table : tables) {
             table.build(wanted, filter);
         }
         other_.horizontal.pack(tables[1]);
         other_.pack_vertical(tables[2]);
-        horizontal(tables[0], tables[1]);
+        other_.plane.pack(tables[3]);
+        horizontal(3, kScalarKernels.horizontal, tables[0], other_.horizontal, tables[1]);
+        horizontal(1, kScalarKernels.plane, tables[0], other_.plane, tables[3]);
         vertical(tables[0], tables[2]);
         pixels();
+        colors();
     }
 
     [[nodiscard]] std::uint64_t digest() const { return digest_; }
@@ -92,22 +95,21 @@ class Check {
         }
     }
 
-    void horizontal(const ResampleTable& table, const ResampleTable& theirs) {
-        const std::size_t size = 3 * static_cast<std::size_t>(table.output);
-        const Bytes sources[kRows] = {
-            noise(3 * static_cast<std::size_t>(table.source_count) + read_slack(table)),
-            noise(3 * static_cast<std::size_t>(table.source_count) + read_slack(table)),
-        };
+    void horizontal(std::size_t channels, const HorizontalPass& ours, const ResampleTable& table,
+                    const HorizontalPass& theirs, const ResampleTable& their_table) {
+        const std::size_t size = channels * static_cast<std::size_t>(table.output);
+        const std::size_t needed = channels * static_cast<std::size_t>(table.source_count) + read_slack(table);
+        const Bytes sources[kRows] = {noise(needed), noise(needed)};
         const std::uint8_t* const from[kRows] = {sources[0].data(), sources[1].data()};
         for (int count = 1; count <= kRows; ++count) {
             Bytes results[2][kRows];
             for (auto& result : results) {
                 result[0] = result[1] = Bytes(size + kWriteSlack + 1, kCanary);
             }
-            std::uint8_t* const ours[kRows] = {results[0][0].data(), results[0][1].data()};
-            std::uint8_t* const others[kRows] = {results[1][0].data(), results[1][1].data()};
-            kScalarKernels.horizontal.resample(table, from, ours, count);
-            other_.horizontal.resample(theirs, from, others, count);
+            std::uint8_t* const first[kRows] = {results[0][0].data(), results[0][1].data()};
+            std::uint8_t* const second[kRows] = {results[1][0].data(), results[1][1].data()};
+            ours.resample(table, from, first, count);
+            theirs.resample(their_table, from, second, count);
             for (int row = 0; row < kRows; ++row) {
                 equal(results[0][row], results[1][row], size, "horizontal");
                 untouched(results[1][row], size + kWriteSlack, "horizontal");
@@ -170,6 +172,19 @@ class Check {
         for (std::size_t plane = 0; plane < 3; ++plane) {
             equal(results[0][plane], results[1][plane], size, "pixels");
             untouched(results[1][plane], size, "pixels");
+        }
+    }
+
+    void colors() {
+        const std::size_t count = 1 + below(200);
+        const Bytes planes[3] = {noise(count + kPixelSlack), noise(count + kPixelSlack), noise(count + kPixelSlack)};
+        const ColorPlanes from{planes[0].data(), planes[1].data(), planes[2].data()};
+        for (const bool blue_first : {false, true}) {
+            Bytes results[2] = {Bytes(3 * count + 1, kCanary), Bytes(3 * count + 1, kCanary)};
+            kScalarKernels.write_colors(from, count, blue_first, results[0].data());
+            other_.write_colors(from, count, blue_first, results[1].data());
+            equal(results[0], results[1], 3 * count, "colors");
+            untouched(results[1], 3 * count, "colors");
         }
     }
 

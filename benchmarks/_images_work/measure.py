@@ -21,7 +21,7 @@ Figures = dict[str, float]
 
 def photos(folder: str) -> list[str]:
     """Return the paths of the photos in a folder."""
-    return sorted(str(path) for path in Path(folder).glob("*.jpg"))
+    return sorted(str(path) for path in Path(folder).iterdir() if path.suffix in {".jpg", ".png"})
 
 
 def batches(paths: list[str], images: int) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""OpenCV in a pool of threads, each of which makes whole batches."""
+"""OpenCV, which decodes and resizes one image after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 from crops import draw_crop
-from measure import SIZE, Figures, batches, photos, whole_loader
+from measure import SIZE, Figures, batches, on_one_thread, photos, whole_loader
 from threads import in_threads
 
 if TYPE_CHECKING:
@@ -19,8 +19,24 @@ INTERPOLATIONS = {"linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA}
 READ = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
 
 
+def one_thread(*, folder: str, images: int, workers: int, interpolation: str) -> Figures:
+    """Decode bytes in memory, resize and batch in the calling thread."""
+    if workers != 1:
+        raise SystemExit("this work runs on one thread, so it takes one worker")
+    cv2.setNumThreads(1)
+    read = {path: np.fromfile(path, np.uint8) for path in photos(folder)}
+
+    def load(batch: list[str]) -> None:
+        out = np.empty((len(batch), SIZE, SIZE, 3), np.uint8)
+        for path, place in zip(batch, out, strict=True):
+            image = cv2.imdecode(read[path], READ)
+            cv2.resize(image, (SIZE, SIZE), dst=place, interpolation=INTERPOLATIONS[interpolation])
+
+    return on_one_thread(load, folder, images)
+
+
 def loader(*, folder: str, images: int, workers: int, interpolation: str, crop: bool = False) -> Figures:
-    """Read, decode, resize and batch."""
+    """Read, decode, resize and batch in a pool of threads, each of which makes whole batches."""
     # The pool's threads are the workers. OpenCV's own threads would come on top.
     cv2.setNumThreads(1)
     paths = photos(folder)

@@ -63,6 +63,11 @@ void check_size(Size size, const char* what);
 // Throws MediaError if an image that claims this size must not be decoded.
 void check_source_size(Size size, const char* what, std::int64_t max_pixels);
 
+// The bytes of a row of packed pixels.
+inline std::size_t rgb_bytes(int width) {
+    return 3 * static_cast<std::size_t>(width);
+}
+
 inline std::size_t rgb_bytes(Size size) {
     return 3 * static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height);
 }

@@ -1,6 +1,7 @@
 #include "media/decoder.h"
 
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace spdl {
@@ -13,6 +14,10 @@ constexpr Rational kImageTimeBase{1, 25};  // The unit of FFmpeg's image demuxer
 std::optional<ImageShape> Decoder::transform(const ImageShape& /*shape*/, const LoadOptions& /*options*/,
                                              const CropAndFlip& /*crop*/) {
     return std::nullopt;
+}
+
+void Decoder::decode_planes(const PlaneRegion& /*region*/, PlanePlace& /*place*/) {
+    throw std::logic_error("this decoder has no planes");
 }
 
 FrameProperties Decoder::properties() const {

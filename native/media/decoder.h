@@ -44,6 +44,9 @@ class Decoder {
     // Decodes a part of the open image into its place, once.
     virtual void decode(const Region& region, Place& place) = 0;
 
+    // Does the same with the planes of an image whose shape has `planes`.
+    virtual void decode_planes(const PlaneRegion& region, PlanePlace& place);
+
     // Returns what is wrong with the image that was decoded last and kept in spite of it; nothing if all is well.
     [[nodiscard]] virtual std::string damage() const { return {}; }
 

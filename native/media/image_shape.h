@@ -16,6 +16,20 @@ struct ImageShape {
     const char* codec = "";
     const char* pixel_format = "";
 
+    // It can be decoded as planes of YCbCr, where each sample of chroma lies in the middle of its pixels.
+    bool planes = false;
+
+    // Returns the fraction of their stored size at which planes of chroma come from a decoder that has them, if luma
+    // comes at `eighths` of its own. It is libjpeg's choice: as much more as makes chroma no larger than luma.
+    [[nodiscard]] int chroma_eighths(int eighths) const {
+        int chroma = eighths;
+        while (chroma < 8 && chroma_grid.width * eighths % (2 * chroma) == 0 &&
+               chroma_grid.height * eighths % (2 * chroma) == 0) {
+            chroma *= 2;
+        }
+        return chroma;
+    }
+
     [[nodiscard]] Size upright() const { return orientation.upright_size(stored); }
 };
 

@@ -13,7 +13,8 @@ struct LoadOptions {
     Size center;  // The centre that is then cut out; a side of 0 stays.
     Interpolation interpolation = Interpolation::kBicubic;
     bool flip = false;
-    bool exact = true;  // If false, a JPEG may be decoded at a fraction of its size, and the resize may be a level off.
+    bool exact = true;  // If false, the planes of a JPEG may be resized, and at a fraction of their size, and a resize
+                        // may be a level off.
     bool upright = false;  // Turn the image as its EXIF data says.
     ArrayFormat format{};
 };

@@ -2,6 +2,7 @@
 
 #include "core/channels.h"
 #include "core/geometry.h"
+#include "core/plane_sink.h"
 #include "core/row_sink.h"
 
 namespace spdl {
@@ -22,6 +23,25 @@ struct DecodedRows {
     int skipped = 0;
 };
 
+// The parts of an image's planes that are decoded, and how.
+struct PlaneRegion {
+    int eighths = 8;  // As in Region.
+    Box luma;
+    Box chroma;  // In the planes of chroma as they are stored at that fraction.
+};
+
+// The rows of a plane that a decoder delivers.
+struct PlaneRows {
+    int samples = 0;   // In each.
+    int skipped = 0;   // How many of them, at the beginning, are not wanted.
+    int together = 0;  // How many rows it writes before it commits them.
+};
+
+struct DecodedPlanes {
+    PlaneRows luma;
+    PlaneRows chroma;
+};
+
 // Where an image goes: its place in host memory, together with the resize and the conversion on the way there.
 class Place {
   public:
@@ -34,6 +54,19 @@ class Place {
   protected:
     Place() = default;
     ~Place() = default;
+};
+
+// The same for an image that comes as planes.
+class PlanePlace {
+  public:
+    virtual PlaneSink& begin(const DecodedPlanes& planes) = 0;
+
+    PlanePlace(const PlanePlace&) = delete;
+    PlanePlace& operator=(const PlanePlace&) = delete;
+
+  protected:
+    PlanePlace() = default;
+    ~PlanePlace() = default;
 };
 
 }  // namespace spdl

@@ -26,13 +26,19 @@ class TurboDecoder final : public Decoder {
 
     ImageShape open(const EncodedImage& image, const DemuxOptions& /*demux*/, const DecodeOptions& decode) override {
         const JpegHeader header = jpeg_.read_header(image.bytes, {decode.max_pixels, decode.keep_damaged});
-        return {header.size, {}, header.chroma_grid, true, "mjpeg", header.pixel_format};
+        return {header.size, {}, header.chroma_grid, true, "mjpeg", header.pixel_format, header.planes};
     }
 
     void decode(const Region& region, Place& place) override {
         const Box decoded = jpeg_.begin(region.eighths, region.box, region.channels);
         last_entropy = jpeg_.entropy_decoder();
         jpeg_.decode(place.begin({decoded.size().width, region.box.left - decoded.left}));
+    }
+
+    void decode_planes(const PlaneRegion& region, PlanePlace& place) override {
+        const DecodedPlanes planes = jpeg_.begin_planes(region);
+        last_entropy = jpeg_.entropy_decoder();
+        jpeg_.decode_planes(place.begin(planes));
     }
 
     std::string damage() const override { return jpeg_.damage(); }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -18,8 +19,22 @@
 #include "core/media_error.h"
 #include "image/jpeg/entropy_choice.h"
 #include "image/jpeg/entropy_decoder.h"
+#include "image/jpeg/jpeg_format.h"
 
 namespace spdl {
+
+namespace {
+
+// The side of a block after its inverse DCT.
+int scaled_block(const jpeg_component_info& component) {
+#if JPEG_LIB_VERSION >= 70
+    return component.DCT_v_scaled_size;
+#else
+    return component.DCT_scaled_size;
+#endif
+}
+
+}  // namespace
 
 // Everything that a longjmp leaves in place.
 struct JpegState {
@@ -41,6 +56,7 @@ struct JpegState {
     EntropyDecoder entropy;
     bool own_entropy = false;  // `entropy` decodes the image.
     AlignedBuffer stored_row;  // For rows whose pixels libjpeg does not give in our format.
+    Box wanted_chroma;         // If planes are decoded.
 
     static JpegState& of(j_common_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
     static JpegState& of(j_decompress_ptr codec) { return *static_cast<JpegState*>(codec->client_data); }
@@ -53,6 +69,7 @@ struct JpegState {
     bool skip_rows() noexcept;
     bool rows(RowSink& sink) noexcept;
     bool converted_rows(RowSink& sink) noexcept;
+    bool planes(PlaneSink& sink) noexcept;
     bool remaining_rows() noexcept;
     bool end() noexcept;
 
@@ -61,6 +78,16 @@ struct JpegState {
         return codec.out_color_space == JCS_CMYK || codec.out_color_space == JCS_GRAYSCALE;
     }
     void convert_row(std::uint8_t* to) const;
+
+    // The rows of a plane that one call of jpeg_read_raw_data writes.
+    [[nodiscard]] int rows_together(Plane plane) const {
+        const jpeg_component_info& component = codec.comp_info[plane];
+        return component.v_samp_factor * scaled_block(component);
+    }
+
+    // Makes that call, whose rows `row` gives room for. If they are not needed, nothing is computed or written.
+    template <typename Row>
+    void read_planes(bool needed, const Row& row);
 
     [[nodiscard]] std::string damage() const {
         return std::string("the data is damaged: behind its pixels it has what does not belong there: ") + message;
@@ -161,32 +188,6 @@ std::uint8_t gray(const std::uint8_t* rgb) {
     return static_cast<std::uint8_t>((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16U);
 }
 
-Size chroma_grid(const jpeg_decompress_struct& codec) {
-    if (codec.num_components != 3) {
-        return {1, 1};
-    }
-    const auto share = [](int luma, int chroma) { return std::max(luma / std::max(chroma, 1), 1); };
-    return {share(codec.comp_info[0].h_samp_factor, codec.comp_info[1].h_samp_factor),
-            share(codec.comp_info[0].v_samp_factor, codec.comp_info[1].v_samp_factor)};
-}
-
-const char* pixel_format(const jpeg_decompress_struct& codec) {
-    if (codec.num_components == 1) {
-        return "gray";
-    }
-    if (codec.num_components == 4) {
-        return codec.jpeg_color_space == JCS_YCCK ? "yuva444p" : "gbrap";
-    }
-    if (codec.jpeg_color_space == JCS_RGB) {
-        return "gbrp";
-    }
-    const auto [horizontal, vertical] = chroma_grid(codec);
-    if (vertical == 1) {
-        return horizontal == 1 ? "yuvj444p" : horizontal == 2 ? "yuvj422p" : "yuvj411p";
-    }
-    return horizontal == 1 ? "yuvj440p" : "yuvj420p";
-}
-
 }  // namespace
 
 bool is_jpeg(Bytes bytes) noexcept {
@@ -285,9 +286,47 @@ bool JpegState::converted_rows(RowSink& sink) noexcept {
     return true;
 }
 
+template <typename Row>
+void JpegState::read_planes(bool needed, const Row& row) {
+    JSAMPROW rows[kPlanes][MAX_SAMP_FACTOR * DCTSIZE];
+    JSAMPARRAY planes[kPlanes];
+    for (const Plane plane : {kLuma, kBlueChroma, kRedChroma}) {
+        planes[plane] = rows[plane];
+        for (int i = 0; i < rows_together(plane); ++i) {
+            rows[plane][i] = row(plane, i);
+        }
+        codec.comp_info[plane].component_needed = needed ? TRUE : FALSE;
+    }
+    jpeg_read_raw_data(&codec, planes, static_cast<JDIMENSION>(rows_together(kLuma)));
+}
+
+bool JpegState::planes(PlaneSink& sink) noexcept {
+    if (setjmp(on_error) != 0) {
+        return false;
+    }
+    const int luma = rows_together(kLuma);
+    const int chroma = rows_together(kBlueChroma);
+    int next_luma = 0;
+    int next_chroma = 0;
+    while (next_luma < wanted.bottom || next_chroma < wanted_chroma.bottom) {
+        const auto row = [&](Plane plane, int i) {
+            return sink.row(plane, i + (plane == kLuma ? next_luma - wanted.top : next_chroma - wanted_chroma.top));
+        };
+        const bool needed = next_luma + luma > wanted.top || next_chroma + chroma > wanted_chroma.top;
+        read_planes(needed, row);
+        next_luma += luma;
+        next_chroma += chroma;
+        sink.commit(next_luma - wanted.top, next_chroma - wanted_chroma.top);
+    }
+    return true;
+}
+
 bool JpegState::remaining_rows() noexcept {
     if (setjmp(on_error) != 0) {
         return false;
+    }
+    while (codec.raw_data_out != FALSE && codec.output_scanline < codec.output_height) {
+        read_planes(false, [this](Plane /*plane*/, int /*row*/) { return stored_row.data(); });
     }
     while (codec.output_scanline < codec.output_height) {
         JSAMPROW target = stored_row.data();
@@ -358,7 +397,7 @@ JpegHeader JpegDecoder::read_header(Bytes bytes, const JpegOptions& options) {
     const jpeg_decompress_struct& codec = state_->codec;
     const Size size{static_cast<int>(codec.image_width), static_cast<int>(codec.image_height)};
     check_source_size(size, "cannot decode the JPEG: its size", options.max_pixels);
-    return {size, pixel_format(codec), chroma_grid(codec)};
+    return {size, pixel_format(codec), chroma_grid(codec), has_planes(codec)};
 }
 
 Size JpegDecoder::scaled_size(int eighths) {
@@ -396,6 +435,28 @@ Box JpegDecoder::begin(int eighths, const Box& wanted, Channels channels) {
     return {static_cast<int>(left), wanted.top, static_cast<int>(left + state.codec.output_width), wanted.bottom};
 }
 
+DecodedPlanes JpegDecoder::begin_planes(const PlaneRegion& region) {
+    JpegState& state = *state_;
+    jpeg_decompress_struct& codec = state.codec;
+    state.wanted = region.luma;
+    state.wanted_chroma = region.chroma;
+    codec.scale_num = static_cast<unsigned>(region.eighths);
+    codec.scale_denom = 8;
+    codec.raw_data_out = TRUE;
+    codec.out_color_space = JCS_YCbCr;
+    JDIMENSION left = 0;
+    JDIMENSION width = std::numeric_limits<JDIMENSION>::max();
+    if (!state.start(left, width)) {
+        state.raise();
+    }
+    const auto rows = [&](Plane plane, const Box& wanted) {
+        const jpeg_component_info& component = codec.comp_info[plane];
+        return PlaneRows{static_cast<int>(component.width_in_blocks) * scaled_block(component), wanted.left,
+                         state.rows_together(plane)};
+    };
+    return {rows(kLuma, region.luma), rows(kBlueChroma, region.chroma)};
+}
+
 std::optional<Bytes> JpegDecoder::only_scan() const noexcept {
     jpeg_decompress_struct& codec = state_->codec;
     if (jpeg_has_multiple_scans(&codec) != FALSE || codec.restart_interval != 0) {
@@ -414,6 +475,14 @@ void JpegDecoder::decode(RowSink& sink) {
     jpeg_abort_decompress(&state.codec);
 }
 
+void JpegDecoder::decode_planes(PlaneSink& sink) {
+    if (!state_->planes(sink)) {
+        state_->raise();
+    }
+    check_end();
+    jpeg_abort_decompress(&state_->codec);
+}
+
 void JpegDecoder::check_end() {
     JpegState& state = *state_;
     // The end of a picture that is cut is looked at only if the part was damaged: a marker in its middle may be the
@@ -424,7 +493,8 @@ void JpegDecoder::check_end() {
             state.raise();
         }
     }
-    if (state.codec.output_scanline == state.codec.output_height && !state.end()) {
+    // Planes are read in whole blocks, which may reach beyond the last row.
+    if (state.codec.output_scanline >= state.codec.output_height && !state.end()) {
         if (!state.keep_damaged || state.out_of_memory) {
             state.raise();
         }

@@ -10,7 +10,9 @@
 #include "core/channels.h"
 #include "core/geometry.h"
 #include "core/limits.h"
+#include "core/plane_sink.h"
 #include "core/row_sink.h"
+#include "media/place.h"
 
 namespace spdl {
 
@@ -21,6 +23,7 @@ struct JpegHeader {
     Size size;
     const char* pixel_format;  // As FFmpeg names what is stored: "yuvj420p", "gray", ...
     Size chroma_grid;          // How many pixels share a chroma sample.
+    bool planes;               // It can be decoded as planes.
 };
 
 struct JpegOptions {
@@ -53,12 +56,16 @@ class JpegDecoder {
     // that the rows will have: those of `wanted`, and as few more as the format allows.
     Box begin(int eighths, const Box& wanted, Channels channels);
 
+    // Does the same for planes: nothing is upsampled or converted. libjpeg transforms all columns.
+    DecodedPlanes begin_planes(const PlaneRegion& region);
+
     // Returns the data from its only scan on if the image that was begun has no more than that, and no restart
     // intervals.
     [[nodiscard]] std::optional<Bytes> only_scan() const noexcept;
 
     // Decodes the rows. Data of rows below `wanted` is looked at only if it has to show whether these rows are whole.
     void decode(RowSink& sink);
+    void decode_planes(PlaneSink& sink);
 
     // Returns the name of the decoder of the last image's Huffman codes, as in entropy_decoder_names.
     [[nodiscard]] std::string_view entropy_decoder() const noexcept;

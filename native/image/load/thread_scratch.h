@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/file_reader.h"
+#include "image/resize/plane_resizer.h"
 #include "image/resize/resizer.h"
 #include "media/decoder_set.h"
 
@@ -11,6 +12,7 @@ struct ThreadScratch {
     FileReader file;
     DecoderSet decoders;
     Resizer resizer;
+    PlaneResizer plane_resizer;
 };
 
 ThreadScratch& thread_scratch();

@@ -17,6 +17,24 @@ class CanvasPlace final : public Place {
     const Target& target_;
 };
 
+// A canvas that is written to out of planes.
+class PlanarCanvasPlace final : public PlanePlace {
+  public:
+    PlanarCanvasPlace(PlaneResizer& resizer, const Canvas& canvas, const Target& target)
+        : resizer_(resizer), canvas_(canvas), target_(target) {}
+
+    PlaneSink& begin(const DecodedPlanes& planes) override { return resizer_.begin(planes, canvas_, target_); }
+
+  private:
+    PlaneResizer& resizer_;
+    const Canvas& canvas_;
+    const Target& target_;
+};
+
+Box moved(const Box& box, const Origin& by) {
+    return {box.left + by.left, box.top + by.top, box.right + by.left, box.bottom + by.top};
+}
+
 }  // namespace
 
 void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& format, std::uint8_t* to,
@@ -26,11 +44,16 @@ void write_image(Decoder& decoder, const ImagePlan& plan, const ArrayFormat& for
         scratch.resizer.blacken(canvas);
         return;
     }
+    if (plan.chroma) {
+        const PlaneBoxes needed = scratch.plane_resizer.prepare(plan.resampling, plan.chroma->resampling);
+        PlanarCanvasPlace place(scratch.plane_resizer, canvas, plan.target);
+        decoder.decode_planes(
+            {plan.eighths, moved(needed.luma, plan.origin), moved(needed.chroma, plan.chroma->origin)}, place);
+        return;
+    }
     const Box needed = scratch.resizer.prepare(plan.resampling);
-    const Box wanted{plan.left + needed.left, plan.top + needed.top, plan.left + needed.right,
-                     plan.top + needed.bottom};
     CanvasPlace place(scratch.resizer, canvas, plan.target);
-    decoder.decode({plan.eighths, wanted, format.channels()}, place);
+    decoder.decode({plan.eighths, moved(needed, plan.origin), format.channels()}, place);
 }
 
 }  // namespace spdl

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/geometry.h"
 #include "image/resize/resizer.h"
 #include "image/write/row_writer.h"
@@ -9,14 +11,25 @@
 
 namespace spdl {
 
+// The place in a decoded image or plane where the input of a resampling begins.
+struct Origin {
+    int left = 0;
+    int top = 0;
+};
+
+struct ChromaPlan {
+    Origin origin;
+    Resampling resampling;
+};
+
 // How one image gets from its file to its place in the output.
 struct ImagePlan {
     Size canvas;
     int eighths = 8;  // The image is decoded at this fraction of its size.
-    int left = 0;     // The place in the decoded image where the input of the resampling begins.
-    int top = 0;
+    Origin origin;
     bool black = false;  // Nothing of the image lies on the canvas.
     Resampling resampling;
+    std::optional<ChromaPlan> chroma;  // If planes are resized; `origin` and `resampling` are then those of luma.
     Target target;
 };
 

@@ -1,18 +1,15 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/geometry.h"
 #include "core/row_sink.h"
 #include "image/resize/kernels.h"
 #include "image/resize/resample_table.h"
 #include "image/resize/row_ring.h"
-#include "image/resize/simple_sinks.h"
+#include "image/resize/vertical_pass.h"
 #include "image/write/row_writer.h"
-#include "media/interpolation.h"
+#include "media/place.h"
 
 namespace spdl {
 
@@ -25,47 +22,6 @@ struct FilterPlan {
     Size from;  // The size of the part of the input that is needed.
     Size size;
     bool vertical_first = false;
-};
-
-// Keeps the tables of the last few resizes: most folders have a few image sizes, and a table costs as much as a tenth
-// of a small image's resize.
-class TableCache {
-  public:
-    // The result of each is valid until its next call.
-    const ResampleTable* horizontal(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
-    const ResampleTable* vertical(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
-
-  private:
-    struct Tables {
-        std::array<ResampleTable, 4> tables;
-        std::size_t oldest = 0;
-        const ResampleTable* get(const Axis& axis, Interpolation interpolation, void (*pack)(ResampleTable&));
-    };
-
-    void (*pack_horizontal_)(ResampleTable&) = nullptr;
-    void (*pack_vertical_)(ResampleTable&) = nullptr;
-    Tables horizontal_;
-    Tables vertical_;
-};
-
-// The vertical pass over a window of rows that moves down the image.
-class VerticalPass {
-  public:
-    void begin(const FilterPlan& plan);
-
-    // Returns whether the next output row needs no row from `available` on.
-    [[nodiscard]] bool ready(int available) const;
-
-    // Writes the next output row, of `width` pixels, from `rows`.
-    void write_next(const RowRing& rows, int width, std::uint8_t* to);
-
-    // Returns the number of the next output row.
-    [[nodiscard]] int next() const { return next_; }
-
-  private:
-    FilterPlan plan_;
-    std::vector<const std::uint8_t*> window_;
-    int next_ = 0;
 };
 
 // Both sinks are Pillow's resize. An image comes row by row. The first pass runs on rows as they come, into a small

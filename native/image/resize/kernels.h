@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "image/resize/resample_table.h"
+#include "image/write/color_writers.h"
 #include "image/write/pixel_writers.h"
 
 namespace spdl {
@@ -14,7 +15,7 @@ struct HorizontalPass {
     // Writes table.packed in the form that the pass wants; a table serves one pass.
     void (*pack)(ResampleTable& table);
 
-    // Resamples `count` (1 or 2) rows of packed RGB along x. Reads up to read_slack(table) bytes beyond the end of a
+    // Resamples `count` (1 or 2) rows along x. Reads up to read_slack(table) bytes beyond the end of a
     // source row, and may write up to kWriteSlack bytes beyond the end of an output row.
     void (*resample)(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
                      int count) noexcept;
@@ -30,13 +31,14 @@ struct NearPasses {
     void (*pack_vertical)(ResampleTable& table);
 };
 
-// The two passes of a resize and the function that writes its result, in one variant per instruction set. All variants
+// The two passes of a resize and the functions that write its result, in one variant per instruction set. All variants
 // give the same bytes, except for `near`.
 struct Kernels {
     const char* name;
     bool (*supported)() noexcept;
 
-    HorizontalPass horizontal;
+    HorizontalPass horizontal;  // Of packed RGB.
+    HorizontalPass plane;       // Of a single channel.
 
     // For exact=False; null if the exact passes are as fast.
     const NearPasses* near;
@@ -50,6 +52,7 @@ struct Kernels {
                      std::size_t size) noexcept;
 
     PixelWriter* write_pixels;
+    ColorWriter* write_colors;
 };
 
 // With weights of 14 bits, a sum over this many is off by half a level at most.

@@ -7,21 +7,14 @@
 
 #include "core/cpu_features.h"
 
-// 22-bit weights do not fit the 16-bit multiplier of this instruction set, so each is split: weight = 256 * high + low.
-// The sums of products of the high and of the low parts then give the same exact integer as the scalar variant.
-
 namespace spdl {
 namespace {
-
-// The two weights of a pair of taps, as the two 16-bit halves of an integer.
-struct WeightPair {
-    std::int32_t high;
-    std::int32_t low;
-};
 
 std::int32_t weight(const ResampleTable& table, std::size_t output, int tap) {
     return tap < table.taps[output] ? table.weights[output * table.stride + static_cast<std::size_t>(tap)] : 0;
 }
+
+}  // namespace
 
 WeightPair weight_pair(const ResampleTable& table, std::size_t output, int tap) {
     const std::int32_t left = weight(table, output, tap);
@@ -32,6 +25,8 @@ WeightPair weight_pair(const ResampleTable& table, std::size_t output, int tap) 
     };
     return {join(left >> 8, right >> 8), join(left & 0xff, right & 0xff)};
 }
+
+namespace {
 
 // Horizontally, a 128-bit lane holds one output pixel. 16 bytes are 5 source pixels; a byte shuffle pairs up their
 // taps, 4 at a time. If one tap is left over, it is taken from the last load and multiplied as it is.
@@ -91,11 +86,6 @@ SPDL_AVX2 inline __m256i high_weights(__m256i weights) {
 template <std::size_t kPair>
 SPDL_AVX2 inline __m256i low_weights(__m256i weights) {
     return _mm256_shuffle_epi32(weights, kPair == 0 ? 0x55 : 0xff);
-}
-
-// The results, not yet clipped.
-SPDL_AVX2 inline __m256i join(__m256i high, __m256i low) {
-    return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low), ResampleTable::kFractionBits);
 }
 
 // kLoads is the number of loads if it is known at compile time, otherwise 0.
@@ -261,8 +251,15 @@ void pack_vertical_avx2(ResampleTable& table) {
     pack_columns(table);
 }
 
-const Kernels kAvx2Kernels{"avx2",   has_avx2,         {pack_horizontal, horizontal}, &kAvx2Near, pack_vertical_avx2,
-                           vertical, write_pixels_avx2};
+const Kernels kAvx2Kernels{"avx2",
+                           has_avx2,
+                           {pack_horizontal, horizontal},
+                           {pack_plane_avx2, resample_plane_avx2},
+                           &kAvx2Near,
+                           pack_vertical_avx2,
+                           vertical,
+                           write_pixels_avx2,
+                           write_colors_avx2};
 
 }  // namespace spdl
 

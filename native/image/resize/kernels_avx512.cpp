@@ -73,30 +73,34 @@ Parts parts(const ResampleTable& table) {
     return {(taps + 2) / kTaps, taps % kTaps == 1};
 }
 
+template <std::size_t kChannels>
 std::size_t groups(const ResampleTable& table) {
     // A multiple of four: four of them fill a vector of bytes.
-    return (3 * static_cast<std::size_t>(table.output) + 4 * kOutputs - 1) / (4 * kOutputs) * 4;
+    return (kChannels * static_cast<std::size_t>(table.output) + 4 * kOutputs - 1) / (4 * kOutputs) * 4;
 }
 
 // Returns the pixel of byte `index` of the output row. Bytes beyond its end repeat the last pixel.
+template <std::size_t kChannels>
 std::size_t pixel(const ResampleTable& table, std::size_t index) {
-    return std::min(index / 3, static_cast<std::size_t>(table.output) - 1);
+    return std::min(index / kChannels, static_cast<std::size_t>(table.output) - 1);
 }
 
 // Returns where the window of a group begins. In a flipped row, the last output of a group comes first.
+template <std::size_t kChannels>
 std::size_t group_base(const ResampleTable& table, std::size_t group) {
-    const std::int32_t first = table.first[pixel(table, group * kOutputs)];
-    const std::int32_t last = table.first[pixel(table, group * kOutputs + kOutputs - 1)];
-    return 3 * static_cast<std::size_t>(std::min(first, last));
+    const std::int32_t first = table.first[pixel<kChannels>(table, group * kOutputs)];
+    const std::int32_t last = table.first[pixel<kChannels>(table, group * kOutputs + kOutputs - 1)];
+    return kChannels * static_cast<std::size_t>(std::min(first, last));
 }
 
+template <std::size_t kChannels>
 std::size_t windows(const ResampleTable& table) {
     std::size_t span = 0;
-    for (std::size_t group = 0; group < groups(table); ++group) {
+    for (std::size_t group = 0; group < groups<kChannels>(table); ++group) {
         for (std::size_t j = 0; j < kOutputs; ++j) {
-            const std::size_t output = pixel(table, group * kOutputs + j);
-            const auto end = 3 * static_cast<std::size_t>(table.first[output] + table.taps[output]);
-            span = std::max(span, end - group_base(table, group));
+            const std::size_t output = pixel<kChannels>(table, group * kOutputs + j);
+            const auto end = kChannels * static_cast<std::size_t>(table.first[output] + table.taps[output]);
+            span = std::max(span, end - group_base<kChannels>(table, group));
         }
     }
     const std::size_t needed = (span + kVector - 1) / kVector;
@@ -108,28 +112,36 @@ std::size_t bases_bytes(std::size_t groups) {
     return (groups * sizeof(std::uint32_t) + kVector - 1) / kVector * kVector;
 }
 
+// The variant that takes over.
+template <std::size_t kChannels>
+const HorizontalPass& narrower() {
+    return kChannels == 3 ? kAvx2Kernels.horizontal : kAvx2Kernels.plane;
+}
+
+template <std::size_t kChannels>
 void pack_horizontal(ResampleTable& table) {
-    table.packed_windows = windows(table);
+    table.packed_windows = windows<kChannels>(table);
     if (table.packed_windows == 0) {
-        kAvx2Kernels.horizontal.pack(table);
+        narrower<kChannels>().pack(table);
         return;
     }
-    const std::size_t count = groups(table);
+    const std::size_t count = groups<kChannels>(table);
     const Parts part = parts(table);
     table.packed.reserve(bases_bytes(count) + count * part.bytes());
     auto* const bases = reinterpret_cast<std::uint32_t*>(table.packed.data());
     std::uint8_t* packed = table.packed.data() + bases_bytes(count);
     for (std::size_t group = 0; group < count; ++group, packed += part.bytes()) {
-        const std::size_t base = group_base(table, group);
+        const std::size_t base = group_base<kChannels>(table, group);
         bases[group] = static_cast<std::uint32_t>(base);
         auto* const steps = reinterpret_cast<HorizontalStep*>(packed);
         auto* const rest = reinterpret_cast<HorizontalRest*>(packed + part.steps * sizeof(HorizontalStep));
         for (std::size_t j = 0; j < kOutputs; ++j) {
             const std::size_t index = group * kOutputs + j;
-            const std::size_t output = pixel(table, index);
-            const std::size_t first = 3 * static_cast<std::size_t>(table.first[output]) + index % 3 - base;
+            const std::size_t output = pixel<kChannels>(table, index);
+            const std::size_t first =
+                kChannels * static_cast<std::size_t>(table.first[output]) + index % kChannels - base;
             // Missing taps of an output point anywhere in the window; their weights are zero.
-            const auto source = [&](std::size_t tap) { return static_cast<std::uint8_t>(first + 3 * tap); };
+            const auto source = [&](std::size_t tap) { return static_cast<std::uint8_t>(first + kChannels * tap); };
             for (std::size_t tap = 0; tap < part.steps * kTaps; ++tap) {
                 HorizontalStep& step = steps[tap / kTaps];
                 const std::size_t at = j * kTaps + tap % kTaps;
@@ -231,13 +243,13 @@ SPDL_AVX512 inline void sum_group(const std::uint8_t* packed, std::size_t steps,
 }
 
 // kSteps is the number of steps per group if it is known at compile time, otherwise 0.
-template <std::size_t kRows, std::size_t kWindows, std::size_t kSteps, bool kRest>
+template <std::size_t kChannels, std::size_t kRows, std::size_t kWindows, std::size_t kSteps, bool kRest>
 SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t* const* sources,
                                  std::uint8_t* const* outputs) noexcept {
     // The packs work lane by lane; this puts the dwords of four vectors one vector after the other.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const Parts part = parts(table);
-    const std::size_t count = groups(table);
+    const std::size_t count = groups<kChannels>(table);
     const auto* const bases = reinterpret_cast<const std::uint32_t*>(table.packed.data());
     const std::uint8_t* packed = table.packed.data() + bases_bytes(count);
     for (std::size_t group = 0; group < count; group += 4) {
@@ -253,41 +265,42 @@ SPDL_AVX512 void horizontal_rows(const ResampleTable& table, const std::uint8_t*
     }
 }
 
-template <std::size_t kRows, std::size_t kWindows>
+template <std::size_t kChannels, std::size_t kRows, std::size_t kWindows>
 void horizontal_parts(const ResampleTable& table, const std::uint8_t* const* sources,
                       std::uint8_t* const* outputs) noexcept {
     const Parts part = parts(table);
     if (part.steps == 1 && part.rest) {
-        horizontal_rows<kRows, kWindows, 1, true>(table, sources, outputs);
+        horizontal_rows<kChannels, kRows, kWindows, 1, true>(table, sources, outputs);
     } else if (part.steps == 2 && part.rest) {
-        horizontal_rows<kRows, kWindows, 2, true>(table, sources, outputs);
+        horizontal_rows<kChannels, kRows, kWindows, 2, true>(table, sources, outputs);
     } else if (part.rest) {
-        horizontal_rows<kRows, kWindows, 0, true>(table, sources, outputs);
+        horizontal_rows<kChannels, kRows, kWindows, 0, true>(table, sources, outputs);
     } else if (part.steps == 1) {
-        horizontal_rows<kRows, kWindows, 1, false>(table, sources, outputs);
+        horizontal_rows<kChannels, kRows, kWindows, 1, false>(table, sources, outputs);
     } else {
-        horizontal_rows<kRows, kWindows, 0, false>(table, sources, outputs);
+        horizontal_rows<kChannels, kRows, kWindows, 0, false>(table, sources, outputs);
     }
 }
 
-template <std::size_t kRows>
+template <std::size_t kChannels, std::size_t kRows>
 void horizontal_windows(const ResampleTable& table, const std::uint8_t* const* sources,
                         std::uint8_t* const* outputs) noexcept {
     if (table.packed_windows == 0) {
-        kAvx2Kernels.horizontal.resample(table, sources, outputs, static_cast<int>(kRows));
+        narrower<kChannels>().resample(table, sources, outputs, static_cast<int>(kRows));
     } else if (table.packed_windows == 1) {
-        horizontal_parts<kRows, 1>(table, sources, outputs);
+        horizontal_parts<kChannels, kRows, 1>(table, sources, outputs);
     } else {
-        horizontal_parts<kRows, 2>(table, sources, outputs);
+        horizontal_parts<kChannels, kRows, 2>(table, sources, outputs);
     }
 }
 
+template <std::size_t kChannels>
 void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
                 int count) noexcept {
     if (count == 2) {
-        horizontal_windows<2>(table, sources, outputs);
+        horizontal_windows<kChannels, 2>(table, sources, outputs);
     } else {
-        horizontal_windows<1>(table, sources, outputs);
+        horizontal_windows<kChannels, 1>(table, sources, outputs);
     }
 }
 
@@ -357,8 +370,15 @@ SPDL_AVX512 void vertical(const ResampleTable& table, int index, const std::uint
 
 }  // namespace
 
-const Kernels kAvx512Kernels{"avx512", supported,          {pack_horizontal, horizontal}, nullptr, pack_vertical,
-                             vertical, write_pixels_avx512};
+const Kernels kAvx512Kernels{"avx512",
+                             supported,
+                             {pack_horizontal<3>, horizontal<3>},
+                             {pack_horizontal<1>, horizontal<1>},
+                             nullptr,
+                             pack_vertical,
+                             vertical,
+                             write_pixels_avx512,
+                             write_colors_avx512};
 
 }  // namespace spdl
 

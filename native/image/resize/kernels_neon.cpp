@@ -2,12 +2,14 @@
 
 #include <arm_neon.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "image/resize/kernels.h"
 
 // Every 64-bit ARM processor has this instruction set, so nothing has to be asked. Its 32-bit multiplier takes the
-// weights as they are: no other form of the table is needed, and each sum is the same integer as in the scalar variant.
+// weights as they are, and each sum is the same integer as in the scalar variant. Of packed RGB and of columns, no
+// other form of the table is needed.
 
 namespace spdl {
 namespace {
@@ -97,6 +99,91 @@ void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, 
     }
 }
 
+// Of a single channel, a vector holds four outputs. They share a load of 16 bytes, out of which each looks up its next
+// tap, if they are near enough to each other. Otherwise the portable variant takes over.
+constexpr int kLane = 4;
+constexpr int kLoad = 16;
+
+// Followed by the weights of each tap, kLane integers.
+struct LaneHead {
+    std::uint8_t places[kLoad];
+    std::int32_t base[kLane];  // The first is where the load begins.
+};
+
+// Beyond the last output, any one will do.
+std::size_t output_at(const ResampleTable& table, int output) {
+    return static_cast<std::size_t>(std::min(output, table.output - 1));
+}
+
+void pack_plane(ResampleTable& table) {
+    const auto groups = static_cast<std::size_t>((table.output + kLane - 1) / kLane);
+    table.packed.reserve(groups * (sizeof(LaneHead) + static_cast<std::size_t>(table.max_taps) * sizeof(int32x4_t)));
+    table.lanes_fit = true;
+    std::uint8_t* packed = table.packed.data();
+    for (int group = 0; group < table.output; group += kLane) {
+        auto* const head = reinterpret_cast<LaneHead*>(packed);
+        packed += sizeof(LaneHead);
+        // In a flipped row, the last output comes first.
+        const auto [base, last] =
+            std::minmax(table.first[output_at(table, group)], table.first[output_at(table, group + kLane - 1)]);
+        if (last - base > kLoad - 1) {
+            table.lanes_fit = false;
+            return;
+        }
+        head->base[0] = base;
+        std::memset(head->places, kNone, sizeof(head->places));
+        for (int lane = 0; lane < kLane; ++lane) {
+            head->places[4 * lane] =
+                static_cast<std::uint8_t>(table.first[output_at(table, group + lane)] - head->base[0]);
+        }
+        auto* weights = reinterpret_cast<std::int32_t*>(packed);
+        packed += static_cast<std::size_t>(table.max_taps) * sizeof(int32x4_t);
+        for (int tap = 0; tap < table.max_taps; ++tap) {
+            for (int lane = 0; lane < kLane; ++lane) {
+                const std::size_t output = output_at(table, group + lane);
+                *weights++ =
+                    tap < table.taps[output] ? table.weights[output * table.stride + static_cast<std::size_t>(tap)] : 0;
+            }
+        }
+    }
+}
+
+template <int kRows>
+void plane_rows(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs) noexcept {
+    const std::uint8_t* packed = table.packed.data();
+    for (int output = 0; output < table.output; output += kLane) {
+        const auto* const head = reinterpret_cast<const LaneHead*>(packed);
+        packed += sizeof(LaneHead);
+        const uint8x16_t places = vld1q_u8(head->places);
+        int32x4_t sums[kRows];
+        for (int row = 0; row < kRows; ++row) {
+            sums[row] = vdupq_n_s32(kHalf);
+        }
+        for (std::ptrdiff_t tap = 0; tap < table.max_taps; ++tap, packed += sizeof(int32x4_t)) {
+            const int32x4_t weights = vld1q_s32(reinterpret_cast<const std::int32_t*>(packed));
+            for (int row = 0; row < kRows; ++row) {
+                const int32x4_t taps = pick(vld1q_u8(sources[row] + head->base[0] + tap), places);
+                sums[row] = vmlaq_s32(sums[row], taps, weights);
+            }
+        }
+        for (int row = 0; row < kRows; ++row) {
+            const std::uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(clip(sums[row], sums[row])), 0);
+            std::memcpy(outputs[row] + output, &bytes, sizeof(bytes));
+        }
+    }
+}
+
+void plane(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
+           int count) noexcept {
+    if (!table.lanes_fit) {
+        kScalarKernels.plane.resample(table, sources, outputs, count);
+    } else if (count == 2) {
+        plane_rows<2>(table, sources, outputs);
+    } else {
+        plane_rows<1>(table, sources, outputs);
+    }
+}
+
 constexpr std::size_t kColumns = 16;
 
 // Vertically, every column has the same weights.
@@ -137,7 +224,8 @@ void vertical(const ResampleTable& table, int index, const std::uint8_t* const* 
 
 }  // namespace
 
-const Kernels kNeonKernels{"neon", supported, {pack, horizontal}, nullptr, pack, vertical, write_pixels_neon};
+const Kernels kNeonKernels{"neon", supported, {pack, horizontal}, {pack_plane, plane}, nullptr,
+                           pack,   vertical,  write_pixels_neon,  write_colors_neon};
 
 }  // namespace spdl
 

@@ -17,6 +17,7 @@ bool supported() noexcept {
 
 void pack(ResampleTable& /*table*/) {}
 
+template <std::size_t kChannels>
 void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, std::uint8_t* const* outputs,
                 int count) noexcept {
     for (int r = 0; r < count; ++r) {
@@ -24,20 +25,15 @@ void horizontal(const ResampleTable& table, const std::uint8_t* const* sources, 
         const std::int32_t* weights = table.weights.data();
         for (int i = 0; i < table.output; ++i) {
             const auto index = static_cast<std::size_t>(i);
-            const std::uint8_t* source = sources[r] + 3 * table.first[index];
-            std::int32_t red = kHalf;
-            std::int32_t green = kHalf;
-            std::int32_t blue = kHalf;
+            const std::uint8_t* source = sources[r] + kChannels * static_cast<std::size_t>(table.first[index]);
+            std::int32_t sums[kChannels];
+            std::fill_n(sums, kChannels, kHalf);
             for (int t = 0; t < table.taps[index]; ++t) {
-                red += weights[t] * source[0];
-                green += weights[t] * source[1];
-                blue += weights[t] * source[2];
-                source += 3;
+                for (std::size_t channel = 0; channel < kChannels; ++channel) {
+                    sums[channel] += weights[t] * *source++;
+                }
             }
-            output[0] = clip(red);
-            output[1] = clip(green);
-            output[2] = clip(blue);
-            output += 3;
+            output = std::transform(sums, sums + kChannels, output, clip);
             weights += table.stride;
         }
     }
@@ -58,6 +54,7 @@ void vertical(const ResampleTable& table, int index, const std::uint8_t* const* 
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", supported, {pack, horizontal}, nullptr, pack, vertical, write_pixels_scalar};
+const Kernels kScalarKernels{"scalar", supported, {pack, horizontal<3>}, {pack, horizontal<1>}, nullptr,
+                             pack,     vertical,  write_pixels_scalar,   write_colors_scalar};
 
 }  // namespace spdl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace spdl {
 namespace {
@@ -100,6 +101,24 @@ void fill(ResampleTable& table) {
     table.source_count = source_end - source;
 }
 
+// Weights are multiplied by 8 where they are shared out.
+constexpr int kSpreadBits = 3;
+
+// Leaves out samples at the ends that have no weight.
+void trim(std::int32_t* weights, std::int32_t& first, std::int32_t& taps) {
+    while (taps > 1 && weights[taps - 1] == 0) {
+        --taps;
+    }
+    std::int32_t skipped = 0;
+    while (skipped < taps - 1 && weights[skipped] == 0) {
+        ++skipped;
+    }
+    std::copy(weights + skipped, weights + taps, weights);
+    std::fill(weights + taps - skipped, weights + taps, 0);
+    first += skipped;
+    taps -= skipped;
+}
+
 }  // namespace
 
 void ResampleTable::build(const Axis& wanted, Interpolation with) {
@@ -108,14 +127,95 @@ void ResampleTable::build(const Axis& wanted, Interpolation with) {
     half = 1 << (kFractionBits - 1);
     switch (with) {
         case Interpolation::kArea:
-            return fill<Area>(*this);
+            fill<Area>(*this);
+            break;
         case Interpolation::kBicubic:
-            return fill<Bicubic>(*this);
+            fill<Bicubic>(*this);
+            break;
         case Interpolation::kLanczos:
-            return fill<Lanczos>(*this);
+            fill<Lanczos>(*this);
+            break;
         case Interpolation::kBilinear:
         case Interpolation::kNearest:  // It has no weights, and its sink never asks.
-            return fill<Bilinear>(*this);
+            fill<Bilinear>(*this);
+            break;
+    }
+    if (axis.fewer.length != 0) {
+        take_fewer();
+    }
+}
+
+// Replaces the weights by those of half as many samples. `begin` is the place of the first one that is needed among
+// those that there were, and `length` is the number of all that remain. `spread` makes a weight, multiplied by 1 <<
+// kSpreadBits, the weights of the samples that it is given to.
+template <typename Spread>
+void ResampleTable::halve(int begin, int length, const Spread& spread) {
+    const auto outputs = static_cast<std::size_t>(output);
+    const std::vector<std::int32_t> before = std::move(weights);
+    const std::size_t stride_before = stride;
+    // A sample, the other half of whose pair is missing, at either end, and one more neighbour on either side.
+    stride = static_cast<std::size_t>(max_taps) / 2 + 4;
+    weights.assign(outputs * stride, 0);
+    max_taps = 0;
+    source = length;
+    int source_end = 0;
+    std::vector<std::int64_t> shares(stride);
+    for (std::size_t i = 0; i < outputs; ++i) {
+        const int from = begin + first[i];
+        const int to = from + taps[i] - 1;
+        first[i] = std::max(from / 2 - 1, 0);
+        taps[i] = std::min(to / 2 + 2, length) - first[i];
+        std::ranges::fill(shares, 0);
+        const auto give = [&](int sample, std::int64_t share) {
+            shares[static_cast<std::size_t>(std::clamp(sample, 0, length - 1) - first[i])] += share;
+        };
+        for (int sample = from; sample <= to; ++sample) {
+            spread(sample, before[i * stride_before + static_cast<std::size_t>(sample - from)], give);
+        }
+        // The sum so far is rounded, so all weights together stay what they were.
+        std::int64_t sum = 0;
+        std::int64_t given = 0;
+        for (std::size_t tap = 0; tap < static_cast<std::size_t>(taps[i]); ++tap) {
+            sum += shares[tap];
+            const std::int64_t rounded = (sum + (1 << (kSpreadBits - 1))) >> kSpreadBits;
+            weights[i * stride + tap] = static_cast<std::int32_t>(rounded - given);
+            given = rounded;
+        }
+        trim(weights.data() + i * stride, first[i], taps[i]);
+        max_taps = std::max(max_taps, taps[i]);
+        source = std::min(source, first[i]);
+        source_end = std::max(source_end, first[i] + taps[i]);
+    }
+    for (std::int32_t& each : first) {
+        each -= source;
+    }
+    source_count = source_end - source;
+}
+
+void ResampleTable::take_fewer() {
+    int begin = axis.fewer.place + source;
+    int length = (axis.fewer.length + 1) / 2;
+    int halvings = axis.fewer.halvings;
+    if (axis.fewer.upsampled) {
+        // A sample was made of three parts of the one in whose half it lies, and one part of the nearest other one.
+        halve(begin, length, [](int sample, std::int64_t weight, const auto& give) {
+            give(sample / 2, 6 * weight);
+            give(sample / 2 + (sample % 2 == 0 ? -1 : 1), 2 * weight);
+        });
+        begin = source;
+        length = (length + 1) / 2;
+    }
+    for (; halvings > 0; --halvings) {
+        // The difference within a pair, whose mean is all there is, is that of its neighbours, which are four times as
+        // far from each other.
+        halve(begin, length, [](int sample, std::int64_t weight, const auto& give) {
+            const int to_first = sample % 2 == 0 ? 1 : -1;
+            give(sample / 2, 8 * weight);
+            give(sample / 2 - 1, to_first * weight);
+            give(sample / 2 + 1, -to_first * weight);
+        });
+        begin = source;
+        length = (length + 1) / 2;
     }
 }
 

@@ -20,6 +20,17 @@ struct Axis {
     bool mirrored = false;  // The input comes last sample first.
     bool reversed = false;  // The output comes last sample first.
 
+    // Where fewer samples come than the input has, as each stands for several.
+    struct Fewer {
+        int length = 0;          // How many samples the input is a part of; 0 if none are missing.
+        int place = 0;           // Where in them it begins.
+        bool upsampled = false;  // Each came twice, to be made two by libjpeg's smooth upsampling.
+        int halvings = 0;        // How often the mean of each two was taken.
+
+        bool operator==(const Fewer&) const = default;
+    };
+    Fewer fewer;
+
     [[nodiscard]] bool keeps_length() const { return begin == 0.0 && end == input && input == output; }
     // Returns whether nothing has to be computed: the output is a part of the input, in its order.
     [[nodiscard]] bool copies() const { return keeps_length() && mirrored == reversed; }
@@ -36,7 +47,7 @@ struct ResampleTable {
     Axis axis;
     Interpolation interpolation = Interpolation::kBilinear;
     int output = 0;          // How many there are.
-    int source = 0;          // The first sample of the input, as it comes, that is needed,
+    int source = 0;          // The first sample of the input, as it comes, that is needed; of all if it has `fewer`,
     int source_count = 0;    // and how many from there on.
     std::size_t stride = 0;  // Weights per output, unused ones zero.
     int max_taps = 0;        // The most taps of any output.
@@ -50,6 +61,7 @@ struct ResampleTable {
     // The same weights in the form of the kernels that the table is used with (see HorizontalPass::pack).
     AlignedBuffer packed;
     std::size_t packed_windows = 0;  // How many vectors hold the source of one output vector.
+    bool lanes_fit = false;          // One load holds a tap of four neighbouring outputs, of a single channel.
     bool ready = false;              // Both forms are complete; no exception came in between.
 
     [[nodiscard]] bool serves(const Axis& wanted, Interpolation with) const {
@@ -59,6 +71,11 @@ struct ResampleTable {
     // Fills the table, reusing its memory. The weights are those of Pillow's resize (its Resample.c): filters widened
     // by the scale when shrinking, normalised in double precision, then rounded.
     void build(const Axis& wanted, Interpolation with);
+
+  private:
+    template <typename Spread>
+    void halve(int begin, int length, const Spread& spread);
+    void take_fewer();
 };
 
 }  // namespace spdl

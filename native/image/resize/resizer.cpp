@@ -24,7 +24,8 @@ bool allows_near(const Resampling& resampling) {
     // wide.
     constexpr double kMaxScale = (kMaxNearTaps - 1) / 2;
     const Axis& axis = resampling.horizontal;
-    return !resampling.exact &&
+    // Weights of samples that stand for several may be below zero.
+    return !resampling.exact && axis.fewer.length == 0 &&
            (resampling.interpolation == Interpolation::kBilinear || resampling.interpolation == Interpolation::kArea) &&
            axis.end - axis.begin <= kMaxScale * axis.output;
 }

@@ -4,6 +4,7 @@
 #include "core/row_sink.h"
 #include "image/resize/filter_sinks.h"
 #include "image/resize/simple_sinks.h"
+#include "image/resize/table_cache.h"
 #include "image/write/row_writer.h"
 #include "media/interpolation.h"
 

@@ -8,18 +8,18 @@
 
 namespace spdl {
 
-// The last few of an image's rows, as packed RGB.
+// The last few of the rows of an image or of a plane.
 class RowRing {
   public:
-    // Makes room for `rows` rows of `width` pixels, of which the first `skipped` do not count, and for `slack` bytes
+    // Makes room for `rows` rows of `bytes` bytes, of which the first `skipped` do not count, and for `slack` bytes
     // behind each row that vectors may touch. The content is lost.
-    void begin(int rows, int width, std::size_t slack, int skipped = 0) {
+    void begin(int rows, std::size_t bytes, std::size_t slack, std::size_t skipped = 0) {
         const std::size_t slots = std::bit_ceil(static_cast<unsigned>(rows));
-        const std::size_t needed = kOffset + 3 * static_cast<std::size_t>(width) + slack;
+        const std::size_t needed = kOffset + bytes + slack;
         stride_ = (needed + AlignedBuffer::kAlignment - 1) / AlignedBuffer::kAlignment * AlignedBuffer::kAlignment;
         memory_.reserve(slots * stride_);
         mask_ = slots - 1;
-        skipped_ = 3 * static_cast<std::size_t>(skipped);
+        skipped_ = skipped;
     }
 
     // Returns where a row is written.
@@ -27,7 +27,7 @@ class RowRing {
         return memory_.data() + (static_cast<std::size_t>(y) & mask_) * stride_ + kOffset;
     }
 
-    // Returns the pixels of a row that count.
+    // Returns the part of a row that counts.
     [[nodiscard]] const std::uint8_t* pixels(int y) const { return row(y) + skipped_; }
 
   private:

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/geometry.h"
+
 namespace spdl {
 
 void CopySink::begin(const DecodedRows& source, RowWriter& writer) {
     writer_ = &writer;
     in_place_ = writer.direct() && source.pixels == writer.target().row_pixels();
     if (!in_place_) {
-        source_.begin(kMaxRows, source.pixels, kPixelSlack, source.skipped);
+        source_.begin(kMaxRows, rgb_bytes(source.pixels), kPixelSlack, rgb_bytes(source.skipped));
     }
 }
 
@@ -44,7 +46,7 @@ void NearestSink::begin(const NearestTable& columns, const NearestTable& rows, c
     columns_ = &columns;
     rows_ = &rows;
     writer_ = &writer;
-    source_.begin(kMaxRows, source.pixels, 0, source.skipped);
+    source_.begin(kMaxRows, rgb_bytes(source.pixels), 0, rgb_bytes(source.skipped));
     next_ = 0;
 }
 
