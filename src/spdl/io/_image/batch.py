@@ -157,8 +157,8 @@ def load_image_batch(
         exact: False allows less work for a JPEG that is shrunk: brightness and chroma are resized by themselves and
             converted to RGB afterwards, and the JPEG is decoded at a half, a quarter or an eighth of its size where
             the filter still has enough samples. That is faster, and changes pixels slightly: to the exact picture, the
-            peak signal-to-noise ratio of photos is 38 dB or more. It also allows a bilinear or area resize that is faster on some processors and
-            differs by one level at most.
+            peak signal-to-noise ratio of photos is 38 dB or more. It also allows a bilinear or area resize that is
+            faster on some processors and differs by one level at most.
         num_threads: How many threads share the images, including the calling one. They end with the call.
         on_error: What to do with images that fail. ``"raise"`` raises an error that names them. ``"skip"`` leaves them
             out and keeps the order of the others. ``"zero"`` fills their place with zeros. ``"partial"`` does too, but
