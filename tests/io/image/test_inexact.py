@@ -38,8 +38,8 @@ def mild_jpeg(width: int, height: int, seed: int = 0, **options: Any) -> bytes:
 
 def load(data: bytes, width: int, height: int, **keywords: Any) -> Array:
     keywords = {"mode": "stretch", "interpolation": "bilinear", **keywords}
-    batch: Array = to_numpy(load_image_batch([data], width=width, height=height, **keywords))
-    return batch[0]
+    image: Array = to_numpy(load_image_batch([data], width=width, height=height, **keywords))[0]
+    return image
 
 
 def psnr(one: Array, other: Array) -> float:
