@@ -14,7 +14,7 @@ readonly logs=build/logs
 readonly torch="torch==2.13.0"
 
 # The needs of each target. native: compilers and codec libraries. package: the editable install.
-groups=() extras="" native=no package=no optional_system=()
+groups=() extras="" native=no package=no optional_system=() optional_commands=()
 # The consequence of missing optional packages. The released reference, one of the demo's contenders, links libavdevice,
 # and so does torchcodec.
 without="the released spdl cannot be compared here"
@@ -26,9 +26,13 @@ case $profile in
   bundle) ;;
   release)
     optional_system=(libavdevice:libavdevice-dev openssl:libssl-dev zlib:zlib1g-dev libffi:libffi-dev)
-    without="torchcodec cannot be tried beside ours, or a Python 3.13t that is built from source lacks modules"
+    optional_commands=(ffmpeg)
+    without="torchcodec cannot be tried beside ours, a Python 3.13t that is built from source lacks modules, or the tests of audio and video are skipped"
     ;;
-  test) groups=(build test) extras=demo native=yes package=yes ;;
+  test)
+    groups=(build test) extras=demo native=yes package=yes optional_commands=(ffmpeg)
+    without="the tests of audio and video are skipped"
+    ;;
   conformance) groups=(build conformance) native=yes package=yes ;;
   demo) groups=(build) extras=demo native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
   bench) groups=(build bench) extras=bench native=yes package=yes optional_system=(libavdevice:libavdevice-dev) ;;
@@ -78,6 +82,14 @@ missing_libraries() {
   local entry
   for entry in "$@"; do
     pkg-config --exists "${entry%:*}" 2>/dev/null || printf '%s\n' "${entry##*:}"
+  done
+}
+
+# Prints those of the commands that are missing. Each is in the package of its name.
+missing_commands() {
+  local name
+  for name in "$@"; do
+    command -v "$name" >/dev/null || echo "$name"
   done
 }
 
@@ -131,7 +143,7 @@ setup_system() {
 
 setup_optional_system() {
   local missing
-  mapfile -t missing < <(missing_libraries "${optional_system[@]}")
+  mapfile -t missing < <(missing_libraries "${optional_system[@]}"; missing_commands "${optional_commands[@]}")
   if [[ ${#missing[@]} -gt 0 ]]; then
     (install_system "${missing[@]}") || say "going on without ${missing[*]}: $without"
   fi
