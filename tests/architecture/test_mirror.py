@@ -12,6 +12,7 @@ TESTS = Path(__file__).parents[1]
 _OTHERS = {
     "architecture",  # how the parts stand to each other
     "benchmarks",  # the scripts that measure
+    "compat",  # programs written for the released reference
     "conformance",  # files of other projects
     "examples",  # the programs to copy
     "mutation",  # planted bugs
