@@ -1,0 +1,124 @@
+"""The rows of the benchmarks of video and audio: work, contenders and claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from _engine_rows import OURS, REFERENCE, Claim
+from _image_environments import OWN, WHEEL
+from _image_rows import OUR_WHEEL, Contender, Row
+from _media_clips import LONG, SHORT, SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PYAV, DECORD, TORCHCODEC, OPENCV, SOUNDFILE = "PyAV", "decord", "torchcodec", "OpenCV", "soundfile"
+DECODE = "decode only"
+
+BILINEAR, ALIASED, FULL = "bilinear", "bilinear, not antialiased", "full size"
+ALONE, TOGETHER, CLIPS_TOGETHER = "frames_per_cpu_second", "frames_per_second", "clips_per_second"
+FILES_ALONE, CALLS_ALONE = "files_per_cpu_second", "calls_per_cpu_second"
+
+# Each contender's environment and module.
+OF_SPDL = {OURS: (OWN, "spdl_reader"), OUR_WHEEL: (WHEEL, "spdl_reader"), REFERENCE: ("reference", "spdl_reader")}
+OF_OTHERS = {
+    PYAV: ("pyav", "pyav_reader"),
+    DECORD: ("decord", "decord_reader"),
+    TORCHCODEC: ("torchcodec", "torchcodec_reader"),
+    OPENCV: ("opencv", "opencv_reader"),
+}
+READERS = OF_SPDL | OF_OTHERS
+RESIZES = dict.fromkeys(READERS, BILINEAR) | {OPENCV: ALIASED}
+
+
+def read(name: str, work: str, resize: str, workers: tuple[int, ...] = (1,), **arguments: Any) -> Contender:
+    """Return a contender by its name."""
+    environment, reader = READERS[name]
+    return Contender(environment, {"work": work, "reader": reader} | arguments, resize, workers)
+
+
+def reported(figure: str, names: Mapping[str, Contender], beside: str) -> tuple[Claim, ...]:
+    """Report what a figure of ours is, divided by that of another contender."""
+    return tuple(Claim(figure, "at least", None, beside, name) for name in (OURS, OUR_WHEEL) if name in names)
+
+
+def whole(title: str, clip: str, times: int) -> Row:
+    """Compare whole clips with decoding alone, by the same build where a library decodes alone."""
+    arguments = {"clip": clip, "times": times}
+    contenders = {name: read(name, "video_work.whole", RESIZES[name], **arguments) for name in READERS}
+    alone = {
+        f"{name}, {DECODE}": read(name, "video_work.decoded", FULL, **arguments)
+        for name in (OURS, OUR_WHEEL, REFERENCE, PYAV, OPENCV)
+    }
+    both = contenders | alone
+    limits = tuple(Claim(ALONE, "at least", None, f"{name}, {DECODE}", name) for name in (OURS, OUR_WHEEL, REFERENCE))
+    others = [claim for name in (REFERENCE, PYAV, TORCHCODEC) for claim in reported(ALONE, contenders, name)]
+    return Row(title, ALONE, both, (*limits, *others))
+
+
+def together() -> Row:
+    """Compare two clips at once."""
+    contenders = {name: read(name, "video_work.whole", RESIZES[name], (2,), clip=SHORT, times=6) for name in READERS}
+    title = "two clips of 720p at once, each with one decoder thread, to 224x224 RGB"
+    return Row(title, TOGETHER, contenders, reported(TOGETHER, contenders, REFERENCE), cores=2)
+
+
+def picked() -> Row:
+    """Compare random frames by index."""
+    contenders = {name: read(name, "video_work.picked", FULL, clip=LONG, times=4) for name in READERS}
+    claims = reported(ALONE, contenders, TORCHCODEC) + reported(ALONE, contenders, DECORD)
+    return Row("10 random frames of a clip of 55 s by index, the index in memory", ALONE, contenders, claims)
+
+
+def clips(workers: tuple[int, ...]) -> Row:
+    """Compare whole loaders of clips."""
+    loaders = {name: (name, "pipeline") for name in OF_SPDL}
+    loaders |= {f"{name}, threads": (name, "threads") for name in (TORCHCODEC, DECORD, PYAV)}
+    loaders |= {f"{name}, PyTorch DataLoader": (name, "data loader") for name in (TORCHCODEC, DECORD)}
+    contenders = {
+        label: read(name, "video_work.clips", FULL, workers, loader=loader, files=100)
+        for label, (name, loader) in loaders.items()
+    }
+    others = [name for name in contenders if name not in (OURS, OUR_WHEEL)]
+    claims = tuple(claim for name in others for claim in reported(CLIPS_TOGETHER, contenders, name))
+    return Row("8 clips of 16 frames from each of 100 files of 3 to 10 s", CLIPS_TOGETHER, contenders, claims)
+
+
+def first() -> Row:
+    """Compare how long it takes to the first frame."""
+    names = [name for name in READERS if name != OPENCV]
+    contenders = {name: read(name, "video_work.first", FULL, clip=SHORT, times=40) for name in names}
+    claims = tuple(claim for name in names[2:] for claim in reported(CALLS_ALONE, contenders, name))
+    return Row("the first frame of a clip of 720p that is in memory", CALLS_ALONE, contenders, claims)
+
+
+def video_rows(cores: float) -> dict[str, Row]:
+    """Return all rows of video. Whole loaders try numbers of workers that suit the number of cores."""
+    return {
+        "whole": whole("a whole clip of 720p to 224x224 RGB, one thread", SHORT, 3),
+        "small": whole("a whole clip of 176x144 to 224x224 RGB, one thread", SMALL, 8),
+        "together": together(),
+        "picked": picked(),
+        "clips": clips((1, 2, 4) if cores < 16 else (8, 16, 24)),  # noqa: PLR2004 - as for whole loaders of images.
+        "first": first(),
+    }
+
+
+def sound(title: str, clip: str) -> Row:
+    """Compare a whole sound at another rate. soundfile does not resample, and stands for decoding alone."""
+    arguments = {"clip": clip, "times": 20}
+    names = (*OF_SPDL, PYAV, TORCHCODEC)
+    contenders = {name: read(name, "audio_work.whole", "resampled", **arguments) for name in names}
+    work = {"work": "audio_work.whole", "reader": "soundfile_reader", "resampled": False} | arguments
+    alone = f"{SOUNDFILE}, not resampled"
+    contenders[alone] = Contender("soundfile", work, "not resampled")
+    others = (REFERENCE, PYAV, TORCHCODEC, alone)
+    return Row(
+        title, FILES_ALONE, contenders, tuple(it for name in others for it in reported(FILES_ALONE, contenders, name))
+    )
+
+
+def audio_rows() -> dict[str, Row]:
+    """Return all rows of audio."""
+    what = "10 s of stereo at 44.1 kHz, in memory, to float32, one channel, 16 kHz"
+    return {name: sound(f"{name}: {what}", f"sound.{name}") for name in ("flac", "mp3", "wav")}
