@@ -157,3 +157,5 @@ def test_sounds_of_another_rate_and_another_number_of_channels(tmp_path: Path) -
 def test_pyav_agrees_with_the_command() -> None:
     found = oracle.pyav_pictures(clip("h264_lossless.mp4"), [3, 20])
     assert np.array_equal(np.stack(found)[:, None], Pictures().packed()[[3, 20]])
+    between = oracle.pyav_picture_at(clip("h264_lossless.mp4"), 0.81)
+    assert np.array_equal(between, found[1])

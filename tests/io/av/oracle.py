@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from tests.io.av.encoded import RAW_FORMATS
 from tests.io.av.ffmpeg import FFmpegError, run_ffmpeg, run_ffprobe
 
@@ -126,18 +127,26 @@ def pyav_pictures(path: Path, indices: Sequence[int] | None = None) -> list[AnyA
     """Return pictures of the first video stream in their own pixel format, decoded by PyAV on one thread.
 
     They are decoded from the start, so an index cannot lead to a wrong place. Only for formats that PyAV has arrays of.
+    The test is skipped where PyAV is not installed.
     """
-    import pytest  # noqa: PLC0415 - what is below is for tests that PyAV is installed for.
+    found = [picture for _, picture in _pyav_decoded(path)]
+    return found if indices is None else [found[index] for index in indices]
 
+
+def pyav_picture_at(path: Path, seconds: float) -> AnyArray:
+    """Return the picture that is shown at a time, as `pyav_pictures` does: the last one that begins by then."""
+    shown = [picture for time, picture in _pyav_decoded(path) if time <= seconds]
+    if not shown:
+        raise FFmpegError(f"{path} shows nothing at {seconds} s")
+    return shown[-1]
+
+
+def _pyav_decoded(path: Path) -> list[tuple[float, AnyArray]]:
+    """Return each picture with the time at which it begins, in the order of showing."""
     av = pytest.importorskip("av")
-    wanted = None if indices is None else set(indices)
-    found: dict[int, AnyArray] = {}
     with av.open(str(path)) as file:
         file.streams.video[0].thread_type = "NONE"
-        for index, frame in enumerate(file.decode(video=0)):
-            if wanted is None or index in wanted:
-                found[index] = frame.to_ndarray()
-    return [found[index] for index in (range(len(found)) if indices is None else indices)]
+        return [(frame.time, frame.to_ndarray()) for frame in file.decode(video=0)]
 
 
 def _stream(path: Path, kind: str, number: int) -> Mapping[str, Any]:
