@@ -34,6 +34,15 @@ def main(clips: Path, made: Path) -> None:
     show("packets in the window", len(packets))
     desc = spdl.io.get_filter_desc(packets, scale_width=48, scale_height=32)
     show("resized", numbers(spdl.io.convert_frames(spdl.io.decode_packets(packets, desc))))
+    eight = spdl.io.get_video_filter_desc(num_frames=8)
+    for start in (0.0, 0.48, 1.0, 1.84):
+        window = (start, start + 0.32)
+        attempt(
+            f"eight from {start}",
+            lambda w=window: numbers(spdl.io.load_video(clips / "h264.mp4", w, filter_desc=eight)),
+        )
+    five = spdl.io.get_video_filter_desc(frame_rate=(5, 1))
+    show("five in a second", numbers(spdl.io.load_video(clips / "h264.mp4", (0.6, 1.4), filter_desc=five)))
     calls = {
         "empty": (1.0, 1.0),
         "backwards": (1.0, 0.5),
