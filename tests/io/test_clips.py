@@ -143,6 +143,7 @@ def test_a_cut_clip_cannot_be_opened() -> None:
         oracle.streams(clip("cut.mp4"))
 
 
+@pytest.mark.timeout(300)  # It may have to fetch 30 MB.
 @pytest.mark.parametrize("name", REAL_CLIPS)
 def test_a_real_clip_can_be_read(name: str) -> None:
     kinds = {it["codec_type"] for it in oracle.streams(real_clip(name))}
