@@ -1,4 +1,4 @@
-"""PyAV, on one thread for each clip."""
+"""PyAV, on one thread for each clip. It is told so for colours and scaling, too, where it would use all cores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import av
 import numpy as np
-from av.video.reformatter import Interpolation
+from av.video.reformatter import Interpolation, VideoReformatter
 from clips import CLIPS, LENGTH, Task
 from threads import in_threads
 
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 def load(path: str, size: int) -> int:
     """Load a whole clip, stretched to a size."""
-    frames = [
-        frame.reformat(size, size, "rgb24", interpolation=Interpolation.BILINEAR).to_ndarray()
-        for frame in _frames(path)
-    ]
+    rgb = _converter(size)
+    frames = [rgb(frame).to_ndarray() for frame in _frames(path)]
     return len(np.stack(frames))
 
 
@@ -37,6 +35,7 @@ def opened(path: str) -> tuple[int, Callable[[list[int]], Any]]:
     packets = [it for it in container.demux(stream) if it.pts is not None]
     times = sorted(it.pts for it in packets)
     keys = sorted(it.pts for it in packets if it.is_keyframe)
+    rgb = _converter()
 
     def get(chosen: list[int]) -> Any:
         """Decode on from frame to frame, and jump where a key frame lies between."""
@@ -52,7 +51,7 @@ def opened(path: str) -> tuple[int, Callable[[list[int]], Any]]:
             for frame in decoder:
                 at = frame.pts
                 if at == wanted:
-                    found.append(frame.to_ndarray(format="rgb24"))
+                    found.append(rgb(frame).to_ndarray())
                     break
         return np.stack(found)
 
@@ -62,7 +61,7 @@ def opened(path: str) -> tuple[int, Callable[[list[int]], Any]]:
 def first(data: bytes) -> Any:
     """Load the first frame of a clip in memory."""
     with av.open(io.BytesIO(data)) as container:
-        return next(container.decode(_single_thread(container))).to_ndarray(format="rgb24")
+        return _converter()(next(container.decode(_single_thread(container)))).to_ndarray()
 
 
 def threads(tasks: Iterator[Task], workers: int) -> Iterator[int]:
@@ -80,9 +79,10 @@ def _clips(task: Task) -> Any:
         starts = task.starts(stream.frames)
         wanted = {start + offset for start in starts for offset in range(LENGTH)}
         found: dict[int, Any] = {}
+        rgb = _converter()
         for index, frame in enumerate(container.decode(stream)):
             if index in wanted:
-                found[index] = frame.to_ndarray(format="rgb24")
+                found[index] = rgb(frame).to_ndarray()
             if len(found) == len(wanted):
                 break
     clips = np.stack([found[start + offset] for start in starts for offset in range(LENGTH)])
@@ -101,6 +101,12 @@ def sound(source: Any, rate: int) -> Any:
 def _frames(path: str) -> Iterator[Any]:
     with av.open(path) as container:
         yield from container.decode(_single_thread(container))
+
+
+def _converter(size: int | None = None) -> Callable[[Any], Any]:
+    """Return what converts frames to RGB, and stretches them to a size. It prepares itself at the first frame."""
+    whole = VideoReformatter()
+    return lambda frame: whole.reformat(frame, size, size, "rgb24", interpolation=Interpolation.BILINEAR, threads=1)
 
 
 def _single_thread(container: Any) -> Any:
