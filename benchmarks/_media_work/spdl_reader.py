@@ -30,7 +30,7 @@ def opened(path: str) -> tuple[int, Callable[[list[int]], Any]]:
     """Open a clip with its index in memory: ours with a reader, the reference with the packets of the whole file."""
     if hasattr(spdl.io, "VideoReader"):
         reader = spdl.io.VideoReader(path)
-        return len(reader), lambda chosen: spdl.io.to_numpy(reader.get_batch(chosen))
+        return len(reader), lambda chosen: spdl.io.to_numpy(reader.read_frames(chosen))
     packets = _named("demux_video")(path)
 
     def get(chosen: list[int]) -> Any:
@@ -43,7 +43,7 @@ def opened(path: str) -> tuple[int, Callable[[list[int]], Any]]:
 def first(data: bytes) -> Any:
     """Load the first frame of a clip in memory: with a reader, or with the first packets."""
     if hasattr(spdl.io, "VideoReader"):
-        return spdl.io.to_numpy(spdl.io.VideoReader(data).get_batch([0]))
+        return spdl.io.to_numpy(spdl.io.VideoReader(data).read_frames([0]))
     with _named("Demuxer")(data) as demuxer:
         decoder = spdl.io.Decoder(demuxer.video_codec)
         decoder.set_buffer_size(1)
@@ -73,7 +73,7 @@ def sound(source: Any, rate: int) -> Any:
 
 def _read(task: Task) -> Any:
     reader = spdl.io.VideoReader(task.path)
-    pixels = spdl.io.to_numpy(reader.get_batch(indices(task.starts(len(reader)))))
+    pixels = spdl.io.to_numpy(reader.read_frames(indices(task.starts(len(reader)))))
     return pixels.reshape(CLIPS, LENGTH, *pixels.shape[1:])
 
 

@@ -63,15 +63,21 @@ struct ReleaseView {
 ElementType element_type(std::string_view name) {
     for (const auto& [known, type] : {std::pair{"uint8", ElementType::kUint8},
                                       {"uint16", ElementType::kUint16},
+                                      {"int16", ElementType::kInt16},
+                                      {"int32", ElementType::kInt32},
+                                      {"int64", ElementType::kInt64},
                                       {"float16", ElementType::kFloat16},
-                                      {"float32", ElementType::kFloat32}}) {
+                                      {"float32", ElementType::kFloat32},
+                                      {"float64", ElementType::kFloat64}}) {
         if (name == known) {
             return type;
         }
     }
-    throw nb::value_error(("there is no CPUBuffer of dtype \"" + std::string(name) +
-                           "\"; there are those of \"uint8\", \"uint16\", \"float16\" and \"float32\"")
-                              .c_str());
+    throw nb::value_error(
+        ("there is no CPUBuffer of dtype \"" + std::string(name) +
+         "\"; there are those of \"uint8\", \"uint16\", \"int16\", \"int32\", \"int64\", \"float16\", "
+         "\"float32\" and \"float64\"")
+            .c_str());
 }
 
 // Returns an array over the memory of `content` if that is writable, else over a copy of it.
@@ -198,8 +204,7 @@ void bind_buffer(nb::module_& module) {
         "    np.True_");
     buffer.def_prop_ro("__array_interface__", &array_interface, "NumPy's array interface, version 3.")
         .def_prop_ro("shape", &shape, "The sides, outermost first.")
-        .def_prop_ro("dtype", &dtype,
-                     "The element type by NumPy's name, \"uint8\", \"uint16\", \"float16\" or\n\"float32\".")
+        .def_prop_ro("dtype", &dtype, "The element type by NumPy's name, such as \"uint8\" or \"float32\".")
         .def_prop_ro(
             "ndim", [](const CpuBuffer& self) { return self.buffer.shape.size(); }, "The number of sides.")
         .def_prop_ro(

@@ -16,7 +16,7 @@
 #include "ffmpeg/encode.h"
 #include "ffmpeg/ffmpeg_decoder.h"
 #include "ffmpeg/ffmpeg_frame.h"
-#include "ffmpeg/filter_graph.h"
+#include "ffmpeg/filter_chain.h"
 #include "ffmpeg/frame_arrays.h"
 #include "ffmpeg/packed_frame.h"
 #include "ffmpeg/shown_pixels.h"

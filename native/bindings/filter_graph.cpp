@@ -5,15 +5,18 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bindings/av_objects.h"
 #include "bindings/frames.h"
 #include "bindings/gil.h"
 #include "bindings/native_call.h"
+#include "core/media_error.h"
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/frame_graph.h"
@@ -36,8 +39,13 @@ class GraphObject {
 
     [[nodiscard]] FrameGraph& get() const { return *graph_; }
 
+    // Says that pictures are those of a video, which come out as such, not one by one.
+    void expect_video() { video_ = true; }
+    [[nodiscard]] bool gives_video() const { return video_; }
+
   private:
     std::unique_ptr<FrameGraph> graph_;
+    std::atomic<bool> video_ = false;
 };
 
 std::string quoted_names(const std::vector<std::string>& names) {
@@ -73,9 +81,20 @@ void make_graph(GraphObject* self, const std::string& description) {
     new (self) GraphObject(std::move(graph));
 }
 
-void add_frames(const GraphObject& self, FramesObject& object, const std::optional<std::string>& key) {
-    FrameGraph& graph = self.get();
+// Returns the index of an input for such frames.
+std::size_t input_for(const FrameGraph& graph, const std::optional<std::string>& key, bool sound) {
     const std::size_t input = index_of(graph.inputs(), key, "input");
+    if (graph.takes_sound(input) != sound) {
+        throw MediaError("the input '" + graph.inputs()[input] + "' of the FilterGraph takes " +
+                         (sound ? "pictures, but the frames are sound: describe the input with get_abuffer_desc"
+                                : "sound, but the frames are pictures: describe the input with get_buffer_desc"));
+    }
+    return input;
+}
+
+void add_image(const GraphObject& self, FramesObject& object, const std::optional<std::string>& key) {
+    FrameGraph& graph = self.get();
+    const std::size_t input = input_for(graph, key, false);
     Frames frames = object.take();
     run("FilterGraph.add_frames", frames.name, [&] {
         // The frames are dropped when this returns, so filters that write in place need not make a copy.
@@ -85,19 +104,58 @@ void add_frames(const GraphObject& self, FramesObject& object, const std::option
     });
 }
 
-std::optional<FramesObject> get_frames(const GraphObject& self, const std::optional<std::string>& key) {
+template <Medium medium>
+void add_frames(GraphObject& self, FramesOf<medium>& object, const std::optional<std::string>& key) {
+    FrameGraph& graph = self.get();
+    const std::size_t input = input_for(graph, key, medium == Medium::kAudio);
+    HeldFrames<medium> frames = object.take();
+    if (medium == Medium::kVideo) {
+        self.expect_video();
+    }
+    run("FilterGraph.add_frames", frames.name, [&] {
+        FrameList consumed = std::move(frames.list);
+        for (FramePtr& frame : consumed.frames) {
+            // Each is dropped at once, so filters that write in place need not make a copy.
+            const FramePtr added = std::move(frame);
+            graph.add(input, *added, consumed.time_base);
+        }
+    });
+}
+
+// Returns what an output has ready, as far as it comes by itself: filters that make frames may never end.
+FrameList take_ready(FrameGraph& graph, std::size_t output, Medium medium) {
+    FrameList list{medium, {}, {0, 1}};
+    while (auto found = graph.get(output)) {
+        list.frames.push_back(std::move(found->frame));
+        list.time_base = found->time_base;
+        if (graph.has_sources()) {
+            break;
+        }
+    }
+    return list;
+}
+
+nb::object get_frames(const GraphObject& self, const std::optional<std::string>& key) {
     FrameGraph& graph = self.get();
     const std::size_t output = index_of(graph.outputs(), key, "output");
+    std::string name = graph.outputs()[output] + " of a FilterGraph";
+    const bool sound = graph.gives_sound(output);
+    if (sound || self.gives_video()) {
+        FrameList list = run("FilterGraph.get_frames", name,
+                             [&] { return take_ready(graph, output, sound ? Medium::kAudio : Medium::kVideo); });
+        return list.frames.empty() ? nb::none() : wrap_frames(std::move(name), std::move(list));
+    }
     std::optional<FrameGraph::Output> found;
     {
         const NativeCall native("FilterGraph.get_frames");
         found = graph.get(output);
     }
     if (!found) {
-        return std::nullopt;
+        return nb::none();
     }
-    return wrap_frames(graph.outputs()[output] + " of a FilterGraph",
-                       {std::make_unique<FfmpegFrame>(std::move(found->frame), found->time_base), &ffmpeg_backend});
+    return nb::cast(wrap_frames(
+        std::move(name),
+        DecodedImage{std::make_unique<FfmpegFrame>(std::move(found->frame), found->time_base), &ffmpeg_backend}));
 }
 
 void flush(const GraphObject& self) {
@@ -117,7 +175,9 @@ void bind_filter_graph(nb::module_& module) {
         .def("__init__", &make_graph, nb::arg("description"))
         .def("inputs", [](const GraphObject& self) { return self.get().inputs(); })
         .def("outputs", [](const GraphObject& self) { return self.get().outputs(); })
-        .def("add_frames", &add_frames, nb::arg("frames"), nb::arg("key").none())
+        .def("add_frames", &add_image, nb::arg("frames"), nb::arg("key").none())
+        .def("add_frames", &add_frames<Medium::kVideo>, nb::arg("frames"), nb::arg("key").none())
+        .def("add_frames", &add_frames<Medium::kAudio>, nb::arg("frames"), nb::arg("key").none())
         .def("get_frames", &get_frames, nb::arg("key").none())
         .def("flush", &flush)
         .def("dump", &dump);

@@ -15,6 +15,8 @@
 #include "bindings/buffer.h"
 #include "bindings/consumable.h"
 #include "bindings/frames.h"
+#include "bindings/image_packets.h"
+#include "bindings/packet_pickling.h"
 #include "bindings/python_bytes.h"
 #include "core/aligned_buffer.h"
 #include "core/media_error.h"
@@ -30,24 +32,6 @@ namespace nb = nanobind;
 
 namespace spdl {
 namespace {
-
-struct Packets {
-    static constexpr const char* kConsumed =
-        "these ImagePackets were consumed by decode_packets: call clone() before decoding to use them again";
-
-    std::string name;
-    std::shared_ptr<const Packet> image;
-    std::shared_ptr<PythonBytes> source;  // Kept here, too, so that the image can be freed without the GIL.
-
-    [[nodiscard]] std::size_t bytes() const { return image->bytes(); }
-    void free() { image.reset(); }
-};
-
-using PacketsObject = Consumable<Packets>;
-
-PacketsObject wrap_packets(std::string name, std::shared_ptr<const Packet> image, std::shared_ptr<PythonBytes> source) {
-    return PacketsObject(Packets{std::move(name), std::move(image), std::move(source)});
-}
 
 PacketsObject demux_file(nb::str path, std::string name, const DemuxOptions& options) {
     const PythonPath encoded(std::move(path));
@@ -206,7 +190,7 @@ void bind_codec(nb::module_& module) {
 }
 
 void bind_packets(nb::module_& module) {
-    nb::class_<PacketsObject>(
+    nb::class_<PacketsObject> bound(
         module, "ImagePackets",
         "One encoded image, found by demux_image. decode_packets consumes it.\n"
         "\n"
@@ -217,9 +201,9 @@ void bind_packets(nb::module_& module) {
         "    >>> packets = demux_image(photo)\n"
         "    >>> frames = decode_packets(packets.clone())\n"
         "    >>> packets.width, packets.height  # Only the clone was consumed.\n"
-        "    (500, 375)")
-        .def_prop_ro(
-            "width", [](const PacketsObject& self) { return info(self).size.width; }, "In pixels.")
+        "    (500, 375)");
+    bound.def_prop_ro(
+             "width", [](const PacketsObject& self) { return info(self).size.width; }, "In pixels.")
         .def_prop_ro(
             "height", [](const PacketsObject& self) { return info(self).size.height; }, "In pixels.")
         .def_prop_ro(
@@ -230,6 +214,7 @@ void bind_packets(nb::module_& module) {
             "clone", [](const PacketsObject& self) { return PacketsObject(shared(self)); },
             "Packets of the same image, sharing its data, to be consumed on their own.")
         .def("__repr__", &represent_packets);
+    bind_pickling(bound);
 }
 
 void bind_frames(nb::module_& module) {

@@ -9,6 +9,16 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "bindings/av_batch.h"
+#include "bindings/av_bsf.h"
+#include "bindings/av_decoder.h"
+#include "bindings/av_demuxer.h"
+#include "bindings/av_frames.h"
+#include "bindings/av_muxer.h"
+#include "bindings/av_packets.h"
+#include "bindings/av_reference_frames.h"
+#include "bindings/av_video_batch.h"
+#include "bindings/av_video_reader.h"
 #include "bindings/backends.h"
 #include "bindings/batch.h"
 #include "bindings/buffer.h"
@@ -83,6 +93,16 @@ NB_MODULE(_native, module) {
     bind_buffer(module);
     bind_compress(module);
     bind_images(module);
+    bind_av_packets(module);
+    bind_av_batch(module);
+    bind_av_bsf(module);
+    bind_av_frames(module);
+    bind_av_demuxer(module);
+    bind_av_decoder(module);
+    bind_av_muxer(module);
+    bind_av_reference_frames(module);
+    bind_av_video_batch(module);
+    bind_av_video_reader(module);
     bind_mapped_file(module);
     bind_npz(module);
     bind_tar(module);

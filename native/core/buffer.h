@@ -10,10 +10,24 @@
 
 namespace spdl {
 
-enum class ElementType { kUint8, kUint16, kFloat16, kFloat32 };
+enum class ElementType { kUint8, kUint16, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64 };
 
 constexpr std::size_t element_bytes(ElementType type) {
-    return type == ElementType::kUint8 ? 1 : type == ElementType::kFloat32 ? 4 : 2;
+    switch (type) {
+        case ElementType::kUint16:
+        case ElementType::kInt16:
+        case ElementType::kFloat16:
+            return 2;
+        case ElementType::kInt32:
+        case ElementType::kFloat32:
+            return 4;
+        case ElementType::kInt64:
+        case ElementType::kFloat64:
+            return 8;
+        case ElementType::kUint8:
+            break;
+    }
+    return 1;
 }
 
 // A C-contiguous array and what keeps its memory alive.

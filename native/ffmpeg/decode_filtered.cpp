@@ -5,7 +5,7 @@
 #include "ffmpeg/decode_stored.h"
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_frame.h"
-#include "ffmpeg/filter_graph.h"
+#include "ffmpeg/filter_chain.h"
 
 namespace spdl {
 

@@ -9,14 +9,15 @@
 
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "core/memory_source.h"
 #include "ffmpeg/bmp_check.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/gif_picture.h"
+#include "ffmpeg/input.h"
 #include "ffmpeg/jpeg2000_check.h"
 #include "ffmpeg/libav_options.h"
-#include "ffmpeg/memory_input.h"
 #include "ffmpeg/png_chunks.h"
 #include "ffmpeg/pnm_picture.h"
 #include "ffmpeg/qoi_check.h"
@@ -177,7 +178,8 @@ ImagePacket demux_picture(Bytes bytes, const DemuxOptions& options) {
         return std::move(*whole);
     }
     const AVInputFormat* const format = find_demuxer(options.format.empty() ? demuxer_of(kind) : options.format);
-    MemoryInput input(bytes, options.buffer_size);
+    MemorySource source(bytes);
+    Input input(source, options.buffer_size);
     AVFormatContext* raw = avformat_alloc_context();
     if (raw == nullptr) {
         throw std::bad_alloc();

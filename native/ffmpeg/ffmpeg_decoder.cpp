@@ -7,8 +7,8 @@
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_packet.h"
+#include "ffmpeg/filter_chain.h"
 #include "ffmpeg/filter_description.h"
-#include "ffmpeg/filter_graph.h"
 
 namespace spdl {
 

@@ -33,6 +33,9 @@ class FfmpegLog {
         return code;
     }
 
+    // Returns the line that was kept; "" if there is none.
+    [[nodiscard]] const std::string& line() const { return line_; }
+
     // Returns the size of the picture that libav has refused, which only its log tells; 0x0 if it has refused none.
     [[nodiscard]] Size refused_size() const { return refused_size_; }
 

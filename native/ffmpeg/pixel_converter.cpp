@@ -4,13 +4,13 @@
 #include <cstring>
 #include <new>
 #include <string>
-#include <string_view>
 
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/repack.h"
+#include "ffmpeg/sws_colors.h"
 
 namespace spdl {
 namespace {
@@ -53,14 +53,7 @@ void PixelConverter::prepare(const AVFrame& frame, AVPixelFormat to) {
         throw MediaError(std::string("cannot convert the pixel format \"") + ffmpeg_format_name(frame.format) +
                          "\" to " + ffmpeg_format_name(to));
     }
-    const int matrix = frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_RGB
-                           ? SWS_CS_DEFAULT
-                           : static_cast<int>(frame.colorspace);
-    const bool by_format = std::string_view(ffmpeg_format_name(frame.format)).starts_with("yuvj");
-    const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format ? 1 : 0;
-    // libswscale refuses this for formats without such a choice, which do not need it.
-    sws_setColorspaceDetails(context_.get(), sws_getCoefficients(matrix), full_range,
-                             sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+    follow_colors(*context_, frame);
 }
 
 const AVFrame& PixelConverter::narrow(const AVFrame& frame) {

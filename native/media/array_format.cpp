@@ -67,8 +67,7 @@ void ArrayFormat::write(std::size_t channel, std::uint8_t byte, std::uint8_t* to
         case ElementType::kFloat16:
             std::memcpy(to, &halves_[channel][byte], sizeof(std::uint16_t));
             return;
-        case ElementType::kUint8:
-        case ElementType::kUint16:
+        default:
             *to = byte;
             return;
     }

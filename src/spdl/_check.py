@@ -135,8 +135,10 @@ def check_choice(argument: str, value: object, choices: tuple[str | None, ...]) 
         refuse(ValueError, argument, f"{', '.join(others)} or {last}", value)
 
 
-def check_instance(argument: str, value: object, accepted_type: type[Any], accepted: str) -> None:
-    """Raise TypeError, saying what is accepted, unless the value is an instance of the type."""
+def check_instance(
+    argument: str, value: object, accepted_type: type[Any] | tuple[type[Any], ...], accepted: str
+) -> None:
+    """Raise TypeError, saying what is accepted, unless the value is an instance of the type, or of one of them."""
     if not isinstance(value, accepted_type):
         refuse(TypeError, argument, accepted, value)
 

@@ -36,6 +36,7 @@ _IO = {
     "_archive": {"_array", "_common", "_native"},
     "_device": {"_common", "_native"},
     "_image": {"_common", "_device", "_native"},
+    "_av": {"_common", "_device", "_image", "_native"},
 }
 _PACKAGES = {
     "pipeline": set[str](),

@@ -12,12 +12,13 @@ ALLOWED: dict[str, set[str]] = {
     "core": set(),
     "media": {"core"},
     "ffmpeg": {"core", "media"},
+    "av": {"core", "media", "ffmpeg", "image"},
     "image": {"core", "media"},
     "cuda": {"core", "media"},
     "archive": {"core"},
     "arrays": {"core"},
     "npz": {"core", "archive", "arrays"},
-    "bindings": {"core", "media", "ffmpeg", "image", "cuda", "archive", "arrays", "npz"},
+    "bindings": {"core", "media", "ffmpeg", "av", "image", "cuda", "archive", "arrays", "npz"},
 }
 """The folders that the files of each folder may include, besides their own."""
 

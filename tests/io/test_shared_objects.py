@@ -331,25 +331,40 @@ def test_the_import_leaves_the_gil_off() -> None:
 
 
 def test_every_native_class_is_hammered_here() -> None:
-    # A new class needs a test above, or in test_shared_archives.py.
+    # A new class needs a test above, in test_shared_archives.py, or in av/test_shared_av.py.
     classes = {name for name, value in vars(native_module()).items() if isinstance(value, type)}
     assert classes == {
+        "AudioBsf",
+        "AudioCodec",
+        "AudioDecoder",
+        "AudioEncoder",
+        "AudioFrames",
+        "AudioPackets",
         "CPUBuffer",
         "CPUStorage",
         "CUDABuffer",
         "DecodeOptions",
         "DemuxOptions",
+        "Demuxer",
         "FilterGraph",
         "ImageCodec",
         "ImageFrames",
         "ImagePackets",
         "MappedFile",
+        "Muxer",
         "NpzArchive",
         "RandomCrop",
         "Request",
         "TarBytes",
         "TarStream",
         "TarViews",
+        "VideoBsf",
+        "VideoCodec",
+        "VideoDecoder",
+        "VideoEncoder",
+        "VideoFrames",
+        "VideoPackets",
+        "VideoReader",
         "WAVHeader",
         "ZstdStream",
     }

@@ -3,12 +3,15 @@
 import doctest
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
+import wave
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.io.av.media import clip
 from tests.io.images import make_jpeg
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -68,6 +71,22 @@ def write_photos(folder: Path) -> None:
             (folder / "photos" / name / f"{index:04d}.jpg").write_bytes(data)
 
 
+def write_clips(folder: Path) -> None:
+    """Write the videos that the page asks readers to have."""
+    (folder / "clips").mkdir()
+    for index in range(3):
+        shutil.copyfile(clip("h264.mp4"), folder / "clips" / f"{index}.mp4")
+
+
+def write_sounds(folder: Path) -> None:
+    """Write the sounds that the page asks readers to have."""
+    (folder / "sounds").mkdir()
+    for index in range(3):
+        with wave.open(str(folder / "sounds" / f"{index}.wav"), "wb") as sound:
+            sound.setparams((2, 2, 44100, 0, "NONE", ""))
+            sound.writeframes(bytes(range(200)) * (44100 * 4 * (index + 1) // 200))
+
+
 # Some programs import PyTorch, possibly on a busy machine.
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page.name}:{program.line}")
@@ -75,6 +94,10 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
     (tmp_path / "example.py").write_text(program.code, encoding="utf-8")
     if "photos" in program.code:
         write_photos(tmp_path)
+    if "clips/" in program.code or '"clips"' in program.code:
+        write_clips(tmp_path)
+    if "sounds/" in program.code:
+        write_sounds(tmp_path)
     done = subprocess.run(
         [sys.executable, "-u", "-W", "error", "example.py"],
         cwd=tmp_path,

@@ -16,6 +16,26 @@ from spdl.io._array.npz import NpzFile, load_npz
 from spdl.io._array.npz_batch import load_npz_batch
 from spdl.io._array.npz_save import save_npz
 from spdl.io._array.wav import load_wav, parse_wav
+from spdl.io._av.audio_batch import AudioBatch, load_audio_batch
+from spdl.io._av.audio_reader import AudioReader
+from spdl.io._av.bsf import BSF, apply_bsf
+from spdl.io._av.clip_sampler import random_clips, uniform_clips
+from spdl.io._av.convert import convert_frames
+from spdl.io._av.convert_array import convert_array
+from spdl.io._av.decode import decode_packets
+from spdl.io._av.decoder import AudioDecoder, Decoder, VideoDecoder
+from spdl.io._av.demuxer import Demuxer, demux_audio, demux_video
+from spdl.io._av.encode_config import AudioEncodeConfig, VideoEncodeConfig, audio_encode_config, video_encode_config
+from spdl.io._av.encoder import AudioEncoder, VideoEncoder
+from spdl.io._av.filter_desc import get_audio_filter_desc, get_filter_desc
+from spdl.io._av.filter_graph import FilterGraph, get_abuffer_desc, get_buffer_desc
+from spdl.io._av.load import load_audio, load_video
+from spdl.io._av.muxer import Muxer
+from spdl.io._av.reference_frames import create_reference_audio_frame, create_reference_video_frame
+from spdl.io._av.sample import sample_decode_video
+from spdl.io._av.video_batch import VideoBatch, load_video_batch
+from spdl.io._av.video_index import VideoIndex
+from spdl.io._av.video_reader import VideoReader
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.storage import cpu_storage
@@ -24,28 +44,50 @@ from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
 from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
 from spdl.io._image.batch import load_image_batch
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
-from spdl.io._image.convert import convert_frames
-from spdl.io._image.decode import decode_packets
 from spdl.io._image.demux import demux_image
 from spdl.io._image.encode import encode_image, save_image
 from spdl.io._image.encode_config import EncodeConfig, encode_config
-from spdl.io._image.filter_desc import get_filter_desc, get_video_filter_desc
-from spdl.io._image.filter_graph import FilterGraph, get_buffer_desc
+from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import load_image
 from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer, CPUStorage, CUDABuffer, ImageCodec, ImageFrames, ImagePackets, WAVHeader
+    from spdl.io._native import (
+        AudioCodec,
+        AudioFrames,
+        AudioPackets,
+        CPUBuffer,
+        CPUStorage,
+        CUDABuffer,
+        ImageCodec,
+        ImageFrames,
+        ImagePackets,
+        VideoCodec,
+        VideoFrames,
+        VideoPackets,
+        WAVHeader,
+    )
 
 __all__ = [
+    "BSF",
     "ArrayInterface",
+    "AudioBatch",
+    "AudioCodec",
+    "AudioDecoder",
+    "AudioEncodeConfig",
+    "AudioEncoder",
+    "AudioFrames",
+    "AudioPackets",
+    "AudioReader",
     "CPUBuffer",
     "CPUStorage",
     "CUDAArrayInterface",
     "CUDABuffer",
     "CUDAConfig",
     "DecodeConfig",
+    "Decoder",
     "DemuxConfig",
+    "Demuxer",
     "EncodeConfig",
     "FilterGraph",
     "FormatError",
@@ -53,35 +95,60 @@ __all__ = [
     "ImageFrames",
     "ImagePackets",
     "LoadFailure",
+    "Muxer",
     "NpzFile",
     "RandomResizedCrop",
     "TarFile",
     "TarIndex",
     "TarMember",
+    "VideoBatch",
+    "VideoCodec",
+    "VideoDecoder",
+    "VideoEncodeConfig",
+    "VideoEncoder",
+    "VideoFrames",
+    "VideoIndex",
+    "VideoPackets",
+    "VideoReader",
     "WAVHeader",
+    "apply_bsf",
+    "audio_encode_config",
+    "convert_array",
     "convert_frames",
     "cpu_storage",
+    "create_reference_audio_frame",
+    "create_reference_video_frame",
     "cuda_config",
     "decode_config",
     "decode_packets",
+    "demux_audio",
     "demux_config",
     "demux_image",
+    "demux_video",
     "encode_config",
     "encode_image",
+    "get_abuffer_desc",
+    "get_audio_filter_desc",
     "get_buffer_desc",
     "get_filter_desc",
     "get_video_filter_desc",
     "group_samples",
     "iter_tarfile",
+    "load_audio",
+    "load_audio_batch",
     "load_image",
     "load_image_batch",
     "load_npy",
     "load_npz",
     "load_npz_batch",
+    "load_video",
+    "load_video_batch",
     "load_wav",
     "parse_wav",
+    "random_clips",
     "random_flip",
     "random_resized_crop",
+    "sample_decode_video",
     "save_image",
     "save_npy",
     "save_npz",
@@ -95,9 +162,25 @@ __all__ = [
     "transfer_tensor",
     "transfer_tensor_d2h",
     "transfer_tensor_h2d",
+    "uniform_clips",
+    "video_encode_config",
 ]
 
-_NATIVE_CLASSES = ("CPUBuffer", "CPUStorage", "CUDABuffer", "ImageCodec", "ImageFrames", "ImagePackets", "WAVHeader")
+_NATIVE_CLASSES = (
+    "AudioCodec",
+    "AudioFrames",
+    "AudioPackets",
+    "CPUBuffer",
+    "CPUStorage",
+    "CUDABuffer",
+    "ImageCodec",
+    "ImageFrames",
+    "ImagePackets",
+    "VideoCodec",
+    "VideoFrames",
+    "VideoPackets",
+    "WAVHeader",
+)
 
 
 def __getattr__(name: str) -> object:

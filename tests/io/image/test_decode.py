@@ -174,14 +174,16 @@ def test_the_number_of_frames_is_checked(num_frames: int) -> None:
 
 
 def test_what_are_no_packets_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match=r"^`packets` must be ImagePackets, as `demux_image` returns, got b'' "):
-        decode_packets(b"")  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"^`packets` must be packets, as `demux_image`, `demux_audio` or .* returns, got b'' "
+    ):
+        decode_packets(b"")  # type: ignore[call-overload]
 
 
 def test_a_description_is_text_without_null_characters() -> None:
     packets = demux_image(make_jpeg())
     with pytest.raises(TypeError, match=r"^`filter_desc` must be a str, got 3 "):
-        decode_packets(packets, filter_desc=3)  # type: ignore[arg-type]
+        decode_packets(packets, filter_desc=3)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match=r"^`filter_desc` must be a str without null .*, got 'hflip\\x00,vflip' "):
         decode_packets(packets, filter_desc="hflip\0,vflip")
     assert decode_packets(packets).width == 123  # It was not consumed.

@@ -76,5 +76,5 @@ def test_an_unknown_mode_is_named_with_what_is_accepted() -> None:
 
 
 def test_other_packets_are_a_type_error() -> None:
-    with pytest.raises(TypeError, match="`packets` must be ImagePackets or None, got b''"):
+    with pytest.raises(TypeError, match="`packets` must be ImagePackets, AudioPackets, VideoPackets or None, got b''"):
         get_filter_desc(b"")  # type: ignore[arg-type]

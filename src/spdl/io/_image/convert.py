@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from spdl._check import check_instance, refuse
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from spdl.io._native import CPUBuffer, CPUStorage, ImageFrames
 
 
-def convert_frames(frames: ImageFrames | Sequence[ImageFrames], storage: CPUStorage | None = None) -> CPUBuffer:
-    """Write decoded images into one contiguous array.
-
-    Args:
-        frames: The frames of one image, or a sequence (a list or tuple) of frames of one size and pixel format. They
-            are consumed, even if this fails: to use them again, convert ``frames.clone()``.
-        storage: The memory for the array, from `cpu_storage`. None allocates new memory.
-
-    Returns:
-        The array: (H, W, C) for packed pixel formats such as rgb24 and gray of any depth, (C, H, W) for planar ones,
-        (1, rows, W) if chroma is subsampled (for yuv420p, rows is H * 3 / 2). A sequence adds one axis in front. The
-        elements are uint8, or uint16 and float32 for deeper formats. One image of a packed format is not copied if its
-        memory is not shared, its rows have no gaps, and there is no storage.
-
-    Raises:
-        RuntimeError: If the storage is too small, the sequence is empty, sizes or formats differ, or the pixel format
-            makes no array (palettes, single bits, odd sides of a subsampled format).
-        TypeError: If `frames` are no frames or were consumed before, or `storage` is no storage.
-
-    Example:
-        >>> frames = [decode_packets(demux_image(photo)) for _ in range(4)]
-        >>> convert_frames(frames).shape
-        (4, 375, 500, 3)
-    """
-    if storage is not None:
-        check_instance("storage", storage, native.CPUStorage, "a CPUStorage, as `cpu_storage` returns, or None")
+def convert_image_frames(frames: ImageFrames | list[ImageFrames], storage: CPUStorage | None) -> CPUBuffer:
+    """Return images as one array; `convert_frames` describes the arguments."""
     if isinstance(frames, native.ImageFrames):
         return native.convert_one(frames, storage)
-    if not isinstance(frames, Iterable):
-        refuse(TypeError, "frames", "ImageFrames, as `decode_packets` returns, or a list of them", frames)
-    batch = list(frames)
-    if not batch:
-        refuse(RuntimeError, "frames", "a sequence of at least one image", batch)
-    return native.convert_many(batch, storage)
+    return native.convert_many(frames, storage)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from spdl._check import check_choice, check_instance
-from spdl.io._common.native import native
-
-if TYPE_CHECKING:
-    from spdl.io._native import ImagePackets
+from spdl._check import check_choice
 
 DEFAULT_FILTER_DESC = "format=pix_fmts=rgb24"
 """The default filters: a conversion to 8-bit RGB, in the image's own size."""
@@ -82,29 +78,6 @@ def get_video_filter_desc(
     if pix_fmt is not None:
         filters.append(f"format=pix_fmts={pix_fmt}")
     return ",".join(filters) or None
-
-
-def get_filter_desc(packets: ImagePackets | None = None, **filter_args: Any) -> str | None:
-    """Describe a filter graph that suits the packets to decode.
-
-    Args:
-        packets: The `ImagePackets` to decode, which are not consumed. None describes a graph for images or video.
-        filter_args: The arguments of `get_video_filter_desc`.
-
-    Returns:
-        The description, or None if there is nothing to do.
-
-    Raises:
-        TypeError: If `packets` are no `ImagePackets`, or a keyword is unknown.
-        ValueError: For the reasons that `get_video_filter_desc` lists.
-
-    Example:
-        >>> get_filter_desc(scale_width=256, scale_height=256, pix_fmt="gray")
-        'scale=w=256:h=256:flags=bicubic:force_original_aspect_ratio=decrease,pad=w=256:h=256:x=-1:y=-1:color=black,format=pix_fmts=gray'
-    """
-    if packets is not None:
-        check_instance("packets", packets, native.ImagePackets, "ImagePackets or None")
-    return get_video_filter_desc(**filter_args)
 
 
 def _trim(start: float, end: float) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
-from spdl.io._image.decode import decode_packets
+from spdl.io._image.decode import decode_image_packets
 from spdl.io._image.demux import demux_image
 from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 from spdl.io._image.image_input import describe
@@ -35,7 +35,7 @@ def load_filtered_batch(
 
     def load(given: Any) -> ImageFrames | str:
         try:
-            return decode_packets(demux_image(given, demux_config=demux_config), filter_desc, decode_config)
+            return decode_image_packets(demux_image(given, demux_config=demux_config), filter_desc, decode_config)
         except RuntimeError as error:
             # The caller names the input.
             return str(error).removeprefix(f"{describe(given, None)}: ")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, overload
 
 from spdl.io._device.transfer import check_device_config, transfer_buffer
-from spdl.io._image.convert import convert_frames
-from spdl.io._image.decode import decode_packets
+from spdl.io._image.convert import convert_image_frames
+from spdl.io._image.decode import decode_image_packets
 from spdl.io._image.demux import demux_image
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC
 
@@ -73,5 +73,5 @@ def load_image(
     """
     check_device_config(device_config)
     packets = demux_image(src, demux_config=demux_config, name=name)
-    buffer = convert_frames(decode_packets(packets, filter_desc, decode_config))
+    buffer = convert_image_frames(decode_image_packets(packets, filter_desc, decode_config), None)
     return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)

@@ -38,6 +38,6 @@ def main(clips: Path, made: Path) -> None:
         show("in pieces", f"{count} {digest(np.concatenate(parts))}")
     with spdl.io.Demuxer(clips / "h264_lossless.mp4") as demuxer:
         piece = next(iter(demuxer.streaming_demux(demuxer.video_stream_index, num_packets=9)))
-        attempt("of a piece without codec", lambda: spdl.io.apply_bsf(piece, "h264_mp4toannexb"))
+        attempt("of a piece without codec", lambda: type(spdl.io.apply_bsf(piece, "h264_mp4toannexb")).__name__)
         codec = demuxer.video_codec
         attempt("unknown, as object", lambda: spdl.io.BSF(codec, "nonsense"))

@@ -1,0 +1,51 @@
+#include "av/clip_choice.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spdl {
+
+std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& stream, const TimeWindow& window,
+                                       const ClipChoice& choice) {
+    std::size_t first = 0;
+    std::size_t last = index.num_frames();
+    while (first < last && is_before(index.time(first), stream.time_base, window)) {
+        ++first;
+    }
+    while (last > first && is_after(index.time(last - 1), stream.time_base, window)) {
+        --last;
+    }
+    std::vector<std::size_t> frames;
+    const std::size_t available = last - first;
+    if (available == 0) {
+        return frames;
+    }
+    if (choice.spread) {
+        const std::size_t count = std::min(choice.num_frames, available);
+        for (std::size_t i = 0; i < count; ++i) {
+            // The middle of the i-th of as many equal parts.
+            frames.push_back(first + (2 * i + 1) * available / (2 * count));
+        }
+    } else if (choice.rate > 0) {
+        const double begin = stream.seconds(index.time(first));
+        const double unit = av_q2d(stream.time_base);
+        const double shown = stream.frame_rate.num > 0 ? 1 / av_q2d(stream.frame_rate) : 1 / choice.rate;
+        const double end = stream.seconds(index.time(last - 1)) + shown;
+        for (std::size_t i = 0; i < choice.num_frames; ++i) {
+            constexpr double kTolerance = 1e-7;  // Seconds: moments such as 1 / 3 are not exact.
+            const double moment = begin + static_cast<double>(i) / choice.rate + kTolerance;
+            const std::size_t frame = index.frame_at(static_cast<std::int64_t>(std::floor(moment / unit)));
+            if (moment >= end) {
+                break;
+            }
+            frames.push_back(std::clamp(frame, first, last - 1));
+        }
+    } else {
+        for (std::size_t frame = first; frame < last && frames.size() < choice.num_frames; frame += choice.step) {
+            frames.push_back(frame);
+        }
+    }
+    return frames;
+}
+
+}  // namespace spdl

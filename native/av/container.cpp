@@ -1,0 +1,320 @@
+#include "av/container.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "av/file_end.h"
+#include "av/sample_clock.h"
+#include "core/media_error.h"
+#include "ffmpeg/build_info.h"
+#include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/libav_options.h"
+
+namespace spdl {
+namespace {
+
+constexpr const char* kRead = "cannot read the file";
+
+// Reading in larger pieces than the images' default saves calls.
+constexpr int kLeastBuffer = 1 << 16;
+
+// Playlists and similar files name other files or addresses. Whoever wrote them must not choose what is opened here.
+int refuse_to_open(AVFormatContext* context, AVIOContext** /*io*/, const char* /*url*/, int /*flags*/,
+                   AVDictionary** /*options*/) {
+    av_log(context, AV_LOG_ERROR, "the data names another file or address, which is never opened");
+    return AVERROR(EACCES);
+}
+
+const AVInputFormat* find_demuxer(const std::string& name) {
+    const AVInputFormat* const format = av_find_input_format(name.c_str());
+    if (format == nullptr) {
+        throw MediaError("FFmpeg has no demuxer \"" + name + "\". " + remedy_for_missing_part());
+    }
+    if ((format->flags & AVFMT_NOFILE) != 0) {
+        throw MediaError("the demuxer \"" + name + "\" opens files by itself and cannot read bytes");
+    }
+    return format;
+}
+
+AVMediaType media_type(Medium medium) {
+    return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
+}
+
+// Returns whether the times of sound can be relied on after a seek. FFmpeg's demuxer of Ogg knows how long packets are
+// for these two codecs only, and otherwise takes the time of a page for that of its first packet.
+bool seeks_exactly(const AVFormatContext& context, const Stream& stream) {
+    const AVCodecID codec = stream.parameters->codec_id;
+    return stream.medium == Medium::kVideo || codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS ||
+           std::string_view(context.iformat->name) != "ogg";
+}
+
+// libavformat makes up the times of packets that have none. It cannot know them after a seek, and on the last page of
+// an Ogg file they are wrong. As long as this object lives, such packets keep no time.
+class NoTimesMadeUp {
+  public:
+    explicit NoTimesMadeUp(AVFormatContext& context) : context_(context), before_(context.flags) {
+        if (std::string_view(context.iformat->name) == "ogg") {
+            context.flags |= AVFMT_FLAG_NOFILLIN;
+        }
+    }
+    NoTimesMadeUp(const NoTimesMadeUp&) = delete;
+    NoTimesMadeUp& operator=(const NoTimesMadeUp&) = delete;
+    ~NoTimesMadeUp() { context_.flags = before_; }
+
+  private:
+    AVFormatContext& context_;
+    int before_;
+};
+
+// Decoders of sound build on what came before: the packets for this long before a moment must be decoded, too, in units
+// of the stream's time base.
+std::int64_t lead_in(const Stream& stream) {
+    const AVCodecParameters& sound = *stream.parameters;
+    if (stream.medium == Medium::kVideo || sound.sample_rate <= 0) {
+        return 0;
+    }
+    // MP3 takes bits from up to 511 bytes back, which are 15 packets of the lowest bit rate. What Opus predicts from
+    // the past takes half a second to fade; the 80 ms that its specification asks for leave an error of up to 0.002.
+    constexpr int kUsualPackets = 4;
+    constexpr int kMp3Packets = 17;
+    constexpr int kUsualSamples = 2048;
+    const int packet = sound.frame_size > 0 ? sound.frame_size : kUsualSamples;
+    int samples = (sound.codec_id == AV_CODEC_ID_MP3 ? kMp3Packets : kUsualPackets) * packet;
+    if (sound.codec_id == AV_CODEC_ID_OPUS) {
+        samples = sound.sample_rate / 2;
+    }
+    return av_rescale_q_rnd(std::max(sound.seek_preroll, samples), {1, sound.sample_rate}, stream.time_base,
+                            AV_ROUND_UP);
+}
+
+// Finds the demuxer for the data, and throws if it is one that opens other files or addresses.
+const AVInputFormat* probe(AVFormatContext& container, Input& input, const FfmpegLog& log) {
+    const AVInputFormat* format = nullptr;
+    const int probed = av_probe_input_buffer2(container.pb, &format, "", &container, 0, 0);
+    input.rethrow();
+    log.check(probed, kRead);
+    const std::string_view name = format->name;
+    for (const std::string_view refused : {"hls", "dash", "concat", "imf", "webm_dash_manifest", "sdp", "rtsp"}) {
+        if (name.find(refused) != std::string_view::npos) {
+            throw MediaError(std::string(kRead) + ": it is a list (" + format->name +
+                             ") that names other files or addresses, which are never opened");
+        }
+    }
+    return format;
+}
+
+}  // namespace
+
+Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options)
+    : options_(std::move(options)), source_(std::move(source)) {
+    if (source_->size() == 0) {
+        throw MediaError(std::string(kRead) + ": there are no bytes in it");
+    }
+    cut_wav_ = find_cut_wav(*source_);
+    open();
+}
+
+void Container::open() {
+    context_.reset();
+    input_ = std::make_unique<Input>(*source_, std::max(options_.buffer_size, kLeastBuffer));
+    const AVInputFormat* format = options_.format.empty() ? nullptr : find_demuxer(options_.format);
+    AVFormatContext* raw = avformat_alloc_context();
+    if (raw == nullptr) {
+        throw std::bad_alloc();
+    }
+    raw->pb = input_->context();
+    raw->flags |= AVFMT_FLAG_CUSTOM_IO;
+    raw->io_open = refuse_to_open;
+    // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
+    raw->protocol_whitelist = av_strdup("none");
+    if (raw->protocol_whitelist == nullptr) {
+        avformat_free_context(raw);
+        throw std::bad_alloc();
+    }
+    const FfmpegLog log;
+    if (format == nullptr) {
+        // A context that is not open yet is freed by another function.
+        struct FreeUnopened {
+            void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
+        };
+        std::unique_ptr<AVFormatContext, FreeUnopened> unopened(raw);
+        format = probe(*raw, *input_, log);
+        static_cast<void>(unopened.release());
+    }
+    LibavOptions format_options;
+    for (const auto& [key, value] : options_.format_options) {
+        format_options.set(key.c_str(), value.c_str());
+    }
+    // On failure libav frees what it was given.
+    const int opened = avformat_open_input(&raw, nullptr, format, format_options.get());
+    input_->rethrow();
+    log.check(opened, kRead);
+    context_.reset(raw);
+    format_options.check_all_used("demuxer", context_->iformat->name);
+    const int found = avformat_find_stream_info(context_.get(), nullptr);
+    input_->rethrow();
+    log.check(found, kRead);
+    at_start_ = true;
+    last_end_ = AV_NOPTS_VALUE;
+    pending_.clear();
+    if (!selected_.empty()) {
+        select(selected_);
+    }
+}
+
+std::optional<int> Container::best_stream(Medium medium) const {
+    const int index = av_find_best_stream(context_.get(), media_type(medium), -1, -1, nullptr, 0);
+    return index < 0 ? std::nullopt : std::optional(index);
+}
+
+std::shared_ptr<const Stream> Container::stream(int index) const {
+    if (index < 0 || index >= num_streams()) {
+        throw MediaError("there is no stream " + std::to_string(index) + ": the file has " +
+                         std::to_string(num_streams()));
+    }
+    const AVMediaType type = context_->streams[index]->codecpar->codec_type;
+    if (type != AVMEDIA_TYPE_AUDIO && type != AVMEDIA_TYPE_VIDEO) {
+        const char* const name = av_get_media_type_string(type);
+        throw MediaError("stream " + std::to_string(index) + " is neither audio nor video but " +
+                         (name == nullptr ? "unknown" : name));
+    }
+    return std::make_shared<const Stream>(describe_stream(*context_, index));
+}
+
+void Container::select(const std::set<int>& streams) {
+    selected_ = streams;
+    for (int i = 0; i < num_streams(); ++i) {
+        context_->streams[i]->discard = streams.contains(i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
+    std::erase_if(pending_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
+}
+
+PacketPtr Container::read_packet() {
+    const FfmpegLog log;
+    PacketPtr packet = make_packet();
+    do {
+        av_packet_unref(packet.get());
+        at_start_ = false;
+        const int code = av_read_frame(context_.get(), packet.get());
+        input_->rethrow();
+        if (code == AVERROR_EOF) {
+            check_end(*context_, source_->size(), log, last_end_, cut_wav_);
+            return nullptr;
+        }
+        log.check(code, kRead);
+    } while (!selected_.contains(packet->stream_index));
+    last_end_ = packet->pts == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : packet->pts + packet->duration;
+    return packet;
+}
+
+PacketPtr Container::read() {
+    if (pending_.empty()) {
+        return read_packet();
+    }
+    PacketPtr packet = std::move(pending_.front());
+    pending_.pop_front();
+    return packet;
+}
+
+bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
+    pending_.clear();
+    at_start_ = false;
+    last_end_ = AV_NOPTS_VALUE;
+    {
+        const FfmpegLog log;
+        if (av_seek_frame(context_.get(), stream, time, AVSEEK_FLAG_BACKWARD) < 0) {
+            input_->rethrow();
+            return false;
+        }
+    }
+    const NoTimesMadeUp honest(*context_);
+    // Not every demuxer finds the right place, so look at the packets that come from there.
+    while (PacketPtr packet = read_packet()) {
+        const bool wanted = packet->stream_index == stream;
+        const std::int64_t shown = time_of(*packet);
+        const bool key = (packet->flags & AV_PKT_FLAG_KEY) != 0;
+        pending_.push_back(std::move(packet));
+        if (wanted) {
+            return key && shown != AV_NOPTS_VALUE && shown <= needed;
+        }
+    }
+    return false;
+}
+
+void Container::seek(int stream, std::int64_t time) {
+    const AVStream& described = *context_->streams[stream];
+    // Seconds to go further back if a demuxer does not find a key frame in time.
+    for (const int seconds : {0, 1, 5, 20}) {
+        const std::int64_t back = av_rescale_q(seconds, {1, 1}, described.time_base);
+        if (described.start_time != AV_NOPTS_VALUE && time - back <= described.start_time) {
+            break;
+        }
+        if (try_seek(stream, time - back, time)) {
+            return;
+        }
+    }
+    rewind();
+}
+
+void Container::rewind() {
+    if (at_start_) {
+        return;
+    }
+    if (source_->size() == ByteSource::kUnknown) {
+        throw MediaError(
+            "the file can be read once only, as it has no seek(): read it into memory first, or demux all streams at "
+            "once with streaming_demux");
+    }
+    // Negative times, and demuxers that seek by guessing, make opening it again the one sure way.
+    source_->seek(0);
+    open();
+}
+
+std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& window) {
+    std::shared_ptr<const Stream> found = stream(index);
+    select({index});
+    if (!window.start || !seeks_exactly(*context_, *found)) {
+        rewind();
+        return found;
+    }
+    const std::int64_t start =
+        av_rescale_q_rnd(window.start->numerator, {1, window.start->denominator}, found->time_base,
+                         static_cast<AVRounding>(AV_ROUND_DOWN | AV_ROUND_PASS_MINMAX));
+    seek(index, start - lead_in(*found));
+    // Without exact times, sound is counted from the beginning.
+    if (found->medium == Medium::kAudio && !pending_.empty() &&
+        !SampleClock::begins_anywhere(*found, *pending_.back())) {
+        rewind();
+    }
+    const bool untimed = !pending_.empty() && pending_.front()->pts == AV_NOPTS_VALUE;
+    if (untimed && delay_of(*found) > 0) {
+        // The frames must be counted from the first one.
+        rewind();
+    }
+    return found;
+}
+
+PacketList Container::demux(int index, const TimeWindow& window) {
+    const std::set<int> before = selected_;
+    PacketList list{begin(index, window), {}, window};
+    while (PacketPtr packet = read()) {
+        if (is_behind(*packet, *list.stream, window)) {
+            break;
+        }
+        list.packets.push_back(std::move(packet));
+    }
+    selected_ = before;
+    return list;
+}
+
+std::optional<double> Container::duration() const {
+    if (context_->duration == AV_NOPTS_VALUE) {
+        return std::nullopt;
+    }
+    return static_cast<double>(context_->duration) / AV_TIME_BASE;
+}
+
+}  // namespace spdl

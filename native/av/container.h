@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "av/packet_list.h"
+#include "av/stream.h"
+#include "av/wav_size.h"
+#include "core/byte_source.h"
+#include "ffmpeg/input.h"
+#include "ffmpeg/libav.h"
+#include "media/demux_options.h"
+#include "media/time_window.h"
+
+namespace spdl {
+
+// A file of audio and video streams that is open for reading. One thread at a time. All errors are MediaErrors.
+class Container {
+  public:
+    Container(std::unique_ptr<ByteSource> source, DemuxOptions options);
+
+    [[nodiscard]] int num_streams() const { return static_cast<int>(context_->nb_streams); }
+
+    // Returns the stream that FFmpeg takes for the main one of its medium; nothing if there is none.
+    [[nodiscard]] std::optional<int> best_stream(Medium medium) const;
+
+    // Throws if there is no such stream of audio or video.
+    [[nodiscard]] std::shared_ptr<const Stream> stream(int index) const;
+
+    // Selects one stream and goes to where decoding a window of it must begin. Returns the stream.
+    std::shared_ptr<const Stream> begin(int index, const TimeWindow& window);
+
+    // Returns the packets needed to decode the window of one stream.
+    PacketList demux(int index, const TimeWindow& window);
+
+    // Says which streams read() returns packets of. Others are skipped.
+    void select(const std::set<int>& streams);
+
+    // Returns the next packet of the selected streams in the order of the file; null at the end.
+    PacketPtr read();
+
+    // Goes to the last packet of a stream from which the frame at `time` can be decoded: a key frame that is not shown
+    // after it. `time` is in units of the stream's time base.
+    void seek(int stream, std::int64_t time);
+
+    // Goes to the beginning.
+    void rewind();
+
+    // Returns the duration in seconds as the file says; nothing if it does not.
+    [[nodiscard]] std::optional<double> duration() const;
+
+  private:
+    void open();
+    PacketPtr read_packet();
+    bool try_seek(int stream, std::int64_t time, std::int64_t needed);
+
+    DemuxOptions options_;
+    std::unique_ptr<ByteSource> source_;
+    std::unique_ptr<Input> input_;
+    FormatContextPtr context_;
+    std::optional<WavSize> cut_wav_;
+    std::set<int> selected_;
+    std::deque<PacketPtr> pending_;  // Read to look at them; read() returns them first.
+    bool at_start_ = true;
+    std::int64_t last_end_ = AV_NOPTS_VALUE;  // Of the packet read last, if it was read since the last seek.
+};
+
+}  // namespace spdl

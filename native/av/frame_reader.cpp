@@ -1,0 +1,163 @@
+#include "av/frame_reader.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+// Returns the first sample, counted from time 0, that is not before `moment`.
+std::int64_t sample_at(const Moment& moment, int rate) {
+    return av_rescale_q_rnd(moment.numerator, {1, moment.denominator}, {1, rate}, AV_ROUND_UP);
+}
+
+FramePtr copy_samples(const AVFrame& frame, AVRational time_base, int begin, int end) {
+    FramePtr part = make_frame();
+    part->format = frame.format;
+    part->sample_rate = frame.sample_rate;
+    part->nb_samples = end - begin;
+    part->flags = frame.flags;
+    part->decode_error_flags = frame.decode_error_flags;
+    if (av_channel_layout_copy(&part->ch_layout, &frame.ch_layout) < 0 || av_frame_get_buffer(part.get(), 0) < 0) {
+        throw std::bad_alloc();
+    }
+    av_samples_copy(part->extended_data, frame.extended_data, 0, begin, end - begin, frame.ch_layout.nb_channels,
+                    static_cast<AVSampleFormat>(frame.format));
+    part->pts = frame.pts + av_rescale_q(begin, {1, frame.sample_rate}, time_base);
+    return part;
+}
+
+}  // namespace
+
+std::size_t FrameList::bytes() const {
+    std::size_t size = 0;
+    for (const FramePtr& frame : frames) {
+        for (const AVBufferRef* const plane : frame->buf) {
+            size += plane == nullptr ? 0 : plane->size;
+        }
+    }
+    return size;
+}
+
+FrameList FrameList::clone() const {
+    FrameList copy{medium, {}, time_base};
+    copy.frames.reserve(frames.size());
+    for (const FramePtr& frame : frames) {
+        copy.frames.push_back(reference(*frame));
+    }
+    return copy;
+}
+
+FrameReader::FrameReader(std::shared_ptr<const Stream> stream, const DecodeOptions& options, std::string filters)
+    : decoder_(stream, options),
+      clock_(std::move(stream)),
+      filters_(std::move(filters)),
+      time_base_(decoder_.stream().time_base) {}
+
+AVRational FrameReader::time_base() const {
+    return time_base_;
+}
+
+void FrameReader::add(const AVPacket& packet, std::vector<FramePtr>& frames) {
+    clock_.see(packet);
+    decoder_.add(&packet);
+    decode(frames);
+}
+
+void FrameReader::flush(std::vector<FramePtr>& frames) {
+    decoder_.add(nullptr);
+    decode(frames);
+    end_filters(frames);
+    decoder_.reset();
+    clock_.reset();
+}
+
+void FrameReader::decode(std::vector<FramePtr>& frames) {
+    while (FramePtr frame = decoder_.get()) {
+        if (cut(frame)) {
+            decoder_.check(*frame);
+            filter(std::move(frame), frames);
+        }
+    }
+}
+
+bool FrameReader::cut(FramePtr& frame) {
+    if (decoder_.stream().medium == Medium::kAudio) {
+        return cut_sound(frame);
+    }
+    const AVRational time_base = decoder_.stream().time_base;
+    return !is_before(frame->pts, time_base, window_) && !is_after(frame->pts, time_base, window_);
+}
+
+bool FrameReader::cut_sound(FramePtr& frame) {
+    const std::int64_t place = clock_.place(*frame);
+    const std::int64_t size = frame->nb_samples;
+    const auto bound = [&](const std::optional<Moment>& moment, std::int64_t otherwise) {
+        return moment ? std::clamp<std::int64_t>(sample_at(*moment, frame->sample_rate) - place, 0, size) : otherwise;
+    };
+    const std::int64_t begin = bound(window_.start, 0);
+    const std::int64_t end = bound(window_.end, size);
+    if (begin >= end) {
+        return false;
+    }
+    if (begin > 0 || end < size) {
+        frame = copy_samples(*frame, decoder_.stream().time_base, static_cast<int>(begin), static_cast<int>(end));
+    }
+    return true;
+}
+
+void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
+    if (filters_.empty()) {
+        frames.push_back(std::move(frame));
+        return;
+    }
+    if (chain_ && !chain_->takes(*frame)) {
+        // As the ffmpeg command does: the filters begin anew with the new form.
+        end_filters(frames);
+    }
+    if (!chain_) {
+        const Stream& stream = decoder_.stream();
+        chain_.emplace(*frame, stream.time_base, stream.frame_rate, filters_);
+        time_base_ = chain_->time_base();
+    }
+    chain_->add(std::move(frame));
+    while (FramePtr finished = chain_->get()) {
+        frames.push_back(std::move(finished));
+    }
+}
+
+void FrameReader::end_filters(std::vector<FramePtr>& frames) {
+    if (chain_) {
+        chain_->add(nullptr);
+        while (FramePtr finished = chain_->get()) {
+            frames.push_back(std::move(finished));
+        }
+        chain_.reset();
+    }
+}
+
+FrameList read_frames(const PacketList& packets, const DecodeOptions& options, const std::string& filters,
+                      std::int64_t num_frames) {
+    FrameReader reader(packets.stream, options, filters);
+    reader.set_window(packets.window);
+    std::vector<FramePtr> frames;
+    const auto enough = [&] { return num_frames >= 0 && static_cast<std::int64_t>(frames.size()) >= num_frames; };
+    for (const PacketPtr& packet : packets.packets) {
+        reader.add(*packet, frames);
+        if (enough()) {
+            break;
+        }
+    }
+    if (!enough()) {
+        reader.flush(frames);
+    }
+    if (enough()) {
+        frames.resize(static_cast<std::size_t>(num_frames));
+    }
+    return {reader.medium(), std::move(frames), reader.time_base()};
+}
+
+}  // namespace spdl

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "av/packet_list.h"
+#include "av/sample_clock.h"
+#include "av/stream_decoder.h"
+#include "ffmpeg/filter_chain.h"
+#include "ffmpeg/libav.h"
+#include "media/decode_options.h"
+#include "media/time_window.h"
+
+namespace spdl {
+
+// Frames of one stream in the order in which they are shown.
+struct FrameList {
+    Medium medium = Medium::kVideo;
+    std::vector<FramePtr> frames;
+    AVRational time_base{0, 1};
+
+    [[nodiscard]] std::size_t bytes() const;
+
+    // Returns another list that shares the data.
+    [[nodiscard]] FrameList clone() const;
+};
+
+// Makes frames of a stream's packets: decodes them, drops what is outside of the window, and filters the rest. Sound is
+// cut to the sample. One thread at a time. All errors are MediaErrors.
+class FrameReader {
+  public:
+    // Without filters the frames come as the decoder makes them.
+    FrameReader(std::shared_ptr<const Stream> stream, const DecodeOptions& options, std::string filters);
+
+    // The window of the packets that follow. Decoding goes on as before.
+    void set_window(const TimeWindow& window) { window_ = window; }
+
+    // Takes the next packet, and appends the frames that are finished.
+    void add(const AVPacket& packet, std::vector<FramePtr>& frames);
+
+    // Says that no more packets come, and appends the rest of the frames. After it the reader may begin again, with
+    // packets from another place.
+    void flush(std::vector<FramePtr>& frames);
+
+    // Returns the unit of the frames' times, which filters may change.
+    [[nodiscard]] AVRational time_base() const;
+
+    [[nodiscard]] Medium medium() const { return decoder_.stream().medium; }
+
+  private:
+    void decode(std::vector<FramePtr>& frames);
+    bool cut(FramePtr& frame);
+    bool cut_sound(FramePtr& frame);
+    void filter(FramePtr frame, std::vector<FramePtr>& frames);
+    void end_filters(std::vector<FramePtr>& frames);
+
+    StreamDecoder decoder_;
+    SampleClock clock_;
+    std::string filters_;
+    TimeWindow window_;
+    std::optional<FilterChain> chain_;
+    AVRational time_base_;
+};
+
+// Returns the frames of all packets; of the first `num_frames` if that is not -1.
+FrameList read_frames(const PacketList& packets, const DecodeOptions& options, const std::string& filters,
+                      std::int64_t num_frames);
+
+}  // namespace spdl

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "av/container.h"
+#include "av/packet_list.h"
+#include "av/video_index.h"
+#include "ffmpeg/libav.h"
+
+namespace spdl {
+
+// Where the packets of a video come from, in the order in which they are decoded.
+class PacketFeed {
+  public:
+    virtual ~PacketFeed() = default;
+    PacketFeed(const PacketFeed&) = delete;
+    PacketFeed& operator=(const PacketFeed&) = delete;
+
+    // Goes to a position, or to a key frame before it.
+    virtual void seek(std::size_t position) = 0;
+
+    // Returns the next packet; null at the end.
+    virtual PacketPtr next() = 0;
+
+    // Returns the position of what next() returned last.
+    [[nodiscard]] virtual std::size_t position() const = 0;
+
+  protected:
+    PacketFeed() = default;
+};
+
+// The packets of an open file.
+class ContainerFeed final : public PacketFeed {
+  public:
+    // All must live as long as the feed. Nobody else may use the container meanwhile.
+    ContainerFeed(Container& container, int stream, const VideoIndex& index);
+
+    void seek(std::size_t position) override;
+    PacketPtr next() override;
+    [[nodiscard]] std::size_t position() const override { return position_; }
+
+  private:
+    Container& container_;
+    int stream_;
+    const VideoIndex& index_;
+    std::size_t position_ = 0;
+    bool found_ = false;  // Whether the position is known; otherwise the next packet tells.
+};
+
+// Packets in memory.
+class ListFeed final : public PacketFeed {
+  public:
+    // The list must live as long as the feed.
+    explicit ListFeed(const PacketList& list) : list_(list) {}
+
+    void seek(std::size_t position) override { next_ = position; }
+    PacketPtr next() override;
+    [[nodiscard]] std::size_t position() const override { return next_ - 1; }
+
+  private:
+    const PacketList& list_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace spdl

@@ -1,0 +1,74 @@
+#include "av/packet_list.h"
+
+#include <algorithm>
+
+#include "av/sample_clock.h"
+
+namespace spdl {
+namespace {
+
+// Returns the sign of `time - moment`.
+int compare(std::int64_t time, AVRational time_base, const Moment& moment) {
+    return av_compare_ts(time, time_base, moment.numerator, {1, moment.denominator});
+}
+
+}  // namespace
+
+std::int64_t time_of(const AVPacket& packet) {
+    return packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+}
+
+bool is_before(std::int64_t time, AVRational time_base, const TimeWindow& window) {
+    return time != AV_NOPTS_VALUE && window.start && compare(time, time_base, *window.start) < 0;
+}
+
+bool is_after(std::int64_t time, AVRational time_base, const TimeWindow& window) {
+    return time != AV_NOPTS_VALUE && window.end && compare(time, time_base, *window.end) >= 0;
+}
+
+std::int64_t delay_of(const Stream& stream) {
+    const int frames = stream.medium == Medium::kVideo ? stream.parameters->video_delay : 0;
+    return stream.frame_rate.num > 0 ? av_rescale_q(frames, av_inv_q(stream.frame_rate), stream.time_base) : frames;
+}
+
+bool is_behind(const AVPacket& packet, const Stream& stream, const TimeWindow& window) {
+    // A frame is never shown before it is decoded. If the file does not say when frames are shown, they are counted
+    // from the time when the first is decoded.
+    const std::int64_t ahead = packet.pts == AV_NOPTS_VALUE ? delay_of(stream) : SampleClock::slack(stream);
+    return packet.dts != AV_NOPTS_VALUE && is_after(packet.dts - ahead, stream.time_base, window);
+}
+
+std::size_t PacketList::bytes() const {
+    std::size_t size = 0;
+    for (const PacketPtr& packet : packets) {
+        size += static_cast<std::size_t>(packet->size);
+    }
+    return size;
+}
+
+std::vector<std::int64_t> PacketList::times(bool all) const {
+    std::vector<std::int64_t> found;
+    found.reserve(packets.size());
+    for (const PacketPtr& packet : packets) {
+        const std::int64_t time = time_of(*packet);
+        const bool outside = is_before(time, stream->time_base, window) || is_after(time, stream->time_base, window);
+        if (all || (!outside && (packet->flags & AV_PKT_FLAG_DISCARD) == 0)) {
+            found.push_back(time);
+        }
+    }
+    if (!all) {
+        std::ranges::sort(found);
+    }
+    return found;
+}
+
+PacketList PacketList::clone() const {
+    PacketList copy{stream, {}, window};
+    copy.packets.reserve(packets.size());
+    for (const PacketPtr& packet : packets) {
+        copy.packets.push_back(reference(*packet));
+    }
+    return copy;
+}
+
+}  // namespace spdl

@@ -1,0 +1,67 @@
+#include "av/packet_samples.h"
+
+namespace spdl {
+namespace {
+
+// RFC 6716, section 3.1: the first byte of a packet says how long its frames are, and the second how many there are if
+// that is not one or two.
+int opus_samples(const AVPacket& packet) {
+    if (packet.size < 1) {
+        return 0;
+    }
+    constexpr int kSilk[] = {480, 960, 1920, 2880};  // 10, 20, 40 and 60 ms at 48 kHz.
+    constexpr int kHybrid[] = {480, 960};
+    constexpr int kCelt[] = {120, 240, 480, 960};
+    constexpr int kFirstHybrid = 12;
+    constexpr int kFirstCelt = 16;
+    const int configuration = packet.data[0] >> 3;
+    const int frame = configuration < kFirstHybrid ? kSilk[configuration & 3]
+                      : configuration < kFirstCelt ? kHybrid[configuration & 1]
+                                                   : kCelt[configuration & 3];
+    switch (packet.data[0] & 3) {
+        case 0:
+            return frame;
+        case 3:
+            return packet.size < 2 ? 0 : frame * (packet.data[1] & 0x3F);
+        default:
+            return 2 * frame;
+    }
+}
+
+// The header of a FLAC stream begins with the sizes of the smallest and the largest block.
+int flac_samples(const AVCodecParameters& sound) {
+    if (sound.extradata == nullptr || sound.extradata_size < 4) {
+        return 0;
+    }
+    const std::uint8_t* const sizes = sound.extradata;
+    const int least = sizes[0] << 8 | sizes[1];
+    const int most = sizes[2] << 8 | sizes[3];
+    return least == most ? least : 0;
+}
+
+}  // namespace
+
+int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packet) {
+    switch (sound.codec_id) {
+        case AV_CODEC_ID_AAC:
+        case AV_CODEC_ID_AC3:
+        case AV_CODEC_ID_ALAC:
+        case AV_CODEC_ID_MP2:
+        case AV_CODEC_ID_MP3:
+            return sound.frame_size;
+        case AV_CODEC_ID_FLAC:
+            return flac_samples(sound);
+        case AV_CODEC_ID_OPUS:
+            return opus_samples(packet);
+        default:
+            return 0;
+    }
+}
+
+bool times_are_exact(const Stream& stream) {
+    const std::int64_t rate = stream.parameters->sample_rate;
+    const AVRational unit = stream.time_base;
+    return rate > 0 && unit.num > 0 && unit.den % (rate * unit.num) == 0;
+}
+
+}  // namespace spdl

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "av/stream.h"
+#include "ffmpeg/libav.h"
+
+namespace spdl {
+
+// Returns how many samples the packets of a stream decode to if that is the same for all of them (but perhaps the
+// last); 0 if it is not, or is not known. `packet` is one of them.
+int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packet);
+
+// Returns whether the unit of the stream's times divides the duration of a sample, so that times are exact. Matroska
+// counts in milliseconds.
+bool times_are_exact(const Stream& stream);
+
+}  // namespace spdl

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "av/video_scaler.h"
+#include "core/geometry.h"
+#include "ffmpeg/ffmpeg_decoder.h"
+#include "ffmpeg/libav.h"
+#include "image/load/thread_scratch.h"
+#include "image/plan/image_plan.h"
+#include "media/load_options.h"
+
+namespace spdl {
+
+// Writes the pictures of a video to memory: resized, turned and normalised, as images are. Unless the options ask for
+// exact ones, FFmpeg scales. It belongs to one thread.
+class PictureWriter {
+  public:
+    // `rotation` turns pictures clockwise by so many degrees if the options ask for upright ones. The options must live
+    // as long as the writer.
+    PictureWriter(const LoadOptions& options, int rotation);
+
+    // Opens the next picture. Returns the size that it is written with.
+    Size open(const AVFrame& frame);
+
+    // Writes the open picture.
+    void write(std::uint8_t* to);
+
+  private:
+    [[nodiscard]] FramePtr scaled(const AVFrame& frame, const Orientation& orientation);
+
+    const LoadOptions& options_;
+    int rotation_;
+    ImagePlan plan_;
+    VideoScaler scaler_;
+    FfmpegDecoder decoder_;
+    ThreadScratch& scratch_;
+};
+
+}  // namespace spdl

@@ -1,0 +1,69 @@
+#include "av/stream.h"
+
+#include <cmath>
+#include <cstring>
+#include <new>
+
+namespace spdl {
+namespace {
+
+constexpr int kQuarter = 90;
+constexpr int kFull = 360;
+
+const std::uint8_t* display_matrix(const AVStream& stream) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    const AVCodecParameters& parameters = *stream.codecpar;
+    const AVPacketSideData* const data =
+        av_packet_side_data_get(parameters.coded_side_data, parameters.nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
+    return data == nullptr ? nullptr : data->data;
+#else
+    return av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
+#endif
+}
+
+int rotation_of(const AVStream& stream) {
+    const std::uint8_t* const bytes = display_matrix(stream);
+    if (bytes == nullptr) {
+        return 0;
+    }
+    std::int32_t matrix[9];
+    std::memcpy(matrix, bytes, sizeof(matrix));
+    const double degrees = av_display_rotation_get(matrix);
+    if (std::isnan(degrees)) {
+        return 0;
+    }
+    // libav counts counterclockwise.
+    const int turns = static_cast<int>(std::lround(-degrees / kQuarter)) % (kFull / kQuarter);
+    return (turns * kQuarter + kFull) % kFull;
+}
+
+}  // namespace
+
+std::string Stream::describe() const {
+    return std::string(medium_name(medium)) + " stream " + std::to_string(index) + " (" +
+           avcodec_get_name(parameters->codec_id) + ")";
+}
+
+CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {
+    CodecParametersPtr copy(avcodec_parameters_alloc());
+    if (!copy || avcodec_parameters_copy(copy.get(), &parameters) < 0) {
+        throw std::bad_alloc();
+    }
+    return copy;
+}
+
+Stream describe_stream(AVFormatContext& container, int index) {
+    AVStream& stream = *container.streams[index];
+    const bool sound = stream.codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+    return {sound ? Medium::kAudio : Medium::kVideo,
+            index,
+            copy_parameters(*stream.codecpar),
+            stream.time_base,
+            sound ? AVRational{0, 1} : av_guess_frame_rate(&container, &stream, nullptr),
+            stream.start_time,
+            stream.duration,
+            stream.nb_frames,
+            sound ? 0 : rotation_of(stream)};
+}
+
+}  // namespace spdl

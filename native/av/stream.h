@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ffmpeg/libav.h"
+
+namespace spdl {
+
+enum class Medium { kAudio, kVideo };
+
+constexpr const char* medium_name(Medium medium) {
+    return medium == Medium::kAudio ? "audio" : "video";
+}
+
+// What is known of a stream without decoding it. Immutable once it is made.
+struct Stream {
+    Medium medium = Medium::kVideo;
+    int index = 0;  // In its container.
+    CodecParametersPtr parameters;
+    AVRational time_base{0, 1};
+    AVRational frame_rate{0, 1};          // 0/1 if it is not known.
+    std::int64_t start = AV_NOPTS_VALUE;  // In units of the time base, as the two below.
+    std::int64_t duration = AV_NOPTS_VALUE;
+    std::int64_t num_frames = 0;  // As the container says; 0 if it does not.
+    int rotation = 0;             // The degrees, clockwise, by which a viewer turns the picture: 0, 90, 180 or 270.
+
+    // Returns the name for messages, such as "video stream 0 (h264)".
+    [[nodiscard]] std::string describe() const;
+
+    [[nodiscard]] double seconds(std::int64_t time) const { return static_cast<double>(time) * av_q2d(time_base); }
+};
+
+CodecParametersPtr copy_parameters(const AVCodecParameters& parameters);
+
+// Returns what `container` says of one of its streams, which must be audio or video.
+Stream describe_stream(AVFormatContext& container, int index);
+
+}  // namespace spdl

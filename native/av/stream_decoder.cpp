@@ -1,0 +1,163 @@
+#include "av/stream_decoder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "core/geometry.h"
+#include "core/limits.h"
+#include "core/media_error.h"
+#include "ffmpeg/build_info.h"
+#include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/libav_options.h"
+
+namespace spdl {
+namespace {
+
+const AVCodec* find_decoder(const Stream& stream, const std::string& name) {
+    const AVCodecID codec = stream.parameters->codec_id;
+    const AVCodec* const decoder =
+        name.empty() ? avcodec_find_decoder(codec) : avcodec_find_decoder_by_name(name.c_str());
+    if (decoder == nullptr) {
+        throw MediaError((name.empty() ? "FFmpeg has no decoder for the " + stream.describe()
+                                       : "FFmpeg has no decoder \"" + name + "\"") +
+                         ". " + remedy_for_missing_part());
+    }
+    if (decoder->id != codec) {
+        throw MediaError("the decoder \"" + name + "\" does not decode the " + stream.describe());
+    }
+    return decoder;
+}
+
+bool keeps_damaged(const DecodeOptions& options) {
+    return std::ranges::any_of(options.decoder_options, [](const auto& option) {
+        return option.first == "err_detect" && option.second.find("ignore_err") != std::string::npos;
+    });
+}
+
+std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
+    if (stream.medium == Medium::kAudio) {
+        return frame.sample_rate > 0 ? av_rescale_q(frame.nb_samples, {1, frame.sample_rate}, stream.time_base) : 0;
+    }
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+    const std::int64_t duration = frame.duration;
+#else
+    const std::int64_t duration = frame.pkt_duration;
+#endif
+    if (duration > 0) {
+        return duration;
+    }
+    return stream.frame_rate.num > 0 ? av_rescale_q(1, av_inv_q(stream.frame_rate), stream.time_base) : 1;
+}
+
+}  // namespace
+
+StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options)
+    : stream_(std::move(stream)), max_pixels_(options.max_pixels), keep_damaged_(keeps_damaged(options)) {
+    const FfmpegLog log;
+    const AVCodec* const decoder = find_decoder(*stream_, options.decoder);
+    context_.reset(avcodec_alloc_context3(decoder));
+    if (!context_) {
+        throw std::bad_alloc();
+    }
+    const std::string tried = "cannot decode the " + stream_->describe();
+    log.check(avcodec_parameters_to_context(context_.get(), stream_->parameters.get()), tried.c_str());
+    context_->pkt_timebase = stream_->time_base;
+    context_->framerate = stream_->frame_rate;
+    // Clips are decoded in parallel by the caller, one thread each.
+    context_->thread_count = 1;
+    // FFmpeg counts the pixels of padded rows.
+    constexpr std::int64_t kPadding = 64 * kMaxSide;
+    context_->max_pixels = options.max_pixels + kPadding;
+    LibavOptions decoder_options;
+    for (const auto& [key, value] : options.decoder_options) {
+        decoder_options.set(key.c_str(), value.c_str());
+    }
+    log.check(avcodec_open2(context_.get(), decoder, decoder_options.get()), tried.c_str());
+    decoder_options.check_all_used("decoder", decoder->name);
+    skip_frame_ = context_->skip_frame;
+}
+
+std::string StreamDecoder::what(std::int64_t time) const {
+    std::string text = "cannot decode the " + stream_->describe();
+    if (time != AV_NOPTS_VALUE) {
+        char seconds[32];
+        std::snprintf(seconds, sizeof(seconds), "%.3f", stream_->seconds(time));
+        text += std::string(" at ") + seconds + " s";
+    }
+    return text;
+}
+
+void StreamDecoder::add(const AVPacket* packet, bool needed) {
+    const FfmpegLog log;
+    context_->skip_frame = needed ? skip_frame_ : std::max(skip_frame_, AVDISCARD_NONREF);
+    if (packet != nullptr) {
+        last_packet_ = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+        first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
+    }
+    const int code = avcodec_send_packet(context_.get(), packet);
+    if (code < 0 && code != AVERROR_EOF && !keep_damaged_) {
+        log.raise(what(last_packet_), code);
+    }
+}
+
+FramePtr StreamDecoder::get() {
+    const FfmpegLog log;
+    FramePtr frame = make_frame();
+    for (;;) {
+        const int code = avcodec_receive_frame(context_.get(), frame.get());
+        if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
+            return nullptr;
+        }
+        if (code < 0) {
+            if (keep_damaged_ && code != AVERROR(ENOMEM)) {
+                continue;
+            }
+            log.raise(what(last_packet_), code);
+        }
+        complete(*frame);
+        return frame;
+    }
+}
+
+void StreamDecoder::complete(AVFrame& frame) {
+    if (stream_->medium == Medium::kVideo) {
+        check_source_size({frame.width, frame.height}, "cannot decode the video: its size", max_pixels_);
+    } else if (frame.ch_layout.order == AV_CHANNEL_ORDER_UNSPEC) {
+        // Filters need to know which channel is which; the ffmpeg command takes the usual order, too.
+        const int channels = frame.ch_layout.nb_channels;
+        av_channel_layout_default(&frame.ch_layout, channels);
+    }
+    // Some containers, such as AVI, do not say when a frame is shown, but only when it is decoded. If frames are shown
+    // in another order, that says nothing about each of them.
+    if (frame.pts == AV_NOPTS_VALUE) {
+        const bool reordered = stream_->parameters->video_delay > 0;
+        frame.pts = reordered && next_time_ != AV_NOPTS_VALUE ? next_time_
+                    : reordered                               ? first_packet_
+                                                              : frame.best_effort_timestamp;
+    }
+    if (frame.pts == AV_NOPTS_VALUE) {
+        frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : 0;
+    }
+    next_time_ = frame.pts + duration_of(frame, *stream_);
+}
+
+void StreamDecoder::check(const AVFrame& frame) const {
+    const bool damaged = frame.decode_error_flags != 0 || (frame.flags & AV_FRAME_FLAG_CORRUPT) != 0;
+    if (damaged && !keep_damaged_) {
+        throw MediaError(what(frame.pts) +
+                         ": the frame is damaged, or frames that it builds on are missing. To keep what the decoder "
+                         "makes of it, pass decode_config(decoder_options={\"err_detect\": \"ignore_err\"})");
+    }
+}
+
+void StreamDecoder::reset() {
+    avcodec_flush_buffers(context_.get());
+    first_packet_ = AV_NOPTS_VALUE;
+    last_packet_ = AV_NOPTS_VALUE;
+    next_time_ = AV_NOPTS_VALUE;
+}
+
+}  // namespace spdl

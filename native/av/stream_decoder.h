@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "av/stream.h"
+#include "ffmpeg/libav.h"
+#include "media/decode_options.h"
+
+namespace spdl {
+
+// Decodes the packets of one stream, one after the other. One thread at a time. All errors are MediaErrors.
+class StreamDecoder {
+  public:
+    StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options);
+
+    // Takes the next packet; null says that there are no more. All frames must have been taken with get(). The decoder
+    // may leave out a frame that is not needed, neither by the caller nor to decode others.
+    void add(const AVPacket* packet, bool needed = true);
+
+    // Returns the next frame, with the time when it is shown; null if there is none yet, or after the end.
+    FramePtr get();
+
+    // Throws if the frame is damaged, or frames that it builds on were missing, unless the options say to keep it.
+    void check(const AVFrame& frame) const;
+
+    // Forgets everything that was put in, for packets from another place.
+    void reset();
+
+    [[nodiscard]] const Stream& stream() const { return *stream_; }
+
+  private:
+    void complete(AVFrame& frame);
+    [[nodiscard]] std::string what(std::int64_t time) const;
+
+    std::shared_ptr<const Stream> stream_;
+    CodecContextPtr context_;
+    std::int64_t max_pixels_;
+    std::int64_t first_packet_ = AV_NOPTS_VALUE;  // The times of the packets that were put in first and last.
+    std::int64_t last_packet_ = AV_NOPTS_VALUE;
+    std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
+    bool keep_damaged_;
+    AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.
+};
+
+}  // namespace spdl

@@ -1,0 +1,106 @@
+#include "av/video_index.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace spdl {
+namespace {
+
+// Some encoders of VP8 send pictures that are never shown, for others to build on. The packet's first byte says so (RFC
+// 6386, 9.1).
+bool is_hidden(const AVPacket& packet, AVCodecID codec) {
+    constexpr unsigned kShown = 0x10;
+    const bool vp8 = codec == AV_CODEC_ID_VP8 && packet.size > 0 && (packet.data[0] & kShown) == 0;
+    return vp8 || (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
+}
+
+// Collects what packets tell.
+struct Packets {
+    explicit Packets(const Stream& stream)
+        : codec(stream.parameters->codec_id), reordered(stream.parameters->video_delay > 0) {}
+
+    AVCodecID codec;
+    bool reordered;
+    bool timed = true;
+    std::vector<std::int64_t> times;
+    std::vector<std::uint8_t> keys;
+    std::vector<std::uint8_t> hidden;
+
+    void add(const AVPacket& packet, bool hide) {
+        times.push_back(time_of(packet));
+        keys.push_back((packet.flags & AV_PKT_FLAG_KEY) != 0);
+        hidden.push_back(hide || is_hidden(packet, codec));
+        timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered);
+    }
+
+    VideoIndex index() { return {std::move(times), std::move(keys), std::move(hidden), timed}; }
+};
+
+}  // namespace
+
+VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
+                       std::vector<std::uint8_t> hidden, bool timed)
+    : times_(std::move(times)), keys_(std::move(keys)), hidden_(std::move(hidden)), by_time_(times_.size()) {
+    const auto time = [&](std::size_t position) { return times_[position]; };
+    std::iota(by_time_.begin(), by_time_.end(), std::size_t{0});
+    if (std::ranges::find(times_, AV_NOPTS_VALUE) == times_.end()) {
+        std::ranges::stable_sort(by_time_, {}, time);
+        timed_ = timed && std::ranges::adjacent_find(by_time_, {}, time) == by_time_.end();
+    } else {
+        timed_ = false;
+    }
+    for (const std::size_t position : by_time_) {
+        if (hidden_[position] == 0) {
+            shown_.push_back(position);
+        }
+    }
+}
+
+VideoIndex VideoIndex::scan(Container& container, int stream) {
+    container.select({stream});
+    container.rewind();
+    Packets found(*container.stream(stream));
+    while (const PacketPtr packet = container.read()) {
+        found.add(*packet, false);
+    }
+    return found.index();
+}
+
+VideoIndex VideoIndex::of(const PacketList& packets) {
+    const Stream& stream = *packets.stream;
+    Packets found(stream);
+    for (const PacketPtr& packet : packets.packets) {
+        const std::int64_t time = time_of(*packet);
+        const bool outside =
+            is_before(time, stream.time_base, packets.window) || is_after(time, stream.time_base, packets.window);
+        found.add(*packet, outside);
+    }
+    return found.index();
+}
+
+std::size_t VideoIndex::start(std::size_t frame, int keys_back) const {
+    if (!timed_) {
+        return 0;
+    }
+    const std::size_t wanted = shown_[frame];
+    for (std::size_t position = wanted + 1; position-- > 0;) {
+        // Frames that follow a key frame but are shown before it may build on what came before.
+        if (keys_[position] != 0 && times_[position] <= times_[wanted] && keys_back-- == 0) {
+            return position;
+        }
+    }
+    return 0;
+}
+
+std::size_t VideoIndex::find(std::int64_t time) const {
+    const auto found = std::ranges::lower_bound(by_time_, time, {}, [&](std::size_t at) { return times_[at]; });
+    return found == by_time_.end() || times_[*found] != time ? num_packets() : *found;
+}
+
+std::size_t VideoIndex::frame_at(std::int64_t time) const {
+    const auto next = std::ranges::upper_bound(shown_, time, {}, [&](std::size_t at) { return times_[at]; });
+    return next == shown_.begin() ? num_frames() : static_cast<std::size_t>(next - shown_.begin()) - 1;
+}
+
+}  // namespace spdl

@@ -1,0 +1,106 @@
+#include "av/video_scaler.h"
+
+#include <new>
+#include <string>
+
+#include "core/media_error.h"
+#include "ffmpeg/ffmpeg_frame.h"
+#include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/sws_colors.h"
+
+namespace spdl {
+namespace {
+
+AVPixelFormat packed_format(Channels channels) {
+    switch (channels) {
+        case Channels::kBgr:
+            return AV_PIX_FMT_BGR24;
+        case Channels::kGray:
+            return AV_PIX_FMT_GRAY8;
+        case Channels::kRgb:
+            break;
+    }
+    return AV_PIX_FMT_RGB24;
+}
+
+int scale_flags(Interpolation interpolation) {
+    switch (interpolation) {
+        case Interpolation::kNearest:
+            return SWS_POINT;
+        case Interpolation::kArea:
+            return SWS_AREA;
+        case Interpolation::kBilinear:
+            return SWS_BILINEAR;
+        case Interpolation::kBicubic:
+            return SWS_BICUBIC;
+        case Interpolation::kLanczos:
+            break;
+    }
+    return SWS_LANCZOS;
+}
+
+bool same_form(const AVFrame& a, const AVFrame& b) {
+    return a.width == b.width && a.height == b.height && a.format == b.format && a.colorspace == b.colorspace &&
+           a.color_range == b.color_range;
+}
+
+}  // namespace
+
+void VideoScaler::prepare(const AVFrame& frame, Size size, AVPixelFormat format, Interpolation interpolation) {
+    const bool fits = scaled_ && Size{scaled_->width, scaled_->height} == size && scaled_->format == format;
+    if (context_ && fits && same_form(*form_, frame) && interpolation_ == interpolation) {
+        return;
+    }
+    context_.reset(sws_alloc_context());
+    form_ = make_frame();
+    if (!context_) {
+        throw std::bad_alloc();
+    }
+    const auto set = [&](const char* option, int value) { av_opt_set_int(context_.get(), option, value, 0); };
+    set("srcw", frame.width);
+    set("srch", frame.height);
+    set("src_format", frame.format);
+    set("dstw", size.width);
+    set("dsth", size.height);
+    set("dst_format", format);
+    set("sws_flags", scale_flags(interpolation));
+    if (frame.format == AV_PIX_FMT_YUV420P) {
+        // MPEG-2's place of chroma: halfway between two rows.
+        set("src_v_chr_pos", 128);
+    }
+    follow_colors(*context_, frame);
+    if (sws_init_context(context_.get(), nullptr, nullptr) < 0) {
+        context_.reset();
+        throw MediaError(std::string("cannot scale and convert the pixel format \"") +
+                         ffmpeg_format_name(frame.format) + "\" to " + ffmpeg_format_name(format));
+    }
+    form_->width = frame.width;
+    form_->height = frame.height;
+    form_->format = frame.format;
+    form_->colorspace = frame.colorspace;
+    form_->color_range = frame.color_range;
+    interpolation_ = interpolation;
+    if (!fits) {
+        scaled_ = make_frame();
+        scaled_->width = size.width;
+        scaled_->height = size.height;
+        scaled_->format = format;
+        if (av_frame_get_buffer(scaled_.get(), 0) < 0) {
+            throw std::bad_alloc();
+        }
+    }
+}
+
+const AVFrame& VideoScaler::scale(const AVFrame& frame, Size size, Channels channels, Interpolation interpolation) {
+    const FfmpegLog log;
+    const AVPixelFormat format = packed_format(channels);
+    if (frame.format == format && Size{frame.width, frame.height} == size) {
+        return frame;
+    }
+    prepare(frame, size, format, interpolation);
+    log.check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, scaled_->data, scaled_->linesize),
+              "cannot scale the picture");
+    return *scaled_;
+}
+
+}  // namespace spdl

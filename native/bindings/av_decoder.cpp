@@ -1,0 +1,153 @@
+#include "bindings/av_decoder.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "av/frame_reader.h"
+#include "bindings/av_objects.h"
+#include "bindings/frames.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+template <Medium medium>
+nb::object decode(PacketsOf<medium>& object, const std::string& filters, const DecodeOptions& options,
+                  std::int64_t num_frames) {
+    HeldPackets<medium> packets = object.take();
+    FrameList frames = run("decode_packets", packets.name, [&] {
+        const PacketList consumed = std::move(packets.list);
+        return read_frames(consumed, options, filters, num_frames);
+    });
+    return wrap_frames<medium>(std::move(packets.name), std::move(frames));
+}
+
+// The Python object over a decoder that takes packets piece by piece. Any number of threads may use it, one after the
+// other.
+template <Medium medium>
+class DecoderObject {
+  public:
+    DecoderObject(const Codec<medium>& codec, const std::string& filters, const DecodeOptions& options)
+        : reader_(run("Decoder", "Decoder", [&] {
+              check_filters(filters);
+              return std::make_unique<FrameReader>(codec.stream, options, filters);
+          })) {}
+    DecoderObject(const DecoderObject&) = delete;
+    DecoderObject& operator=(const DecoderObject&) = delete;
+    ~DecoderObject() {
+        const ReleasedGil released;
+        reader_.reset();
+        ready_.clear();
+        queue_.clear();
+    }
+
+    void add(PacketsOf<medium>& object) {
+        HeldPackets<medium> packets = object.take();
+        run("streaming_decode_packets", packets.name, [&] {
+            const std::scoped_lock lock(mutex_);
+            name_ = packets.name;
+            reader_->set_window(packets.list.window);
+            std::ranges::move(packets.list.packets, std::back_inserter(queue_));
+        });
+    }
+
+    // Returns the next frames; nothing if more packets are needed for that.
+    std::optional<nb::object> next() {
+        return wrap(run("streaming_decode_packets", name(), [&]() -> std::vector<FramePtr> {
+            const std::scoped_lock lock(mutex_);
+            while (!queue_.empty() && !enough()) {
+                const PacketPtr packet = std::move(queue_.front());
+                queue_.pop_front();
+                reader_->add(*packet, ready_);
+            }
+            return take();
+        }));
+    }
+
+    // Says that no more packets come, and returns the next of the frames that are left; nothing after the last.
+    std::optional<nb::object> flush() {
+        return wrap(run("Decoder.flush", name(), [&] {
+            const std::scoped_lock lock(mutex_);
+            for (; !queue_.empty(); queue_.pop_front()) {
+                reader_->add(*queue_.front(), ready_);
+            }
+            if (!flushed_) {
+                reader_->flush(ready_);
+                flushed_ = true;
+            }
+            std::vector<FramePtr> rest = take();
+            flushed_ = !rest.empty();
+            return rest;
+        }));
+    }
+
+    void set_buffer_size(std::size_t size) {
+        const std::scoped_lock lock(mutex_);
+        buffer_size_ = size;
+    }
+
+  private:
+    [[nodiscard]] bool enough() const { return ready_.size() >= std::max<std::size_t>(buffer_size_, 1); }
+
+    std::string name() {
+        const std::scoped_lock lock(mutex_);
+        return name_;
+    }
+
+    std::vector<FramePtr> take() {
+        const std::size_t count = buffer_size_ == 0 ? ready_.size() : std::min(buffer_size_, ready_.size());
+        const auto end = ready_.begin() + static_cast<std::ptrdiff_t>(count);
+        std::vector<FramePtr> taken(std::make_move_iterator(ready_.begin()), std::make_move_iterator(end));
+        ready_.erase(ready_.begin(), end);
+        return taken;
+    }
+
+    std::optional<nb::object> wrap(std::vector<FramePtr> frames) {
+        if (frames.empty()) {
+            return std::nullopt;
+        }
+        return wrap_frames<medium>(name(), FrameList{medium, std::move(frames), reader_->time_base()});
+    }
+
+    std::unique_ptr<FrameReader> reader_;
+    std::string name_ = "Decoder";
+    std::deque<PacketPtr> queue_;
+    std::vector<FramePtr> ready_;
+    std::size_t buffer_size_ = 0;  // 0: as many as there are.
+    bool flushed_ = false;
+    std::mutex mutex_;
+};
+
+template <Medium medium>
+void bind_decoder(nb::module_& module, const char* name) {
+    using Object = DecoderObject<medium>;
+    nb::class_<Object>(module, name)
+        .def(nb::init<const Codec<medium>&, const std::string&, const DecodeOptions&>(), nb::arg("codec"),
+             nb::arg("filters"), nb::arg("options"))
+        .def("add", &Object::add, nb::arg("packets"))
+        .def("next", &Object::next)
+        .def("flush", &Object::flush)
+        .def("set_buffer_size", &Object::set_buffer_size, nb::arg("size"));
+    module.def("decode_av", &decode<medium>, nb::arg("packets"), nb::arg("filters"), nb::arg("options"),
+               nb::arg("num_frames"));
+}
+
+}  // namespace
+
+void bind_av_decoder(nb::module_& module) {
+    bind_decoder<Medium::kAudio>(module, "AudioDecoder");
+    bind_decoder<Medium::kVideo>(module, "VideoDecoder");
+}
+
+}  // namespace spdl

@@ -1,0 +1,216 @@
+#include "bindings/av_muxer.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "av/audio_encoder.h"
+#include "av/muxer.h"
+#include "av/video_encoder.h"
+#include "bindings/av_objects.h"
+#include "bindings/frames.h"
+#include "bindings/python_sink.h"
+#include "core/file_sink.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+// The Python object over an encoder. Any number of threads may use it, one after the other.
+template <Medium medium, typename Encoder>
+class EncoderObject {
+  public:
+    EncoderObject(std::string name, std::unique_ptr<Encoder> encoder)
+        : name_(std::move(name)), encoder_(std::move(encoder)) {}
+    EncoderObject(const EncoderObject&) = delete;
+    EncoderObject& operator=(const EncoderObject&) = delete;
+    ~EncoderObject() {
+        const ReleasedGil released;
+        encoder_.reset();
+    }
+
+    // Returns nothing if no packet is finished.
+    std::optional<nb::object> encode(const FramesOf<medium>& object) {
+        const FrameList frames = object.read([](const auto& held) { return held.list.clone(); });
+        return produce("encode", [&](std::vector<PacketPtr>& packets) {
+            encoder_->add(frames.frames, frames.time_base, packets);
+        });
+    }
+
+    std::optional<nb::object> flush() {
+        return produce("Encoder.flush", [&](std::vector<PacketPtr>& packets) { encoder_->flush(packets); });
+    }
+
+    [[nodiscard]] const Encoder& get() const { return *encoder_; }
+
+  private:
+    template <typename Work>
+    std::optional<nb::object> produce(const char* call, const Work& work) {
+        PacketList list{encoder_->encoder().stream(), {}, {}};
+        run(call, name_, [&] {
+            const std::scoped_lock lock(mutex_);
+            work(list.packets);
+        });
+        if (list.packets.empty()) {
+            return std::nullopt;
+        }
+        return wrap_packets<medium>(name_, std::move(list));
+    }
+
+    std::string name_;
+    std::unique_ptr<Encoder> encoder_;
+    std::mutex mutex_;
+};
+
+using AudioEncoderObject = EncoderObject<Medium::kAudio, AudioEncoder>;
+using VideoEncoderObject = EncoderObject<Medium::kVideo, VideoEncoder>;
+
+// The Python object over a file that is being written. Any number of threads may use it, one after the other.
+class MuxerObject {
+  public:
+    MuxerObject(std::string name, const std::string& format, const std::string& file_name)
+        : name_(std::move(name)),
+          muxer_(run("Muxer", name_, [&] { return std::make_unique<Muxer>(format, file_name); })) {}
+    MuxerObject(const MuxerObject&) = delete;
+    MuxerObject& operator=(const MuxerObject&) = delete;
+    ~MuxerObject() { abandon(); }
+
+    // Runs `work` on the muxer, without the GIL.
+    template <typename Work>
+    auto use(const char* call, const Work& work) {
+        return run(call, name_, [&] {
+            const std::scoped_lock lock(mutex_);
+            if (!muxer_) {
+                throw MediaError("the Muxer was closed");
+            }
+            return work(*muxer_);
+        });
+    }
+
+    template <typename Object, typename Encoder, typename Options>
+    Object* add_encoder(const Options& options) {
+        auto encoder = use("Muxer.add_encode_stream", [&](Muxer& muxer) {
+            auto made = std::make_unique<Encoder>(options, muxer.format());
+            muxer.add_stream(*made->encoder().stream());
+            return made;
+        });
+        return new Object(name_, std::move(encoder));  // nanobind takes it over.
+    }
+
+    [[nodiscard]] bool is_open() {
+        const ReleasedGil released;
+        const std::scoped_lock lock(mutex_);
+        return muxer_ && muxer_->is_open();
+    }
+
+    // Gives up what was not written. The sink is not used any more.
+    void abandon() {
+        const ReleasedGil released;
+        const std::scoped_lock lock(mutex_);
+        muxer_.reset();
+    }
+
+  private:
+    std::string name_;
+    std::unique_ptr<Muxer> muxer_;
+    std::mutex mutex_;
+};
+
+void open(MuxerObject& self, std::unique_ptr<ByteSink> sink, const OptionList& options) {
+    self.use("Muxer.open", [&](Muxer& muxer) { muxer.open(std::move(sink), options); });
+}
+
+void open_descriptor(MuxerObject& self, int descriptor, const OptionList& options) {
+    open(self, std::make_unique<FileSink>(descriptor), options);
+}
+
+void open_object(MuxerObject& self, nb::object file, const OptionList& options) {
+    open(self, std::make_unique<PythonSink>(std::move(file)), options);
+}
+
+AudioEncoderObject* add_audio(MuxerObject& self, std::string encoder, OptionList options, int num_channels,
+                              int sample_rate, std::string sample_format, std::int64_t bit_rate, int compression_level,
+                              int qscale) {
+    const AudioEncodeOptions given{{std::move(encoder), std::move(options), bit_rate, compression_level, qscale},
+                                   num_channels,
+                                   sample_rate,
+                                   std::move(sample_format)};
+    return self.add_encoder<AudioEncoderObject, AudioEncoder>(given);
+}
+
+VideoEncoderObject* add_video(MuxerObject& self, std::string encoder, OptionList options, int width, int height,
+                              std::pair<int, int> frame_rate, std::string pixel_format, std::int64_t bit_rate,
+                              int compression_level, int qscale, int gop_size, int max_b_frames, std::string colorspace,
+                              std::string color_primaries, std::string color_trc) {
+    const VideoEncodeOptions given{{std::move(encoder), std::move(options), bit_rate, compression_level, qscale},
+                                   width,
+                                   height,
+                                   {frame_rate.first, frame_rate.second},
+                                   std::move(pixel_format),
+                                   gop_size,
+                                   max_b_frames,
+                                   std::move(colorspace),
+                                   std::move(color_primaries),
+                                   std::move(color_trc)};
+    return self.add_encoder<VideoEncoderObject, VideoEncoder>(given);
+}
+
+template <Medium medium>
+void add_remux(MuxerObject& self, const Codec<medium>& codec) {
+    self.use("Muxer.add_remux_stream", [&](Muxer& muxer) { muxer.add_stream(*codec.stream); });
+}
+
+template <Medium medium>
+void write(MuxerObject& self, int stream, const PacketsOf<medium>& object) {
+    const PacketList packets = object.read([](const auto& held) { return held.list.clone(); });
+    self.use("Muxer.write", [&](Muxer& muxer) { muxer.write(stream, packets); });
+}
+
+void close(MuxerObject& self) {
+    self.use("Muxer.close", [](Muxer& muxer) { muxer.close(); });
+    self.abandon();
+}
+
+}  // namespace
+
+void bind_av_muxer(nb::module_& module) {
+    nb::class_<AudioEncoderObject>(module, "AudioEncoder")
+        .def("encode", &AudioEncoderObject::encode, nb::arg("frames"))
+        .def("flush", &AudioEncoderObject::flush)
+        .def("frame_size", [](const AudioEncoderObject& self) { return self.get().frame_size(); });
+    nb::class_<VideoEncoderObject>(module, "VideoEncoder")
+        .def("encode", &VideoEncoderObject::encode, nb::arg("frames"))
+        .def("flush", &VideoEncoderObject::flush);
+    nb::class_<MuxerObject>(module, "Muxer")
+        .def(nb::init<std::string, const std::string&, const std::string&>(), nb::arg("name"), nb::arg("container"),
+             nb::arg("file_name"))
+        .def("add_audio_encoder", &add_audio, nb::arg("encoder"), nb::arg("options"), nb::arg("num_channels"),
+             nb::arg("sample_rate"), nb::arg("sample_fmt"), nb::arg("bit_rate"), nb::arg("compression_level"),
+             nb::arg("qscale"))
+        .def("add_video_encoder", &add_video, nb::arg("encoder"), nb::arg("options"), nb::arg("width"),
+             nb::arg("height"), nb::arg("frame_rate"), nb::arg("pix_fmt"), nb::arg("bit_rate"),
+             nb::arg("compression_level"), nb::arg("qscale"), nb::arg("gop_size"), nb::arg("max_b_frames"),
+             nb::arg("colorspace"), nb::arg("color_primaries"), nb::arg("color_trc"))
+        .def("add_remux", &add_remux<Medium::kAudio>, nb::arg("codec"))
+        .def("add_remux", &add_remux<Medium::kVideo>, nb::arg("codec"))
+        .def("open_descriptor", &open_descriptor, nb::arg("descriptor"), nb::arg("options"))
+        .def("open_file", &open_object, nb::arg("file"), nb::arg("options"))
+        .def("write", &write<Medium::kAudio>, nb::arg("stream_index"), nb::arg("packets"))
+        .def("write", &write<Medium::kVideo>, nb::arg("stream_index"), nb::arg("packets"))
+        .def("flush", [](MuxerObject& self) { self.use("Muxer.flush", [](Muxer& muxer) { muxer.flush(); }); })
+        .def("close", &close)
+        .def("check_new", [](MuxerObject& self) { self.use("Muxer.open", [](Muxer& muxer) { muxer.check_new(); }); })
+        .def("is_open", &MuxerObject::is_open)
+        .def("abandon", &MuxerObject::abandon);
+}
+
+}  // namespace spdl

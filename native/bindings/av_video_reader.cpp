@@ -1,0 +1,194 @@
+#include "bindings/av_video_reader.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "av/frame_picker.h"
+#include "av/packet_feed.h"
+#include "av/picture_array.h"
+#include "av/video_index.h"
+#include "bindings/av_demuxer.h"
+#include "bindings/av_objects.h"
+#include "bindings/buffer.h"
+
+namespace nb = nanobind;
+
+namespace spdl {
+namespace {
+
+// The frames to pick, each once and in order, and for each place of the result the frame that belongs there.
+struct Selection {
+    explicit Selection(const std::vector<std::size_t>& wanted) : frames(wanted), places(wanted.size()) {
+        std::ranges::sort(frames);
+        frames.erase(std::ranges::unique(frames).begin(), frames.end());
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            places[i] = static_cast<std::size_t>(std::ranges::lower_bound(frames, wanted[i]) - frames.begin());
+        }
+    }
+
+    std::vector<std::size_t> frames;
+    std::vector<std::size_t> places;
+};
+
+using IndexState = std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool>;
+
+nb::bytes as_bytes(const std::vector<std::uint8_t>& flags) {
+    return nb::bytes(flags.data(), flags.size());
+}
+
+std::vector<std::uint8_t> flags_of(const nb::bytes& bytes) {
+    const auto* const data = static_cast<const std::uint8_t*>(bytes.data());
+    return {data, data + bytes.size()};
+}
+
+// The Python object over a video that is open for reading frames in any order. Any number of threads may use it, one
+// after the other.
+class VideoReaderObject {
+  public:
+    VideoReaderObject(DemuxerObject& demuxer, int stream, const DecodeOptions& options,
+                      const std::optional<IndexState>& index)
+        : name_(demuxer.name()), container_(demuxer.release()) {
+        std::optional<VideoIndex> known;
+        if (index) {
+            const auto& [times, keys, hidden, timed] = *index;
+            known.emplace(times, flags_of(keys), flags_of(hidden), timed);
+        }
+        run("VideoReader", name_, [&] {
+            stream_ = container_->stream(stream);
+            index_.emplace(known ? *std::move(known) : VideoIndex::scan(*container_, stream));
+            feed_ = std::make_unique<ContainerFeed>(*container_, stream, *index_);
+            picker_ = std::make_unique<FramePicker>(stream_, options, *feed_, *index_);
+        });
+    }
+    VideoReaderObject(const VideoReaderObject&) = delete;
+    VideoReaderObject& operator=(const VideoReaderObject&) = delete;
+    ~VideoReaderObject() {
+        const ReleasedGil released;
+        picker_.reset();
+        feed_.reset();
+        container_.reset();
+    }
+
+    CpuBuffer read(const std::vector<std::size_t>& wanted, const LoadOptions& options, const nb::object& storage) {
+        const std::optional<Memory> memory = take_memory(storage);
+        return CpuBuffer(run("VideoReader.read_frames", name_, [&] {
+            const Selection selection(wanted);
+            PictureArray array(options, stream_->rotation, wanted.size(), memory ? &*memory : nullptr);
+            // The row that each picked frame was written to.
+            std::vector<std::size_t> rows(selection.frames.size(), wanted.size());
+            for (std::size_t row = wanted.size(); row-- > 0;) {
+                rows[selection.places[row]] = row;
+            }
+            const std::scoped_lock lock(mutex_);
+            std::size_t at = 0;
+            picker_->pick(selection.frames,
+                          [&](std::size_t /*frame*/, const FramePtr& decoded) { array.write(*decoded, rows[at++]); });
+            for (std::size_t row = 0; row < wanted.size(); ++row) {
+                if (const std::size_t first = rows[selection.places[row]]; first != row) {
+                    array.copy(first, row);
+                }
+            }
+            return array.take();
+        }));
+    }
+
+    nb::object frames(const std::vector<std::size_t>& wanted) {
+        FrameList list = run("VideoReader.decode", name_, [&] {
+            const Selection selection(wanted);
+            const std::scoped_lock lock(mutex_);
+            std::vector<FramePtr> picked;
+            picker_->pick(selection.frames,
+                          [&](std::size_t /*frame*/, FramePtr decoded) { picked.push_back(std::move(decoded)); });
+            FrameList found{Medium::kVideo, {}, stream_->time_base};
+            for (const std::size_t place : selection.places) {
+                found.frames.push_back(reference(*picked[place]));
+            }
+            return found;
+        });
+        return wrap_frames<Medium::kVideo>(name_, std::move(list));
+    }
+
+    [[nodiscard]] IndexState index() const {
+        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed()};
+    }
+
+    [[nodiscard]] std::vector<double> times() const {
+        std::vector<double> seconds;
+        for (std::size_t frame = 0; frame < index_->num_frames(); ++frame) {
+            seconds.push_back(stream_->seconds(index_->time(frame)));
+        }
+        return seconds;
+    }
+
+    // Returns the frames that decoding can begin with.
+    [[nodiscard]] std::vector<std::size_t> key_frames() const {
+        std::vector<std::size_t> found;
+        for (std::size_t frame = 0; frame < index_->num_frames(); ++frame) {
+            if (index_->keys()[index_->position(frame)] != 0) {
+                found.push_back(frame);
+            }
+        }
+        return found;
+    }
+
+    [[nodiscard]] std::size_t num_frames() const { return index_->num_frames(); }
+    [[nodiscard]] Codec<Medium::kVideo> codec() const { return {stream_}; }
+
+  private:
+    std::string name_;
+    std::unique_ptr<Container> container_;
+    std::shared_ptr<const Stream> stream_;
+    std::optional<VideoIndex> index_;
+    std::unique_ptr<ContainerFeed> feed_;
+    std::unique_ptr<FramePicker> picker_;
+    std::mutex mutex_;
+};
+
+// Returns chosen frames among those within the window of the packets, in ascending order.
+nb::object sample(PacketsOf<Medium::kVideo>& object, const std::vector<std::size_t>& frames, const std::string& filters,
+                  const DecodeOptions& options) {
+    HeldPackets<Medium::kVideo> packets = object.take();
+    FrameList list = run("sample_decode_video", packets.name, [&] {
+        const PacketList consumed = std::move(packets.list);
+        const VideoIndex index = VideoIndex::of(consumed);
+        ListFeed feed(consumed);
+        FramePicker picker(consumed.stream, options, feed, index);
+        FrameList found{Medium::kVideo, {}, consumed.stream->time_base};
+        picker.pick(frames, [&](std::size_t /*frame*/, FramePtr decoded) {
+            found.frames.push_back(filters.empty() ? std::move(decoded)
+                                                   : filter_frame(*decoded, consumed.stream->time_base, filters));
+        });
+        return found;
+    });
+    return wrap_frames<Medium::kVideo>(std::move(packets.name), std::move(list));
+}
+
+}  // namespace
+
+void bind_av_video_reader(nb::module_& module) {
+    nb::class_<VideoReaderObject>(module, "VideoReader")
+        .def(nb::init<DemuxerObject&, int, const DecodeOptions&, const std::optional<IndexState>&>(),
+             nb::arg("demuxer"), nb::arg("stream"), nb::arg("options"), nb::arg("index").none())
+        .def("read", &VideoReaderObject::read, nb::arg("frames"), nb::arg("request"), nb::arg("storage").none())
+        .def("frames", &VideoReaderObject::frames, nb::arg("frames"))
+        .def("index", &VideoReaderObject::index)
+        .def("times", &VideoReaderObject::times)
+        .def("key_frames", &VideoReaderObject::key_frames)
+        .def("num_frames", &VideoReaderObject::num_frames)
+        .def("codec", &VideoReaderObject::codec);
+    module.def("sample_video", &sample, nb::arg("packets"), nb::arg("frames"), nb::arg("filters"), nb::arg("options"));
+}
+
+}  // namespace spdl

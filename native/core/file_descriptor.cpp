@@ -1,0 +1,87 @@
+#include "core/file_descriptor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "core/interrupt.h"
+#include "core/media_error.h"
+
+namespace spdl {
+namespace {
+
+// The protocol of an address such as https://host/name, empty for anything else.
+std::string_view protocol(std::string_view path) {
+    const std::string_view name = path.substr(0, path.find("://"));
+    const bool is_name = std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-';
+    });
+    return name.size() < path.size() && is_name ? name : std::string_view();
+}
+
+void check_path(std::string_view path) {
+    if (path.empty()) {
+        throw MediaError("cannot open the file: its path is empty");
+    }
+    if (path.find('\0') != std::string_view::npos) {
+        throw MediaError("cannot open the file: its path holds a null character");
+    }
+}
+
+}  // namespace
+
+FileDescriptor::FileDescriptor(std::string_view path) {
+    check_path(path);
+    while ((fd_ = ::open(path.data(), O_RDONLY | O_CLOEXEC)) < 0) {
+        if (errno == ENOENT && !protocol(path).empty()) {
+            throw MediaError("cannot open the address: the protocol \"" + std::string(protocol(path)) +
+                             "\" is not in this build, which reads files and bytes. Fetch it, for instance with "
+                             "urllib.request or fsspec, and pass the bytes");
+        }
+        if (errno != EINTR) {
+            throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
+        }
+        on_interrupt();
+    }
+}
+
+FileDescriptor::~FileDescriptor() {
+    ::close(fd_);
+}
+
+std::optional<std::size_t> FileDescriptor::size() const {
+    struct stat status{};
+    if (::fstat(fd_, &status) != 0) {
+        throw MediaError(std::string("cannot examine the file: ") + std::strerror(errno));
+    }
+    if (S_ISDIR(status.st_mode)) {
+        throw MediaError("cannot read the file: it is a directory");
+    }
+    return S_ISREG(status.st_mode) ? std::optional(static_cast<std::size_t>(status.st_size)) : std::nullopt;
+}
+
+std::size_t FileDescriptor::read(std::uint8_t* into, std::size_t size) const {
+    for (;;) {
+        const ssize_t got = ::read(fd_, into, size);
+        if (got >= 0) {
+            return static_cast<std::size_t>(got);
+        }
+        if (errno != EINTR) {
+            throw MediaError(std::string("cannot read the file: ") + std::strerror(errno));
+        }
+        on_interrupt();
+    }
+}
+
+void FileDescriptor::seek(std::int64_t position) const {
+    if (::lseek(fd_, position, SEEK_SET) < 0) {
+        throw MediaError("cannot go to byte " + std::to_string(position) + " of the file: " + std::strerror(errno));
+    }
+}
+
+}  // namespace spdl

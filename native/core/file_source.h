@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "core/byte_source.h"
+#include "core/file_descriptor.h"
+
+namespace spdl {
+
+// A file, read piece by piece. All errors are MediaErrors.
+class FileSource final : public ByteSource {
+  public:
+    // A null character must follow the path.
+    explicit FileSource(std::string_view path);
+
+    [[nodiscard]] std::int64_t size() override { return size_; }
+    std::size_t read(std::uint8_t* into, std::size_t size) override { return file_.read(into, size); }
+    void seek(std::int64_t position) override { file_.seek(position); }
+
+  private:
+    FileDescriptor file_;
+    std::int64_t size_;
+};
+
+}  // namespace spdl

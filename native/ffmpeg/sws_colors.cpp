@@ -1,0 +1,20 @@
+#include "ffmpeg/sws_colors.h"
+
+#include <string_view>
+
+#include "ffmpeg/ffmpeg_frame.h"
+
+namespace spdl {
+
+void follow_colors(SwsContext& context, const AVFrame& frame) {
+    const int matrix = frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_RGB
+                           ? SWS_CS_DEFAULT
+                           : static_cast<int>(frame.colorspace);
+    const bool by_format = std::string_view(ffmpeg_format_name(frame.format)).starts_with("yuvj");
+    const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format ? 1 : 0;
+    // libswscale refuses this for formats without such a choice, which do not need it.
+    sws_setColorspaceDetails(&context, sws_getCoefficients(matrix), full_range, sws_getCoefficients(SWS_CS_DEFAULT), 1,
+                             0, 1 << 16, 1 << 16);
+}
+
+}  // namespace spdl

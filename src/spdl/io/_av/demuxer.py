@@ -1,0 +1,311 @@
+"""Demuxing: finding the packets of audio and video streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from spdl._check import check_instance, check_int, check_seconds, refuse
+from spdl.io._av.bsf import apply_bsf
+from spdl.io._av.time_window import parse_window
+from spdl.io._common.inputs import Readable, resolve
+from spdl.io._common.native import native
+from spdl.io._image.config import DemuxConfig, demux_options
+from spdl.io._image.demux import demux_image
+from spdl.io._image.image_input import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    from spdl.io._av.time_window import Seconds
+    from spdl.io._image.image_input import ImageInput
+    from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+    from spdl.io._native import Demuxer as NativeDemuxer
+
+
+class Demuxer:
+    """An open file of audio and video, which hands out the packets of its streams.
+
+    Use it as a context manager, which closes the file. Any number of threads may use it; one at a time reads, without
+    the GIL. For one window of one stream, `demux_audio` and `demux_video` are enough.
+
+    Args:
+        src: A path, the bytes of a file (kept and read in place: do not change them meanwhile), or an open binary file.
+            The file is read piece by piece from its position on, and must stay open. If it has no ``seek``, it can be
+            read once.
+        demux_config: How FFmpeg reads; see `demux_config`.
+        name: The file's name in errors. The default is the path, or the number of bytes.
+
+    Raises:
+        RuntimeError: If the file cannot be read, or has no known format. The message names it and quotes FFmpeg.
+        TypeError: If `src` is no input, or another argument has the wrong type.
+
+    Example:
+        >>> with Demuxer(clip) as demuxer:
+        ...     packets = demuxer.demux_video(window=(0, 0.2))
+        ...     print(len(packets), demuxer.video_codec.name, demuxer.has_audio())
+        5 mpeg4 False
+    """
+
+    def __init__(self, src: ImageInput, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> None:
+        if name is not None:
+            check_instance("name", name, str, "a str or None")
+        options = demux_options(demux_config, None)
+        self._demux_config = demux_config
+        if isinstance(src, Readable) and not hasattr(type(src), "__fspath__"):
+            label = name if name is not None else str(getattr(src, "name", None) or f"a {type(src).__name__}")
+            self._native = native.open_file(src, describe(src, label), options)
+            self._image_input: Any = None
+            return
+        resolved = resolve(src, "src", files=False)
+        self._image_input = resolved
+        if isinstance(resolved, str):
+            self._native = native.Demuxer(resolved, describe(resolved, name), options)
+        else:
+            label = name if name is not None else f"{memoryview(resolved).nbytes} bytes"
+            self._native = native.open_bytes(resolved, describe(resolved, label), options)
+
+    def demux_audio(self, window: Sequence[Seconds] | None = None, *, bsf: str | None = None) -> AudioPackets:
+        """Return the packets of the main audio stream.
+
+        Args:
+            window: The moments ``(start, end)`` in seconds: from the start on, up to before the end. Each is a number,
+                a `~fractions.Fraction`, a `~decimal.Decimal` or a str such as ``"1/3"``, and may be infinite. None is
+                the whole stream. Times are those of the file, which need not begin at 0.
+            bsf: Bit-stream filters to apply, in FFmpeg's syntax.
+
+        Raises:
+            RuntimeError: If the file has no audio, cannot be read, or has no ``seek`` and was read before.
+            TypeError: If `window` is no pair of moments.
+            ValueError: If the window is empty (also an `IndexError`).
+        """
+        packets: AudioPackets = self._demux(self.audio_stream_index, window, bsf)
+        return packets
+
+    def demux_video(self, window: Sequence[Seconds] | None = None, *, bsf: str | None = None) -> VideoPackets:
+        """Return the packets of the main video stream.
+
+        The packets begin with the last key frame from which the window can be decoded.
+
+        Args:
+            window: As for `demux_audio`.
+            bsf: Bit-stream filters to apply, in FFmpeg's syntax.
+
+        Raises:
+            RuntimeError: If the file has no video, cannot be read, or has no ``seek`` and was read before.
+            TypeError: If `window` is no pair of moments.
+            ValueError: If the window is empty (also an `IndexError`).
+        """
+        packets: VideoPackets = self._demux(self.video_stream_index, window, bsf)
+        return packets
+
+    def demux_image(self, *, bsf: str | None = None) -> ImagePackets:
+        """Return the image, if the file is one; see `demux_image`.
+
+        Args:
+            bsf: Bit-stream filters to apply, in FFmpeg's syntax.
+
+        Raises:
+            RuntimeError: If the file holds no image.
+            TypeError: If the input is an open file: `demux_image` reads it.
+        """
+        return demux_image(self._image(), demux_config=self._demux_config, bsf=bsf)
+
+    @overload
+    def streaming_demux(
+        self, indices: int | None = None, *, duration: float = -1, num_packets: int = -1
+    ) -> Iterator[AudioPackets | VideoPackets]: ...
+    @overload
+    def streaming_demux(
+        self, indices: Iterable[int], *, duration: float = -1, num_packets: int = -1
+    ) -> Iterator[dict[int, AudioPackets | VideoPackets]]: ...
+    def streaming_demux(
+        self, indices: int | Iterable[int] | None = None, *, duration: float = -1, num_packets: int = -1
+    ) -> Iterator[Any]:
+        """Read the file from its beginning, piece by piece.
+
+        Args:
+            indices: The stream, or several: the file is then read once for all of them. None is stream 0.
+            duration: The seconds that a piece covers, at least: it ends with the first stream that does so.
+            num_packets: The packets in a piece: it ends with the first stream that has so many.
+
+        Returns:
+            An iterator of the packets of the stream; for several streams, of dicts of packets by stream, without those
+            streams that have none in a piece.
+
+        Raises:
+            RuntimeError: If there is no such stream, or the file cannot be read; when the iterator is first asked, or
+                in the middle.
+            TypeError: If an argument has the wrong type.
+            ValueError: If not exactly one of `duration` and `num_packets` is given.
+        """
+        by_count = check_int("num_packets", num_packets, least=-1) > 0
+        by_time = duration != -1 and check_seconds("duration", duration, above_zero=True) > 0
+        if by_count == by_time:
+            accepted = "given if `num_packets` is not, and the other way round"
+            refuse(ValueError, "duration", accepted, duration, f"`num_packets` is {num_packets}.")
+        if isinstance(indices, Iterable):
+            return self._read(_streams(indices), num_packets, duration, single=False)
+        wanted = {check_int("indices", 0 if indices is None else indices, least=0)}
+        return self._read(wanted, num_packets, duration, single=True)
+
+    def has_audio(self) -> bool:
+        """Return whether there is an audio stream."""
+        return self._native.best_stream(True) is not None  # noqa: FBT003 - native functions have no keywords here.
+
+    @property
+    def audio_stream_index(self) -> int:
+        """The index of the main audio stream. RuntimeError if there is none."""
+        return self._best(audio=True)
+
+    @property
+    def video_stream_index(self) -> int:
+        """The index of the main video stream. RuntimeError if there is none."""
+        return self._best(audio=False)
+
+    @property
+    def audio_codec(self) -> AudioCodec:
+        """What the main audio stream states about itself."""
+        codec = self._native.codec(self.audio_stream_index)
+        assert isinstance(codec, native.AudioCodec)
+        return codec
+
+    @property
+    def video_codec(self) -> VideoCodec:
+        """What the main video stream states about itself."""
+        codec = self._native.codec(self.video_stream_index)
+        assert isinstance(codec, native.VideoCodec)
+        return codec
+
+    @property
+    def image_codec(self) -> ImageCodec:
+        """What the image states about itself, if the file is one."""
+        return demux_image(self._image(), demux_config=self._demux_config).codec
+
+    @property
+    def num_streams(self) -> int:
+        """The number of streams, those of neither audio nor video included."""
+        return self._native.num_streams()
+
+    @property
+    def duration(self) -> float | None:
+        """The duration of the file in seconds, as it says; None if it does not."""
+        return self._native.duration()
+
+    def close(self) -> None:
+        """Close the file. Its packets remain."""
+        self._native.close()
+
+    def native(self) -> NativeDemuxer:
+        """Return the native object, for what is built on demuxers. It may take the file over."""
+        return self._native
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _best(self, *, audio: bool) -> int:
+        index = self._native.best_stream(audio)
+        if index is None:
+            msg = f"{self._native.name()}: there is no {'audio' if audio else 'video'} stream in it"
+            raise RuntimeError(msg)
+        return index
+
+    def _demux(self, index: int, window: Sequence[Seconds] | None, bsf: str | None) -> Any:
+        packets = self._native.demux(index, *parse_window("window", window))
+        return packets if bsf is None else apply_bsf(packets, bsf)
+
+    def _read(self, wanted: set[int], num_packets: int, duration: float, *, single: bool) -> Iterator[Any]:
+        self._native.select(wanted)
+        while (piece := self._native.read_some(num_packets, duration)) is not None:
+            yield next(iter(piece.values())) if single else piece
+
+    def _image(self) -> Any:
+        if self._image_input is None:
+            msg = "an open file cannot be read as an image here: pass its content, or pass the file to demux_image"
+            raise TypeError(msg)
+        return self._image_input
+
+
+def demux_audio(
+    src: ImageInput,
+    *,
+    timestamp: Sequence[Seconds] | None = None,
+    demux_config: DemuxConfig | None = None,
+    bsf: str | None = None,
+    name: str | None = None,
+) -> AudioPackets:
+    """Return the packets of the main audio stream of a file.
+
+    Args:
+        src: A path, the bytes of a file (read in place), or an open binary file.
+        timestamp: The moments ``(start, end)`` in seconds: from the start on, up to before the end. Each is a number, a
+            `~fractions.Fraction`, a `~decimal.Decimal` or a str such as ``"1/3"``, and may be infinite. None is the
+            whole stream. Times are those of the file, which need not begin at 0.
+        demux_config: How FFmpeg reads; see `demux_config`.
+        bsf: Bit-stream filters to apply, in FFmpeg's syntax.
+        name: The file's name in errors. The default is the path, or the number of bytes.
+
+    Returns:
+        The packets, which `decode_packets` consumes.
+
+    Raises:
+        RuntimeError: If the file cannot be read, or has no audio. The message names it and quotes FFmpeg.
+        TypeError: If `src` is no input, or another argument has the wrong type.
+        ValueError: If the window is empty (also an `IndexError`).
+
+    Example:
+        >>> packets = demux_audio(sound, timestamp=(0, "1/2"))
+        >>> packets.sample_rate, packets.timestamp
+        (8000, (0.0, 0.5))
+    """
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        return demuxer.demux_audio(timestamp, bsf=bsf)
+
+
+def demux_video(
+    src: ImageInput,
+    *,
+    timestamp: Sequence[Seconds] | None = None,
+    demux_config: DemuxConfig | None = None,
+    bsf: str | None = None,
+    name: str | None = None,
+) -> VideoPackets:
+    """Return the packets of the main video stream of a file.
+
+    The packets begin with the last key frame from which the window can be decoded.
+
+    Args:
+        src: A path, the bytes of a file (read in place), or an open binary file.
+        timestamp: The moments ``(start, end)`` in seconds, as for `demux_audio`. None is the whole stream.
+        demux_config: How FFmpeg reads; see `demux_config`.
+        bsf: Bit-stream filters to apply, in FFmpeg's syntax.
+        name: The file's name in errors. The default is the path, or the number of bytes.
+
+    Returns:
+        The packets, which `decode_packets` consumes.
+
+    Raises:
+        RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg.
+        TypeError: If `src` is no input, or another argument has the wrong type.
+        ValueError: If the window is empty (also an `IndexError`).
+
+    Example:
+        >>> packets = demux_video(clip, timestamp=(0, 0.2))
+        >>> len(packets), packets.width, packets.height
+        (5, 64, 48)
+    """
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        return demuxer.demux_video(timestamp, bsf=bsf)
+
+
+def _streams(indices: Iterable[int]) -> set[int]:
+    wanted = {check_int(f"indices[{i}]", index, least=0) for i, index in enumerate(indices)}
+    if not wanted:
+        refuse(ValueError, "indices", "at least one stream", indices)
+    return wanted

@@ -1,0 +1,198 @@
+"""Batches of video: a clip of each of many files in one array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+from spdl._check import check_choice, check_flag, check_int, check_number, refuse
+from spdl.io._av.time_window import parse_window
+from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.load_failure import LoadFailure
+from spdl.io._common.native import native
+from spdl.io._common.storage import Storage, resolve_storage
+from spdl.io._image.array_format import Dtype, Layout, make_array_format
+from spdl.io._image.config import decode_options, demux_options
+from spdl.io._image.image_input import describe
+from spdl.io._image.load_options import make_load_options
+from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, resize_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.io._av.time_window import Seconds
+    from spdl.io._image.config import DecodeConfig, DemuxConfig
+    from spdl.io._image.image_input import ImageInput
+    from spdl.io._native import CPUBuffer
+
+Sampling: TypeAlias = Literal["consecutive", "spread"]
+VideoOnError: TypeAlias = Literal["raise", "skip", "zero"]
+
+_MAX_THREADS = 1024
+_SHOWN_FAILURES = 5
+
+
+class VideoBatch(NamedTuple):
+    """The clips of several videos; made by `load_video_batch`.
+
+    Example:
+        >>> batch = load_video_batch([clip, clip], num_frames=30, width=32, height=32)
+        >>> batch.clips.shape, batch.lengths, batch.mask[0].sum()
+        ((2, 30, 32, 32, 3), [25, 25], np.int64(25))
+    """
+
+    clips: CPUBuffer
+    """The pictures: (B, N, H, W, C), or (B, N, C, H, W) for the layout NCHW. Places behind a short clip hold zeros."""
+    lengths: list[int]
+    """How many of the N pictures of each clip are its own."""
+
+    @property
+    def mask(self) -> Any:
+        """A numpy bool array (B, N), new each time: True where a picture is, False where zeros are."""
+        import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
+
+        return np.arange(self.clips.shape[1]) < np.array(self.lengths)[:, None]
+
+
+def load_video_batch(
+    srcs: Iterable[ImageInput],
+    *,
+    num_frames: int,
+    width: int,
+    height: int,
+    timestamps: Sequence[Sequence[Seconds] | None] | None = None,
+    sampling: Sampling = "consecutive",
+    fps: float | None = None,
+    step: int = 1,
+    mode: Mode = "pad",
+    interpolation: Interpolation = "bicubic",
+    pix_fmt: str = "rgb24",
+    layout: Layout = "NHWC",
+    dtype: Dtype = "uint8",
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    exact: bool = False,
+    rotate: bool = True,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    num_threads: int = 1,
+    on_error: VideoOnError = "raise",
+    storage: Storage | None = None,
+) -> VideoBatch:
+    """Load a clip of each of many videos into one array, resized to one size.
+
+    This is one native call. It opens, decodes, resizes and normalises each video straight into its place, without the
+    GIL. To use several cores, call it from several threads, or set `num_threads`. For several clips of one video, a
+    `VideoReader` opens it only once.
+
+    Args:
+        srcs: The videos: paths, or the bytes of files, which are read in place.
+        num_frames: The most frames of a clip, which is the array's second side. Shorter clips are continued with zeros.
+        width: The width of the pictures in pixels.
+        height: The height of the pictures in pixels.
+        timestamps: A window ``(start, end)`` in seconds for each video, or None for the whole of it. None is the whole
+            of each.
+        sampling: ``"consecutive"`` takes frames from the start of the window on; ``"spread"`` takes frames at equal
+            distances all over the window.
+        fps: The frames per second to take, for ``"consecutive"``: for each moment the frame that is on the screen. None
+            takes the frames as they are.
+        step: The distance from one frame to the next, for ``"consecutive"`` without `fps`.
+        mode: How pictures of another shape get the size; see `VideoReader`.
+        interpolation: How pictures are resized; see `VideoReader`.
+        pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+        dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
+        mean: A number for each channel. None is 0.
+        std: A number for each channel. None is 1.
+        exact: Whether the resize is to give the results of Pillow's; see `VideoReader`.
+        rotate: Whether to turn pictures upright as the file says.
+        demux_config: How FFmpeg reads; see `demux_config`.
+        decode_config: How to decode; see `decode_config`.
+        num_threads: How many threads work at once, each on a video of its own.
+        on_error: What becomes of videos that cannot be loaded: ``"raise"`` raises, ``"skip"`` leaves them out of the
+            batch, ``"zero"`` keeps their places, with zeros and a length of 0. ``clips.failures`` lists them.
+        storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory.
+
+    Returns:
+        The clips, with memory of their own or the storage's, and their lengths.
+
+    Raises:
+        RuntimeError: If a video cannot be loaded and `on_error` is ``"raise"``, if none can, or if the storage is too
+            small. The message names the videos and the reasons.
+        TypeError: If an argument has the wrong type, or one of `srcs` is no input.
+        ValueError: If `srcs` is empty, or another argument is out of range.
+
+    Example:
+        >>> batch = load_video_batch([clip, clip], num_frames=8, width=32, height=32, sampling="spread")
+        >>> batch.clips.shape, batch.lengths
+        ((2, 8, 32, 32, 3), [8, 8])
+    """
+    check_choice("on_error", on_error, get_args(VideoOnError))
+    check_choice("sampling", sampling, get_args(Sampling))
+    check_choice("pix_fmt", pix_fmt, tuple(PIXEL_FORMATS))
+    count = check_int("num_frames", num_frames, least=1)
+    size = (check_int("width", width, least=1), check_int("height", height, least=1))
+    rate = 0.0 if fps is None else check_number("fps", fps, "a number above 0, or None")
+    if fps is not None and not 0 < rate < float("inf"):
+        refuse(ValueError, "fps", "a number above 0, or None", fps)
+    given = list_inputs(srcs, "load_video_batch")
+    sources = tuple([resolve(each, "srcs", index, files=False) for index, each in enumerate(given)])
+    shape = _picture(size, layout, PIXEL_FORMATS[pix_fmt])
+    clips, lengths, reasons = native.load_video_batch(
+        sources=sources,
+        windows=_windows(timestamps, len(given)),
+        request=make_load_options(
+            resize_to(*size, mode, interpolation, pix_fmt),
+            make_array_format(layout, dtype, mean, std),
+            exact=check_flag("exact", exact),
+            exif=check_flag("rotate", rotate),
+        ),
+        num_frames=count,
+        spread=sampling == "spread",
+        rate=rate,
+        step=check_int("step", step, least=1),
+        demux=demux_options(demux_config, None),
+        decode=decode_options(decode_config),
+        num_threads=check_int("num_threads", num_threads, least=1, most=_MAX_THREADS),
+        keep_failed=on_error == "zero",
+        storage=resolve_storage(storage, (len(given), count, *shape), dtype),
+    )
+    if reasons and (on_error == "raise" or clips is None):
+        raise RuntimeError(_summary(sources, reasons, raised=on_error == "raise"))
+    assert clips is not None
+    if reasons:
+        clips._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
+    return VideoBatch(clips, lengths)
+
+
+def _picture(size: tuple[int, int], layout: Layout, channels: int) -> tuple[int, int, int]:
+    width, height = size
+    return (channels, height, width) if layout == "NCHW" else (height, width, channels)
+
+
+def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) -> list[Any]:
+    if timestamps is None:
+        return [(None, None)] * count
+    accepted = f"a window (start, end) or None for each of the {count} videos"
+    if isinstance(timestamps, (str, bytes)) or not isinstance(timestamps, Iterable):
+        refuse(TypeError, "timestamps", accepted, timestamps)
+    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(timestamps)]
+    if len(windows) != count:
+        refuse(ValueError, "timestamps", accepted, timestamps)
+    return windows
+
+
+def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, raised: bool) -> str:
+    lines = [f"{len(reasons)} of {len(sources)} videos could not be loaded"]
+    for index, reason in reasons[:_SHOWN_FAILURES]:
+        source = sources[index]
+        label = None if isinstance(source, str) else f"{memoryview(source).nbytes} bytes"
+        lines.append(f"  srcs[{index}], {describe(source, label)}: {reason}")
+    if len(reasons) > _SHOWN_FAILURES:
+        lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")
+    if raised:
+        lines.append(
+            'Pass on_error="skip" to leave failed videos out of the batch, or on_error="zero" to keep their places; '
+            "the `failures` of the clips then list them."
+        )
+    return "\n".join(lines)

@@ -1,0 +1,62 @@
+"""Where the frames of a video are."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class VideoIndex:
+    """What one look at all packets of a video tells; `VideoReader.index` returns it.
+
+    Give it to the `VideoReader` of the same file, and that opens without reading the file through. It can be pickled
+    and kept in a cache.
+
+    Attributes:
+        times: When the frame of each packet is shown, in units of the stream's time base, in the order in which packets
+            are decoded: the bytes of 64-bit integers.
+        keys: A byte for each packet: 1 if decoding can begin with it.
+        hidden: A byte for each packet: 1 if its frame is not shown.
+        timed: Whether the file says when each frame is shown. Otherwise frames are counted from the beginning, so that
+            reading one takes as long as decoding all before it.
+        stream: The index of the stream in its file.
+
+    Example:
+        >>> reader = VideoReader(clip)
+        >>> len(VideoReader(clip, index=reader.index))
+        25
+    """
+
+    times: bytes
+    keys: bytes
+    hidden: bytes
+    timed: bool
+    stream: int
+
+    def __post_init__(self) -> None:
+        """Check that the parts belong together."""
+        count = len(self.keys)
+        if len(self.times) != 8 * count or len(self.hidden) != count:
+            msg = (
+                f"a VideoIndex has 8 bytes of `times`, 1 of `keys` and 1 of `hidden` for each packet, got "
+                f"{len(self.times)}, {count} and {len(self.hidden)}: it was damaged"
+            )
+            raise ValueError(msg)
+
+
+def make_index(state: tuple[Sequence[int], bytes, bytes, bool], stream: int) -> VideoIndex:
+    """Return the index that native code has made."""
+    times, keys, hidden, timed = state
+    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream)
+
+
+def index_state(index: VideoIndex) -> tuple[list[int], bytes, bytes, bool]:
+    """Return the index as native code takes it."""
+    times = array("q")
+    times.frombytes(index.times)
+    return times.tolist(), index.keys, index.hidden, index.timed

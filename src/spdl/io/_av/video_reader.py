@@ -1,0 +1,326 @@
+"""Frames of a video by index and by time, in any order."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, overload
+
+from spdl._check import check_choice, check_flag, check_instance, check_int, check_number, refuse
+from spdl.io._av.demuxer import Demuxer
+from spdl.io._av.time_window import parse_window
+from spdl.io._av.video_index import VideoIndex, index_state, make_index
+from spdl.io._common.native import native
+from spdl.io._common.storage import Storage, resolve_storage
+from spdl.io._image.array_format import Dtype, Layout, make_array_format
+from spdl.io._image.config import DecodeConfig, decode_options
+from spdl.io._image.load_options import make_load_options
+from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, resize_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.io._av.time_window import Seconds
+    from spdl.io._image.config import DemuxConfig
+    from spdl.io._image.image_input import ImageInput
+    from spdl.io._native import CPUBuffer, VideoCodec, VideoFrames
+
+
+class VideoReader:
+    """A video whose frames can be read by index and by time, in any order, each exactly.
+
+    Opening it looks at every packet once, without decoding any, and so knows when each frame is shown; with an
+    `index` that is known already it need not. Reading decodes from the last key frame before a frame, or goes on
+    from the frame read last where that is nearer. Frames come resized and normalised as those of
+    `load_image_batch`. Nothing is cached but the decoder's own state.
+
+    Any number of threads may use a reader; one at a time reads, without the GIL. Readers can be pickled if they were
+    made of a path or of bytes: the other process opens the file again, with the same index.
+
+    Args:
+        src: A path, the bytes of a file (kept and read in place), or an open binary file that can seek.
+        width: The width of the pictures in pixels. None follows from the height, or is the video's own.
+        height: The height of the pictures in pixels. None follows from the width, or is the video's own.
+        mode: How pictures of another shape get the size: ``"pad"`` centres them on black, ``"crop"`` cuts off what is
+            too much on both sides, ``"stretch"`` distorts them. It needs both sides.
+        interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
+        pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``.
+        layout: ``"NHWC"`` or ``"NCHW"``.
+        dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
+        mean: A number for each channel. None is 0.
+        std: A number for each channel. None is 1.
+        exact: Whether the resize is to give the results of Pillow's, as that of `load_image_batch` does. By default
+            FFmpeg scales, which gives what its filters ``scale`` and ``format`` do and takes a third of the time.
+        rotate: Whether to turn pictures upright as the file says, which phones write. `rotation` tells the angle.
+        stream: The index of the stream. None is the main video stream.
+        index: The `index` of a reader of the same file. None reads the file through.
+        demux_config: How FFmpeg reads; see `demux_config`.
+        decode_config: How to decode; see `decode_config`.
+        num_threads: How many threads the decoder may use. More than one pays for long runs of frames of large videos;
+            for many videos it is better to read several at once.
+        name: The file's name in errors. The default is the path, or the number of bytes.
+
+    Raises:
+        RuntimeError: If the file cannot be read, or has no video. The message names it and quotes FFmpeg.
+        TypeError: If `src` is no input, or another argument has the wrong type.
+        ValueError: If an argument is out of range.
+
+    Example:
+        >>> reader = VideoReader(clip, width=32, height=32)
+        >>> len(reader), reader.fps, reader.duration
+        (25, 25.0, 1.0)
+        >>> reader.read_frames([20, 3, 3]).shape
+        (3, 32, 32, 3)
+        >>> reader.read_at([0.5]).shape, reader.read(0.2, 0.4).shape
+        ((1, 32, 32, 3), (5, 32, 32, 3))
+    """
+
+    def __init__(
+        self,
+        src: ImageInput,
+        *,
+        width: int | None = None,
+        height: int | None = None,
+        mode: Mode = "pad",
+        interpolation: Interpolation = "bicubic",
+        pix_fmt: str = "rgb24",
+        layout: Layout = "NHWC",
+        dtype: Dtype = "uint8",
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        exact: bool = False,
+        rotate: bool = True,
+        stream: int | None = None,
+        index: VideoIndex | None = None,
+        demux_config: DemuxConfig | None = None,
+        decode_config: DecodeConfig | None = None,
+        num_threads: int = 1,
+        name: str | None = None,
+    ) -> None:
+        check_choice("pix_fmt", pix_fmt, tuple(PIXEL_FORMATS))
+        both = width is not None and height is not None
+        resize = resize_to(width, height, mode if both else "stretch", interpolation, pix_fmt)
+        self._request = make_load_options(
+            resize,
+            make_array_format(layout, dtype, mean, std),
+            exact=check_flag("exact", exact),
+            exif=check_flag("rotate", rotate),
+        )
+        self._dtype = dtype
+        self._picture = _picture_shape(width, height, layout, PIXEL_FORMATS[pix_fmt])
+        if index is not None:
+            check_instance("index", index, VideoIndex, "a VideoIndex, as `VideoReader.index` returns, or None")
+            stream = index.stream if stream is None else stream
+        options = decode_options(_with_threads(decode_config, check_int("num_threads", num_threads, least=1)))
+        demuxer = Demuxer(src, demux_config=demux_config, name=name)
+        self._stream = demuxer.video_stream_index if stream is None else check_int("stream", stream, least=0)
+        state = None if index is None else index_state(index)
+        self._native = native.VideoReader(demuxer.native(), self._stream, options, state)
+        self._arguments = (
+            src,
+            {
+                "width": width,
+                "height": height,
+                "mode": mode,
+                "interpolation": interpolation,
+                "pix_fmt": pix_fmt,
+                "layout": layout,
+                "dtype": dtype,
+                "mean": mean,
+                "std": std,
+                "exact": exact,
+                "rotate": rotate,
+                "stream": stream,
+                "demux_config": demux_config,
+                "decode_config": decode_config,
+                "num_threads": num_threads,
+                "name": name,
+            },
+        )
+        self._times = self._native.times()
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return len(self._times)
+
+    @property
+    def codec(self) -> VideoCodec:
+        """The properties that the stream states about itself."""
+        return self._native.codec()
+
+    @property
+    def index(self) -> VideoIndex:
+        """Where the frames are, for another reader of the same file."""
+        return make_index(self._native.index(), self._stream)
+
+    @property
+    def timestamps(self) -> list[float]:
+        """When each frame is shown, in seconds."""
+        return list(self._times)
+
+    @property
+    def key_frames(self) -> list[int]:
+        """The frames that decoding can begin with."""
+        return self._native.key_frames()
+
+    @property
+    def fps(self) -> float:
+        """The average number of frames per second."""
+        numerator, denominator = self.codec.frame_rate
+        if numerator > 0:
+            return numerator / denominator
+        span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
+        return (len(self._times) - 1) / span if span > 0 else 0.0
+
+    @property
+    def duration(self) -> float:
+        """The seconds from the first frame to the end of the last one, which counts as long as the average."""
+        if not self._times:
+            return 0.0
+        fps = self.fps
+        return round(self._times[-1] - self._times[0] + (1 / fps if fps else 0.0), 9)
+
+    @property
+    def rotation(self) -> int:
+        """The degrees by which a viewer turns the pictures clockwise: 0, 90, 180 or 270."""
+        return self.codec.rotation
+
+    def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> CPUBuffer:
+        """Read frames by index.
+
+        Args:
+            indices: The frames, in any order; one that is named twice is decoded once. Negative ones count from the
+                end.
+            storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory.
+
+        Returns:
+            The frames in the order of the indices: uint8 (N, H, W, C), or as the arguments of the reader say. The
+            memory is the array's own, or the storage's.
+
+        Raises:
+            IndexError: If there is no such frame.
+            RuntimeError: If a frame cannot be read or decoded, or the storage is too small.
+            TypeError: If an index is no int.
+            ValueError: If there are no indices.
+        """
+        if not isinstance(indices, Iterable):
+            refuse(TypeError, "indices", "an iterable of ints", indices)
+        wanted = [self._checked(index) for index in indices]
+        if not wanted:
+            refuse(ValueError, "indices", "at least one frame", indices)
+        shape = None if self._picture is None else (len(wanted), *self._picture)
+        return self._native.read(wanted, self._request, resolve_storage(storage, shape, self._dtype))
+
+    def read_at(self, seconds: Iterable[float], *, storage: Storage | None = None) -> CPUBuffer:
+        """Read the frames that are on the screen at some moments.
+
+        Args:
+            seconds: The moments, in any order, on the clock of the file, which need not begin at 0 (see `timestamps`).
+                Each must lie between the first frame and the end of the last one.
+            storage: As for `read_frames`.
+
+        Returns:
+            The frames in the order of the moments, as `read_frames` returns them.
+
+        Raises:
+            RuntimeError: If a frame cannot be read or decoded, or the storage is too small.
+            TypeError: If a moment is no number.
+            ValueError: If there are no moments, or one lies outside of the video.
+        """
+        if not isinstance(seconds, Iterable):
+            refuse(TypeError, "seconds", "an iterable of numbers", seconds)
+        return self.read_frames([self._frame_at(moment) for moment in seconds], storage=storage)
+
+    def read(
+        self, start: Seconds = -math.inf, stop: Seconds = math.inf, *, storage: Storage | None = None
+    ) -> CPUBuffer:
+        """Read the frames that appear within a window.
+
+        Args:
+            start: The first moment in seconds on the clock of the file: a number, Fraction, Decimal or str.
+            stop: The moment that is not part of the window any more.
+            storage: As for `read_frames`.
+
+        Returns:
+            The frames in the order in which they are shown, as `read_frames` returns them.
+
+        Raises:
+            RuntimeError: If a frame cannot be read or decoded, or the storage is too small.
+            TypeError: If a moment has the wrong type.
+            ValueError: If the window is empty (also an `IndexError`), or no frame appears within it.
+        """
+        bounds = parse_window("start, stop", (start, stop))
+        low, high = (None if bound is None else bound[0] / bound[1] for bound in bounds)
+        first = 0 if low is None else bisect.bisect_left(self._times, low - _TOLERANCE)
+        last = len(self) if high is None else bisect.bisect_left(self._times, high - _TOLERANCE)
+        if first >= last:
+            refuse(ValueError, "start, stop", "a window in which a frame appears", (start, stop))
+        return self.read_frames(range(first, last), storage=storage)
+
+    @overload
+    def __getitem__(self, index: int) -> CPUBuffer: ...
+    @overload
+    def __getitem__(self, index: slice) -> CPUBuffer: ...
+    def __getitem__(self, index: int | slice) -> CPUBuffer:
+        """Return the frame or the frames at an index or a slice, always as a batch: one frame is (1, H, W, C)."""
+        return self.read_frames(range(*index.indices(len(self))) if isinstance(index, slice) else [index])
+
+    def decode(self, indices: Iterable[int]) -> VideoFrames:
+        """Return frames as the decoder makes them, in any order, for filters of FFmpeg's.
+
+        Args:
+            indices: As for `read_frames`.
+
+        Raises:
+            IndexError: If there is no such frame.
+            RuntimeError: If a frame cannot be read or decoded.
+            TypeError: If an index is no int.
+        """
+        return self._native.frames([self._checked(index) for index in indices])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        src, keywords = self._arguments
+        if hasattr(src, "read"):
+            msg = "a VideoReader of an open file cannot be pickled: make it of a path, or of the file's content"
+            raise TypeError(msg)
+        return _open_again, (src, keywords, self.index)
+
+    def __repr__(self) -> str:
+        return f"VideoReader({self.codec!r}, {len(self)} frames)"
+
+    def _checked(self, index: int) -> int:
+        number = check_int("indices", index, least=None)
+        if not -len(self) <= number < len(self):
+            refuse(IndexError, "indices", f"frames from {-len(self)} to {len(self) - 1}", index)
+        return number % len(self)
+
+    def _frame_at(self, moment: float) -> int:
+        seconds = check_number("seconds", moment, "a number of seconds")
+        frame = bisect.bisect_right(self._times, seconds + _TOLERANCE) - 1
+        end = self._times[0] + self.duration if self._times else 0.0
+        if frame < 0 or not seconds < end + _TOLERANCE:
+            first = self._times[0] if self._times else 0.0
+            refuse(ValueError, "seconds", f"from {first} to before {end}, when frames are shown", moment)
+        return frame
+
+
+def _picture_shape(width: int | None, height: int | None, layout: Layout, channels: int) -> tuple[int, ...] | None:
+    if width is None or height is None:
+        return None
+    return (channels, height, width) if layout == "NCHW" else (height, width, channels)
+
+
+_TOLERANCE = 1e-7  # Seconds: timestamps such as 1001 / 30000 are not exact as floats.
+
+
+def _open_again(src: Any, keywords: dict[str, Any], index: VideoIndex) -> VideoReader:
+    return VideoReader(src, index=index, **keywords)
+
+
+def _with_threads(config: DecodeConfig | None, num_threads: int) -> DecodeConfig | None:
+    if num_threads == 1:
+        return config
+    config = config if config is not None else DecodeConfig()
+    options = {**(config.decoder_options or {}), "threads": str(num_threads)}
+    return DecodeConfig(config.decoder, options, config.max_pixels, config.backend)
