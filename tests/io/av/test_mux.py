@@ -553,8 +553,8 @@ def test_a_forked_child_does_not_remove_the_file(tmp_path: Path) -> None:
     muxer = half_written(path)
     child = os.fork()
     if child == 0:
-        muxer._abandon()  # noqa: SLF001 - as the collector does.
-        os._exit(0)  # noqa: SLF001 - the child must not run the rest of the tests.
+        muxer._abandon()
+        os._exit(0)
     os.waitpid(child, 0)
     muxer.close()
     assert len(demux_video(path)) == 12
