@@ -70,6 +70,14 @@ const char* format_name(const AVCodecParameters& parameters) {
                : av_get_pix_fmt_name(static_cast<AVPixelFormat>(parameters.format));
 }
 
+int largest_depth(const AVCodecParameters& parameters) {
+    if (parameters.codec_type == AVMEDIA_TYPE_AUDIO) {
+        return 64;
+    }
+    const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(parameters.format));
+    return format == nullptr ? 0 : format->comp[0].depth;
+}
+
 // Kinds of side data that decoders look at, and the sizes that they have. The content of other kinds is laid out as
 // structures of FFmpeg's, which differ between releases, and which nobody checks.
 struct SideDataKind {
@@ -151,10 +159,10 @@ void write_parameters(ArchiveWriter& writer, const AVCodecParameters& parameters
     writer.text(text_or_empty(format_name(parameters)));
     writer.number<std::int64_t>(parameters.bit_rate);
     for (const int number :
-         {parameters.bits_per_coded_sample, parameters.bits_per_raw_sample, parameters.profile, parameters.level,
-          parameters.width, parameters.height, parameters.video_delay, parameters.sample_rate, parameters.block_align,
-          parameters.frame_size, parameters.initial_padding, parameters.trailing_padding, parameters.seek_preroll,
-          static_cast<int>(parameters.field_order)}) {
+         {parameters.bits_per_coded_sample, std::min(parameters.bits_per_raw_sample, largest_depth(parameters)),
+          parameters.profile, parameters.level, parameters.width, parameters.height, parameters.video_delay,
+          parameters.sample_rate, parameters.block_align, parameters.frame_size, parameters.initial_padding,
+          parameters.trailing_padding, parameters.seek_preroll, static_cast<int>(parameters.field_order)}) {
         writer.number<std::int32_t>(number);
     }
     write_rational(writer, parameters.sample_aspect_ratio);
@@ -205,7 +213,8 @@ CodecParametersPtr read_parameters(ArchiveReader& reader) {
     };
     parameters->bit_rate = reader.number<std::int64_t>("the bit rate", 0, INT64_MAX);
     parameters->bits_per_coded_sample = number("the depth", 0, 128);
-    parameters->bits_per_raw_sample = number("the depth", 0, 128);
+    // FFV1 believes it, and would write beyond a frame of fewer bits.
+    parameters->bits_per_raw_sample = number("the depth", 0, largest_depth(*parameters));
     parameters->profile = number("the profile", INT_MIN, INT_MAX);
     parameters->level = number("the level", INT_MIN, INT_MAX);
     parameters->width = number("the width", 0, kMaxSide);

@@ -278,6 +278,16 @@ def test_mutated_bytes_are_errors_or_decode(kind: str) -> None:
     assert min(outcomes.values()) > 20
 
 
+def test_a_depth_that_the_frames_do_not_have() -> None:
+    """FFmpeg's FFV1 decoder believes the depth, and would write beyond its frames."""
+    data = bytearray(content(video("ffv1")))
+    place = data.index(b"bgr0") + 4 + 8 + 4  # Behind the bit rate and the depth that the container says.
+    assert data[place - 4 : place + 4] == b"\x18\0\0\0\0\0\0\0"
+    data[place] = 127
+    with pytest.raises(RuntimeError, match="damaged: the depth is 127"):
+        VideoPackets.deserialize(sealed(bytes(data)))
+
+
 def test_no_prefix_is_read() -> None:
     data = content(audio())
     for size in [*range(400), *range(400, len(data), 997)]:
