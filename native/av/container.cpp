@@ -43,11 +43,10 @@ AVMediaType media_type(Medium medium) {
     return medium == Medium::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
 }
 
-// Returns whether the times of sound can be relied on after a seek. FFmpeg's demuxer of Ogg knows how long packets are
-// for these two codecs only, and otherwise takes the time of a page for that of its first packet.
+// Returns whether the times of sound can be relied on after a seek. FFmpeg's demuxer of Ogg counts back from the end of
+// a page, for which it needs to know how long each packet is; only packets of Opus say so by themselves.
 bool seeks_exactly(const AVFormatContext& context, const Stream& stream) {
-    const AVCodecID codec = stream.parameters->codec_id;
-    return stream.medium == Medium::kVideo || codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS ||
+    return stream.medium == Medium::kVideo || stream.parameters->codec_id == AV_CODEC_ID_OPUS ||
            std::string_view(context.iformat->name) != "ogg";
 }
 

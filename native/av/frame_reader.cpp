@@ -63,7 +63,17 @@ AVRational FrameReader::time_base() const {
 
 void FrameReader::add(const AVPacket& packet, std::vector<FramePtr>& frames) {
     clock_.see(packet);
-    decoder_.add(&packet);
+    try {
+        decoder_.add(&packet);
+    } catch (const MediaError&) {
+        // Sound that is before the window is decoded for what builds on it only, and may begin in the middle of a
+        // frame.
+        const Stream& stream = decoder_.stream();
+        if (stream.medium == Medium::kVideo || packet.pts == AV_NOPTS_VALUE ||
+            !is_before(packet.pts + packet.duration, stream.time_base, window_)) {
+            throw;
+        }
+    }
     decode(frames);
 }
 

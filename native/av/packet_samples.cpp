@@ -61,7 +61,9 @@ int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packe
 bool times_are_exact(const Stream& stream) {
     const std::int64_t rate = stream.parameters->sample_rate;
     const AVRational unit = stream.time_base;
-    return rate > 0 && unit.num > 0 && unit.den % (rate * unit.num) == 0;
+    // FFmpeg derives the times of Vorbis from the sizes of blocks, and gets some wrong where these change.
+    return stream.parameters->codec_id != AV_CODEC_ID_VORBIS && rate > 0 && unit.num > 0 &&
+           unit.den % (rate * unit.num) == 0;
 }
 
 }  // namespace spdl

@@ -11,6 +11,10 @@ namespace {
 // demuxers make up the times of packets that share one.
 std::int64_t largest_error(const Stream& stream, int rate) {
     constexpr int kMadeUp = 4;
+    constexpr int kLargestBlock = 8192;
+    if (stream.parameters->codec_id == AV_CODEC_ID_VORBIS) {
+        return kLargestBlock;
+    }
     return av_rescale_q_rnd(1, stream.time_base, {1, rate}, AV_ROUND_UP) + kMadeUp;
 }
 

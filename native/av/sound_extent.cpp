@@ -71,7 +71,14 @@ SoundExtent measure_sound(Container& container, int index, const DecodeOptions& 
     }
     Decoding ending(container.begin(index, {Moment{last * stream->time_base.num, stream->time_base.den}, {}}), options);
     while (const PacketPtr packet = container.read()) {
-        ending.add(packet.get());
+        try {
+            ending.add(packet.get());
+        } catch (const MediaError&) {
+            // The first packet after a seek may begin in the middle of a frame.
+            if (ending.started()) {
+                throw;
+            }
+        }
     }
     ending.add(nullptr);
     return {beginning.begin(), std::max(ending.end(), beginning.end()) - beginning.begin(), beginning.rate()};

@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.io.av import oracle
+from tests.io.av.ffmpeg import need_encoder, run_ffmpeg
 from tests.io.av.long_sounds import LONG_SOUNDS, long_sound, tolerance
 
 from spdl.io import (
+    AudioReader,
     Decoder,
     Demuxer,
     convert_frames,
@@ -96,3 +98,29 @@ def test_a_window_that_is_resampled_is_resampled_in_one_piece() -> None:
         found[:, margin : 16000 - margin], everything[:, 16000 + margin : 32000 - margin], rtol=0, atol=1e-6
     )
     assert found.shape[1] == -(-(44100 + 300) * 16000 // 44100)
+
+
+def test_pages_of_vorbis_whose_blocks_have_two_sizes(tmp_path: Path) -> None:
+    # Silence and clicks in turn. After a seek, FFmpeg cannot tell where the first page begins.
+    draw = np.random.default_rng(5)
+    noise = draw.standard_normal((44100 * 8, 1)) * (np.arange(44100 * 8) % 5003 < 400)[:, None]
+    path, raw = tmp_path / "clicks.ogg", tmp_path / "clicks.raw"
+    raw.write_bytes((noise * 6000).astype("<i2").tobytes())
+    encoder = need_encoder("libvorbis")
+    run_ffmpeg("-f", "s16le", "-ar", 44100, "-ac", 1, "-i", raw, "-c:a", encoder, "-page_duration", 200_000, path)
+    expected = to_numpy(load_audio(path))
+    for start, stop in windows(expected.shape[1], seed=9):
+        found = to_numpy(load_audio(path, timestamp=(Fraction(start, 44100), Fraction(stop, 44100))))
+        assert np.array_equal(found, expected[:, start:stop]), (start, stop)
+
+
+def test_a_window_of_mpeg_sound_that_a_seek_cuts(tmp_path: Path) -> None:
+    wav, path = tmp_path / "sound.wav", tmp_path / "sound.mpg"
+    wav.write_bytes(long_sound("s16.wav"))
+    run_ffmpeg("-i", wav, "-c:a", need_encoder("mp2"), "-b:a", "192k", path)
+    expected = to_numpy(load_audio(path))
+    reader = AudioReader(path)
+    assert reader.num_samples == expected.shape[1]
+    for start, stop in windows(expected.shape[1], seed=3):
+        found = to_numpy(reader.read_samples(start, stop))
+        np.testing.assert_allclose(found, expected[:, start:stop], rtol=0, atol=2**-14, err_msg=f"{start} to {stop}")

@@ -35,14 +35,15 @@ class AudioReader:
     """A sound that can be read in pieces, in any order, each exact to the sample.
 
     Samples are counted from the first one that the file gives, after the silence that encoders put in front and the
-    file says is to be left out; `start_time` says when that one is heard. Every piece is the part of the whole sound,
-    resampled or not, bit by bit for most codecs. Opus, and AAC with noise substitution, which many encoders use, depend
-    on all that came before; what is read of them is decoded from half a second, or four packets, earlier on, and Opus
-    then differs by less than 0.00001.
+    file says is to be left out; `start_time` says when that one is heard. They are counted by time: where the times in
+    the file leave a gap, there are none, and a piece across it is an error. Every other piece is the part of the whole
+    sound, resampled or not, bit by bit for most codecs. Opus, and AAC with noise substitution, which many encoders use,
+    depend on all that came before; what is read of them is decoded from half a second, or four packets, earlier on, and
+    Opus then differs by less than 0.00001.
 
     A read without an end is one pass. `num_samples` and the first read of a part look at all packets, and decode the
     first and the last ones. Where times are coarse and packets hold different numbers of samples (Vorbis in WebM, PCM
-    in Matroska), each read decodes from the beginning on.
+    in Matroska), and in Ogg but for Opus, each read decodes from the beginning on.
 
     Any number of threads may use a reader, one at a time reads from the file, and none needs the GIL for that. Readers
     of a path or of bytes can be pickled; what they have found out goes along.
