@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes the code that reads untrusted bytes, under AddressSanitizer and UndefinedBehaviorSanitizer, without Python.
-# Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays or images)
+# Usage: scripts/fuzz.sh NAME [--inputs N] [--seconds S] [--seed N] [--keep FOLDER]   (NAME: arrays, images or clips)
 #        scripts/fuzz.sh NAME --coverage [the same]   (prints which lines of our files the inputs reach, by gcov)
-# Images are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
+# Images and clips are read with the wheel's libraries and our entropy decoder if those are in the cache, otherwise with the
 # system's FFmpeg and the libjpeg-turbo of builds from source. SPDL_FUZZ_LIBRARIES names another folder of such libraries,
 # or is empty ("") for the system's.
 set -euo pipefail
@@ -18,13 +18,13 @@ case $name in
       native/core/{decompressor,large_blocks,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
-  images)
+  images | clips)
     prefix=${SPDL_FUZZ_LIBRARIES-$(source scripts/bundle/places.sh && libraries_prefix)}
     if [[ ! -v SPDL_FUZZ_LIBRARIES && ! -f $prefix/complete ]]; then
       prefix=$(scripts/bundle/libjpeg_turbo.sh) || prefix=
     fi
     own_entropy=(native/image/jpeg/{entropy_decoder,huffman_table,scan_window}.cpp)
-    mapfile -t sources < <(find native/{core,media,ffmpeg,image} native/bindings/backends.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
+    mapfile -t sources < <(find native/{core,media,ffmpeg,image,av} native/bindings/backends.cpp -name '*.cpp' | sort | grep --invert-match --extended-regexp \
       '/(entropy_decoder.*|huffman_table|scan_window)\.cpp$')
     libraries=(libavformat libavcodec libavfilter libavutil libswresample libswscale libjpeg libdeflate)
     if [[ -f ${prefix:+$prefix/include/jpegint.h} ]]; then
@@ -38,7 +38,7 @@ case $name in
     fi
     ;;
   *)
-    printf 'fuzz: unknown target %q; known are: arrays, images\n' "$name" >&2
+    printf 'fuzz: unknown target %q; known are: arrays, images, clips\n' "$name" >&2
     exit 2
     ;;
 esac

@@ -1,0 +1,163 @@
+// Fuzzes the code that reads audio and video: demuxing, windows, indices, decoding, filters, arrays, and packets that
+// were written for another process. The bytes of a file decide what is done with it.
+
+#include <cmath>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "av/clip_choice.h"
+#include "av/container.h"
+#include "av/frame_arrays.h"
+#include "av/frame_picker.h"
+#include "av/frame_reader.h"
+#include "av/packet_archive.h"
+#include "av/packet_feed.h"
+#include "av/picture_array.h"
+#include "av/video_batch.h"
+#include "av/video_index.h"
+#include "bindings/backends.h"
+#include "core/media_error.h"
+#include "core/memory_source.h"
+#include "draw.h"
+#include "ffmpeg/ffmpeg_log.h"
+#include "guarded.h"
+#include "target.h"
+
+namespace spdl::fuzz {
+namespace {
+
+// For speed: seeds have some hundred pixels, and few frames.
+constexpr std::int64_t kPixels = 1 << 16;
+constexpr std::int64_t kFrames = 12;
+
+volatile std::uint8_t sink;
+
+void touch(const Buffer& buffer) {
+    std::uint8_t sum = 0;
+    for (std::size_t i = 0; i < buffer.bytes(); ++i) {
+        sum = static_cast<std::uint8_t>(sum + buffer.data[i]);
+    }
+    sink = sum;
+}
+
+// Returns whether nothing was thrown. The exceptions caught here are the answer to bad input.
+template <typename Step>
+bool attempt(const Step& step) {
+    try {
+        step();
+        return true;
+    } catch (const MediaError&) {
+        return false;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+std::optional<Moment> moment(Draw& draw) {
+    if (draw.one_in(3)) {
+        return std::nullopt;
+    }
+    return Moment{static_cast<std::int64_t>(draw.below(400)) - 50, draw.one_of({100, 30000, 1})};
+}
+
+DecodeOptions decode_options(Draw& draw) {
+    DecodeOptions options;
+    options.max_pixels = kPixels;
+    if (draw.one_in(4)) {
+        options.decoder_options = {{"err_detect", "ignore_err"}};
+    }
+    return options;
+}
+
+std::unique_ptr<Container> open(Bytes bytes) {
+    return std::make_unique<Container>(std::make_unique<MemorySource>(bytes), DemuxOptions{});
+}
+
+void decode_window(Draw& draw, Container& container, Medium medium) {
+    const auto stream = container.best_stream(medium);
+    if (!stream) {
+        return;
+    }
+    TimeWindow window{moment(draw), moment(draw)};
+    const PacketList packets = container.demux(*stream, window);
+    const char* const filters = medium == Medium::kAudio ? draw.one_of({"", "aformat=sample_fmts=fltp", "aresample=8000"})
+                                                         : draw.one_of({"", "format=pix_fmts=rgb24", "scale=9:7"});
+    const FrameList frames = read_frames(packets, decode_options(draw), filters, kFrames);
+    touch(to_array(frames, nullptr));
+}
+
+void pick_frames(Draw& draw, Container& container) {
+    const auto number = container.best_stream(Medium::kVideo);
+    if (!number) {
+        return;
+    }
+    const auto stream = container.stream(*number);
+    const VideoIndex index = VideoIndex::scan(container, *number);
+    if (index.num_frames() == 0) {
+        return;
+    }
+    ContainerFeed feed(container, *number, index);
+    FramePicker picker(stream, decode_options(draw), feed, index);
+    LoadOptions options;
+    options.target = {9, 7};
+    options.exact = draw.one_in(2);
+    options.upright = true;
+    std::vector<std::size_t> frames;
+    for (std::size_t frame = draw.below(index.num_frames()); frame < index.num_frames() && frames.size() < 3;
+         frame += 1 + draw.below(5)) {
+        frames.push_back(frame);
+    }
+    PictureArray array(options, stream->rotation, frames.size(), nullptr);
+    std::size_t row = 0;
+    picker.pick(frames, [&](std::size_t /*frame*/, const FramePtr& decoded) { array.write(*decoded, row++); });
+    touch(array.take());
+}
+
+void load_batch(Draw& draw, Bytes bytes) {
+    LoadOptions options;
+    options.target = {8, 8};
+    options.exact = false;
+    const DemuxOptions demux;
+    const DecodeOptions decode = decode_options(draw);
+    const ClipChoice choice{1 + draw.below(5), draw.one_in(3), draw.one_in(2) ? 10.0 : 0.0, 1 + draw.below(3)};
+    const VideoBatch batch = load_video_batch({{{}, bytes, {moment(draw), moment(draw)}}}, options,
+                                              {demux, decode, choice, 1, true}, nullptr);
+    if (batch.clips.data != nullptr) {
+        touch(batch.clips);
+    }
+}
+
+}  // namespace
+
+bool run(std::span<const std::uint8_t> input) {
+    static const bool prepared = [] {
+        install_log_callback();
+        register_backends();
+        return true;
+    }();
+    static_cast<void>(prepared);
+    const Guarded guarded(input);
+    const Bytes bytes = guarded.bytes();
+    Draw draw(input);
+    bool opened = false;
+    attempt([&] {
+        if (draw.one_in(8)) {
+            load_batch(draw, bytes);
+        }
+        const std::unique_ptr<Container> container = open(bytes);
+        opened = true;
+        if (draw.one_in(2)) {
+            pick_frames(draw, *container);
+        }
+        decode_window(draw, *container, draw.one_in(3) ? Medium::kAudio : Medium::kVideo);
+    });
+    return opened;
+}
+
+// Formats of audio and video mostly do without checksums.
+void mend(Input& /*input*/) {}
+
+}  // namespace spdl::fuzz
