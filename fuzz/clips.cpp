@@ -83,8 +83,9 @@ void decode_window(Draw& draw, Container& container, Medium medium) {
     }
     TimeWindow window{moment(draw), moment(draw)};
     const PacketList packets = container.demux(*stream, window);
-    const char* const filters = medium == Medium::kAudio ? draw.one_of({"", "aformat=sample_fmts=fltp", "aresample=8000"})
-                                                         : draw.one_of({"", "format=pix_fmts=rgb24", "scale=9:7"});
+    const char* const filters = medium == Medium::kAudio
+                                    ? draw.one_of({"", "aformat=sample_fmts=fltp", "aresample=8000"})
+                                    : draw.one_of({"", "format=pix_fmts=rgb24", "scale=9:7"});
     const FrameList frames = read_frames(packets, decode_options(draw), filters, kFrames);
     touch(to_array(frames, nullptr));
 }

@@ -52,7 +52,20 @@ def main() -> None:
 
 def _write(path: Path, source: str, options: str) -> None:
     exact = ["-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1"]
-    command = ["ffmpeg", "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", source, *options.split(), *exact, str(path)]
+    command = [
+        "ffmpeg",
+        "-nostdin",
+        "-v",
+        "error",
+        "-y",
+        "-f",
+        "lavfi",
+        "-i",
+        source,
+        *options.split(),
+        *exact,
+        str(path),
+    ]
     subprocess.run(command, check=True)
 
 
