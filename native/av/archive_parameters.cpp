@@ -219,7 +219,7 @@ CodecParametersPtr read_parameters(ArchiveReader& reader) {
     parameters->level = number("the level", INT_MIN, INT_MAX);
     parameters->width = number("the width", 0, kMaxSide);
     parameters->height = number("the height", 0, kMaxSide);
-    parameters->video_delay = number("the delay", 0, 64);
+    parameters->video_delay = number("the delay", 0, 16);
     parameters->sample_rate = number("the sample rate", 0, INT_MAX);
     parameters->block_align = number("the size of a block", 0, INT_MAX);
     parameters->frame_size = number("the size of a frame", 0, INT_MAX);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "av/packet_list.h"
 #include "ffmpeg/ffmpeg_log.h"
 
 namespace spdl {
@@ -22,6 +23,10 @@ BitStreamFilter::BitStreamFilter(std::shared_ptr<const Stream> stream, const std
 }
 
 void BitStreamFilter::add(PacketPtr packet, std::vector<PacketPtr>& finished) {
+    if (is_empty(*packet)) {
+        finished.push_back(std::move(packet));  // Filters would take it for the end.
+        return;
+    }
     const FfmpegLog log;
     log.check(av_bsf_send_packet(context_.get(), packet.get()), what_.c_str());
     receive(finished);

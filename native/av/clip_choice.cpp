@@ -1,7 +1,6 @@
 #include "av/clip_choice.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace spdl {
 
@@ -27,18 +26,20 @@ std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& st
             frames.push_back(first + (2 * i + 1) * available / (2 * count));
         }
     } else if (choice.rate > 0) {
-        const double begin = stream.seconds(index.time(first));
-        const double unit = av_q2d(stream.time_base);
+        const double begin = index.seconds(first, stream);
         const double shown = stream.frame_rate.num > 0 ? 1 / av_q2d(stream.frame_rate) : 1 / choice.rate;
-        const double end = stream.seconds(index.time(last - 1)) + shown;
+        const double end = index.seconds(last - 1, stream) + shown;
+        std::size_t frame = first;
         for (std::size_t i = 0; i < choice.num_frames; ++i) {
             constexpr double kTolerance = 1e-7;  // Seconds: moments such as 1 / 3 are not exact.
             const double moment = begin + static_cast<double>(i) / choice.rate + kTolerance;
-            const std::size_t frame = index.frame_at(static_cast<std::int64_t>(std::floor(moment / unit)));
             if (moment >= end) {
                 break;
             }
-            frames.push_back(std::clamp(frame, first, last - 1));
+            while (frame + 1 < last && index.seconds(frame + 1, stream) <= moment) {
+                ++frame;
+            }
+            frames.push_back(frame);
         }
     } else {
         for (std::size_t frame = first; frame < last && frames.size() < choice.num_frames; frame += choice.step) {

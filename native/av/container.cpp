@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "av/file_end.h"
+#include "av/key_frame.h"
+#include "av/packet_samples.h"
 #include "av/sample_clock.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
@@ -46,8 +48,14 @@ AVMediaType media_type(Medium medium) {
 // Returns whether the times of sound can be relied on after a seek. FFmpeg's demuxer of Ogg counts back from the end of
 // a page, for which it needs to know how long each packet is; only packets of Opus say so by themselves.
 bool seeks_exactly(const AVFormatContext& context, const Stream& stream) {
-    return stream.medium == Medium::kVideo || stream.parameters->codec_id == AV_CODEC_ID_OPUS ||
-           std::string_view(context.iformat->name) != "ogg";
+    const std::string_view container = context.iformat->name;
+    const AVCodecID codec = stream.parameters->codec_id;
+    if (stream.medium == Medium::kVideo) {
+        return true;
+    }
+    const bool odd = (container == "ogg" && codec != AV_CODEC_ID_OPUS) ||
+                     (container.find("mp4") != std::string_view::npos && codec == AV_CODEC_ID_AC3);
+    return !odd && !is_counted(stream);
 }
 
 // libavformat makes up the times of packets that have none. It cannot know them after a seek, and on the last page of
@@ -117,6 +125,7 @@ Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options)
 }
 
 void Container::open() {
+    broken_ = true;
     context_.reset();
     input_ = std::make_unique<Input>(*source_, std::max(options_.buffer_size, kLeastBuffer));
     const AVInputFormat* format = options_.format.empty() ? nullptr : find_demuxer(options_.format);
@@ -156,38 +165,53 @@ void Container::open() {
     const int found = avformat_find_stream_info(context_.get(), nullptr);
     input_->rethrow();
     log.check(found, kRead);
+    broken_ = false;
     at_start_ = true;
     last_end_ = AV_NOPTS_VALUE;
     pending_.clear();
-    if (!selected_.empty()) {
-        select(selected_);
-    }
+    discard_others();
 }
 
-std::optional<int> Container::best_stream(Medium medium) const {
-    const int index = av_find_best_stream(context_.get(), media_type(medium), -1, -1, nullptr, 0);
+std::optional<int> Container::best_stream(Medium medium) {
+    const int index = av_find_best_stream(&context(), media_type(medium), -1, -1, nullptr, 0);
     return index < 0 ? std::nullopt : std::optional(index);
 }
 
-std::shared_ptr<const Stream> Container::stream(int index) const {
+std::shared_ptr<const Stream> Container::stream(int index) {
     if (index < 0 || index >= num_streams()) {
         throw MediaError("there is no stream " + std::to_string(index) + ": the file has " +
                          std::to_string(num_streams()));
     }
-    const AVMediaType type = context_->streams[index]->codecpar->codec_type;
+    const AVMediaType type = context().streams[index]->codecpar->codec_type;
     if (type != AVMEDIA_TYPE_AUDIO && type != AVMEDIA_TYPE_VIDEO) {
         const char* const name = av_get_media_type_string(type);
         throw MediaError("stream " + std::to_string(index) + " is neither audio nor video but " +
                          (name == nullptr ? "unknown" : name));
     }
-    return std::make_shared<const Stream>(describe_stream(*context_, index));
+    return std::make_shared<const Stream>(describe_stream(context(), index));
+}
+
+// An error may have kept it from being opened again.
+AVFormatContext& Container::context() {
+    if (!context_) {
+        source_->seek(0);
+        open();
+    }
+    return *context_;
+}
+
+void Container::discard_others() {
+    for (int i = 0; i < static_cast<int>(context_->nb_streams); ++i) {
+        const bool wanted = selected_.empty() || selected_.contains(i);
+        context_->streams[i]->discard = wanted ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
 }
 
 void Container::select(const std::set<int>& streams) {
+    mend();
+    ++generation_;
     selected_ = streams;
-    for (int i = 0; i < num_streams(); ++i) {
-        context_->streams[i]->discard = streams.contains(i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
-    }
+    discard_others();
     std::erase_if(pending_, [&](const PacketPtr& packet) { return !streams.contains(packet->stream_index); });
 }
 
@@ -197,10 +221,11 @@ PacketPtr Container::read_packet() {
     do {
         av_packet_unref(packet.get());
         at_start_ = false;
-        const int code = av_read_frame(context_.get(), packet.get());
+        const int code = av_read_frame(&context(), packet.get());
+        broken_ = code < 0 && code != AVERROR_EOF;
         input_->rethrow();
         if (code == AVERROR_EOF) {
-            check_end(*context_, source_->size(), log, last_end_, cut_wav_);
+            check_end(context(), source_->size(), log, last_end_, cut_wav_);
             return nullptr;
         }
         log.check(code, kRead);
@@ -224,17 +249,17 @@ bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
     last_end_ = AV_NOPTS_VALUE;
     {
         const FfmpegLog log;
-        if (av_seek_frame(context_.get(), stream, time, AVSEEK_FLAG_BACKWARD) < 0) {
+        if (av_seek_frame(&context(), stream, time, AVSEEK_FLAG_BACKWARD) < 0) {
             input_->rethrow();
             return false;
         }
     }
-    const NoTimesMadeUp honest(*context_);
+    const NoTimesMadeUp honest(context());
     // Not every demuxer finds the right place, so look at the packets that come from there.
     while (PacketPtr packet = read_packet()) {
         const bool wanted = packet->stream_index == stream;
         const std::int64_t shown = time_of(*packet);
-        const bool key = (packet->flags & AV_PKT_FLAG_KEY) != 0;
+        const bool key = is_key(*packet, *context().streams[packet->stream_index]->codecpar);
         pending_.push_back(std::move(packet));
         if (wanted) {
             return key && shown != AV_NOPTS_VALUE && shown <= needed;
@@ -244,7 +269,8 @@ bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
 }
 
 void Container::seek(int stream, std::int64_t time) {
-    const AVStream& described = *context_->streams[stream];
+    mend();
+    const AVStream& described = *context().streams[stream];
     // Seconds to go further back if a demuxer does not find a key frame in time.
     for (const int seconds : {0, 1, 5, 20}) {
         const std::int64_t back = av_rescale_q(seconds, {1, 1}, described.time_base);
@@ -258,8 +284,15 @@ void Container::seek(int stream, std::int64_t time) {
     rewind();
 }
 
+// libav remembers an error of its input, and would end there again.
+void Container::mend() {
+    if (broken_) {
+        rewind();
+    }
+}
+
 void Container::rewind() {
-    if (at_start_) {
+    if (at_start_ && !broken_) {
         return;
     }
     if (source_->size() == ByteSource::kUnknown) {
@@ -273,9 +306,11 @@ void Container::rewind() {
 }
 
 std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& window) {
+    mend();
     std::shared_ptr<const Stream> found = stream(index);
     select({index});
-    if (!window.start || !seeks_exactly(*context_, *found)) {
+    const bool once = source_->size() == ByteSource::kUnknown;
+    if (!window.start || once || !seeks_exactly(context(), *found)) {
         rewind();
         return found;
     }
@@ -297,7 +332,6 @@ std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& wind
 }
 
 PacketList Container::demux(int index, const TimeWindow& window) {
-    const std::set<int> before = selected_;
     PacketList list{begin(index, window), {}, window};
     while (PacketPtr packet = read()) {
         if (is_behind(*packet, *list.stream, window)) {
@@ -305,15 +339,14 @@ PacketList Container::demux(int index, const TimeWindow& window) {
         }
         list.packets.push_back(std::move(packet));
     }
-    selected_ = before;
     return list;
 }
 
-std::optional<double> Container::duration() const {
-    if (context_->duration == AV_NOPTS_VALUE) {
+std::optional<double> Container::duration() {
+    if (context().duration == AV_NOPTS_VALUE) {
         return std::nullopt;
     }
-    return static_cast<double>(context_->duration) / AV_TIME_BASE;
+    return static_cast<double>(context().duration) / AV_TIME_BASE;
 }
 
 }  // namespace spdl

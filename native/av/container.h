@@ -24,13 +24,13 @@ class Container {
   public:
     Container(std::unique_ptr<ByteSource> source, DemuxOptions options);
 
-    [[nodiscard]] int num_streams() const { return static_cast<int>(context_->nb_streams); }
+    [[nodiscard]] int num_streams() { return static_cast<int>(context().nb_streams); }
 
     // Returns the stream that FFmpeg takes for the main one of its medium; nothing if there is none.
-    [[nodiscard]] std::optional<int> best_stream(Medium medium) const;
+    [[nodiscard]] std::optional<int> best_stream(Medium medium);
 
     // Throws if there is no such stream of audio or video.
-    [[nodiscard]] std::shared_ptr<const Stream> stream(int index) const;
+    [[nodiscard]] std::shared_ptr<const Stream> stream(int index);
 
     // Selects one stream and goes to where decoding a window of it must begin. Returns the stream.
     std::shared_ptr<const Stream> begin(int index, const TimeWindow& window);
@@ -40,6 +40,10 @@ class Container {
 
     // Says which streams read() returns packets of. Others are skipped.
     void select(const std::set<int>& streams);
+
+    // Returns another number whenever streams were selected anew, so that whoever reads on sees that somebody else has
+    // used the container.
+    [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
     // Returns the next packet of the selected streams in the order of the file; null at the end.
     PacketPtr read();
@@ -52,10 +56,13 @@ class Container {
     void rewind();
 
     // Returns the duration in seconds as the file says; nothing if it does not.
-    [[nodiscard]] std::optional<double> duration() const;
+    [[nodiscard]] std::optional<double> duration();
 
   private:
     void open();
+    void mend();
+    void discard_others();
+    [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
 
@@ -67,6 +74,8 @@ class Container {
     std::set<int> selected_;
     std::deque<PacketPtr> pending_;  // Read to look at them; read() returns them first.
     bool at_start_ = true;
+    bool broken_ = false;                     // After an error, until it is opened again.
+    std::uint64_t generation_ = 0;            // How often streams were selected.
     std::int64_t last_end_ = AV_NOPTS_VALUE;  // Of the packet read last, if it was read since the last seek.
 };
 

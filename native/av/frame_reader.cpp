@@ -77,18 +77,27 @@ void FrameReader::add(const AVPacket& packet, std::vector<FramePtr>& frames) {
     decode(frames);
 }
 
-void FrameReader::flush(std::vector<FramePtr>& frames) {
+void FrameReader::flush(std::vector<FramePtr>& frames, std::size_t most) {
+    // Also if decoding fails: what follows is another piece.
+    struct Reset {
+        FrameReader& reader;
+        ~Reset() {
+            reader.decoder_.reset();
+            reader.clock_.reset();
+            reader.chain_.reset();
+        }
+    };
+    const Reset reset{*this};
     decoder_.add(nullptr);
     decode(frames);
-    end_filters(frames);
-    decoder_.reset();
-    clock_.reset();
+    end_filters(frames, most);
 }
 
 void FrameReader::decode(std::vector<FramePtr>& frames) {
     while (FramePtr frame = decoder_.get()) {
         if (cut(frame)) {
             decoder_.check(*frame);
+            first_shown_ = first_shown_ == AV_NOPTS_VALUE ? frame->pts : std::min(first_shown_, frame->pts);
             filter(std::move(frame), frames);
         }
     }
@@ -126,7 +135,7 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
     }
     if (chain_ && !chain_->takes(*frame)) {
         // As the ffmpeg command does: the filters begin anew with the new form.
-        end_filters(frames);
+        end_filters(frames, kAll);
     }
     if (!chain_) {
         const Stream& stream = decoder_.stream();
@@ -139,14 +148,34 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
     }
 }
 
-void FrameReader::end_filters(std::vector<FramePtr>& frames) {
+void FrameReader::end_filters(std::vector<FramePtr>& frames, std::size_t most) {
     if (chain_) {
         chain_->add(nullptr);
-        while (FramePtr finished = chain_->get()) {
+        // Some filters, such as apad, go on for ever.
+        while (frames.size() < most) {
+            FramePtr finished = chain_->get();
+            if (!finished) {
+                break;
+            }
             frames.push_back(std::move(finished));
         }
         chain_.reset();
     }
+}
+
+void FrameReader::check_beginning(const PacketList& packets) const {
+    const Stream& stream = *packets.stream;
+    if (stream.medium == Medium::kAudio || !packets.window.start || first_shown_ == AV_NOPTS_VALUE) {
+        return;
+    }
+    const std::vector<std::int64_t> times = packets.times(false);
+    if (times.empty() || times.front() == AV_NOPTS_VALUE || first_shown_ <= times.front()) {
+        return;
+    }
+    throw MediaError("cannot decode the " + stream.describe() + ": its packets announce a frame at " +
+                     std::to_string(stream.seconds(times.front())) + " s, but the decoder can begin at " +
+                     std::to_string(stream.seconds(first_shown_)) +
+                     " s only. Begin the window earlier, or use VideoReader, which finds a frame to begin at");
 }
 
 FrameList read_frames(const PacketList& packets, const DecodeOptions& options, const std::string& filters,
@@ -162,8 +191,9 @@ FrameList read_frames(const PacketList& packets, const DecodeOptions& options, c
         }
     }
     if (!enough()) {
-        reader.flush(frames);
+        reader.flush(frames, num_frames >= 0 ? static_cast<std::size_t>(num_frames) : FrameReader::kAll);
     }
+    reader.check_beginning(packets);
     if (enough()) {
         frames.resize(static_cast<std::size_t>(num_frames));
     }

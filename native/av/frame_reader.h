@@ -43,7 +43,14 @@ class FrameReader {
 
     // Says that no more packets come, and appends the rest of the frames. After it the reader may begin again, with
     // packets from another place.
-    void flush(std::vector<FramePtr>& frames);
+    // There need not be more than `most` frames then.
+    void flush(std::vector<FramePtr>& frames, std::size_t most = kAll);
+
+    static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
+
+    // Throws if frames at the beginning of the window of these packets, which were all put in, did not come: what a
+    // file calls a key frame may not be one.
+    void check_beginning(const PacketList& packets) const;
 
     // Returns the unit of the frames' times, which filters may change.
     [[nodiscard]] AVRational time_base() const;
@@ -55,7 +62,7 @@ class FrameReader {
     bool cut(FramePtr& frame);
     bool cut_sound(FramePtr& frame);
     void filter(FramePtr frame, std::vector<FramePtr>& frames);
-    void end_filters(std::vector<FramePtr>& frames);
+    void end_filters(std::vector<FramePtr>& frames, std::size_t most);
 
     StreamDecoder decoder_;
     SampleClock clock_;
@@ -63,6 +70,7 @@ class FrameReader {
     TimeWindow window_;
     std::optional<FilterChain> chain_;
     AVRational time_base_;
+    std::int64_t first_shown_ = AV_NOPTS_VALUE;  // The earliest frame within the window so far.
 };
 
 // Returns the frames of all packets; of the first `num_frames` if that is not -1.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "av/packet_samples.h"
 #include "av/sample_clock.h"
 
 namespace spdl {
@@ -13,6 +14,18 @@ int compare(std::int64_t time, AVRational time_base, const Moment& moment) {
 }
 
 }  // namespace
+
+bool is_empty(const AVPacket& packet) {
+    return packet.size == 0 && packet.side_data_elems == 0;
+}
+
+bool is_hidden(const AVPacket& packet, AVCodecID codec) {
+    // Some encoders of VP8 send pictures that are never shown, for others to build on. The packet's first byte says so
+    // (RFC 6386, 9.1).
+    constexpr unsigned kShown = 0x10;
+    const bool vp8 = codec == AV_CODEC_ID_VP8 && packet.size > 0 && (packet.data[0] & kShown) == 0;
+    return vp8 || is_empty(packet) || (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
+}
 
 std::int64_t time_of(const AVPacket& packet) {
     return packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
@@ -34,6 +47,9 @@ std::int64_t delay_of(const Stream& stream) {
 bool is_behind(const AVPacket& packet, const Stream& stream, const TimeWindow& window) {
     // A frame is never shown before it is decoded. If the file does not say when frames are shown, they are counted
     // from the time when the first is decoded.
+    if (is_counted(stream)) {
+        return false;
+    }
     const std::int64_t ahead = packet.pts == AV_NOPTS_VALUE ? delay_of(stream) : SampleClock::slack(stream);
     return packet.dts != AV_NOPTS_VALUE && is_after(packet.dts - ahead, stream.time_base, window);
 }
@@ -52,7 +68,7 @@ std::vector<std::int64_t> PacketList::times(bool all) const {
     for (const PacketPtr& packet : packets) {
         const std::int64_t time = time_of(*packet);
         const bool outside = is_before(time, stream->time_base, window) || is_after(time, stream->time_base, window);
-        if (all || (!outside && (packet->flags & AV_PKT_FLAG_DISCARD) == 0)) {
+        if (all || (!outside && !is_hidden(*packet, stream->parameters->codec_id))) {
             found.push_back(time);
         }
     }

@@ -26,6 +26,12 @@ struct PacketList {
     [[nodiscard]] PacketList clone() const;
 };
 
+// Returns whether a packet makes no frame that is shown.
+bool is_hidden(const AVPacket& packet, AVCodecID codec);
+
+// Returns whether a packet holds nothing, which decoders would take for the end.
+bool is_empty(const AVPacket& packet);
+
 // Returns when a packet is shown, in units of its stream's time base; AV_NOPTS_VALUE if it does not say.
 std::int64_t time_of(const AVPacket& packet);
 

@@ -1,5 +1,7 @@
 #include "av/packet_samples.h"
 
+#include <string_view>
+
 namespace spdl {
 namespace {
 
@@ -55,6 +57,29 @@ int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packe
             return opus_samples(packet);
         default:
             return 0;
+    }
+}
+
+bool is_counted(const Stream& stream) {
+    if (stream.medium == Medium::kVideo) {
+        return false;
+    }
+    const AVCodecID codec = stream.parameters->codec_id;
+    switch (codec) {
+        case AV_CODEC_ID_AAC:
+        case AV_CODEC_ID_AC3:
+        case AV_CODEC_ID_ALAC:
+        case AV_CODEC_ID_FLAC:
+        case AV_CODEC_ID_MP2:
+        case AV_CODEC_ID_MP3:
+        case AV_CODEC_ID_OPUS:
+        case AV_CODEC_ID_TTA:
+        case AV_CODEC_ID_VORBIS:
+        case AV_CODEC_ID_WAVPACK:
+            return false;
+        default:
+            // PCM has one name for each format. That of DVDs has times of its own.
+            return codec == AV_CODEC_ID_PCM_DVD || std::string_view(avcodec_get_name(codec)).substr(0, 4) != "pcm_";
     }
 }
 

@@ -9,6 +9,10 @@ namespace spdl {
 // last); 0 if it is not, or is not known. `packet` is one of them.
 int samples_of_each_packet(const AVCodecParameters& sound, const AVPacket& packet);
 
+// Returns whether sound has to be counted from its beginning: neither the times of its packets nor a decoder that
+// begins in the middle can be relied on, as with ADPCM.
+bool is_counted(const Stream& stream);
+
 // Returns whether the unit of the stream's times divides the duration of a sample, so that times are exact. Matroska
 // counts in milliseconds.
 bool times_are_exact(const Stream& stream);

@@ -1,5 +1,7 @@
 #include "av/picture_writer.h"
 
+#include <utility>
+
 #include "image/load/write_image.h"
 
 namespace spdl {
@@ -24,17 +26,23 @@ Orientation orientation_of(int rotation) {
 PictureWriter::PictureWriter(const LoadOptions& options, int rotation)
     : options_(options), rotation_(options.upright ? rotation : 0), scratch_(thread_scratch()) {}
 
-// Returns the picture as it lies on the canvas, but not turned yet.
+// Returns the picture as it lies on the canvas, but not turned yet; null if most of it would be cut off.
 FramePtr PictureWriter::scaled(const AVFrame& frame, const Orientation& orientation) {
     const Size stored{frame.width, frame.height};
-    const Size upright = place(orientation.upright_size(stored), options_.target, options_.fit).image;
-    const Size size = orientation.upright_size(upright);
+    const Placement placement = place(orientation.upright_size(stored), options_.target, options_.fit);
+    const auto pixels = [](Size size) { return static_cast<std::int64_t>(size.width) * size.height; };
+    constexpr std::int64_t kMost = 4;
+    if (pixels(placement.image) > kMost * pixels(placement.canvas)) {
+        return nullptr;
+    }
+    const Size size = orientation.upright_size(placement.image);
     return reference(scaler_.scale(frame, size, options_.format.channels(), options_.interpolation));
 }
 
 Size PictureWriter::open(const AVFrame& frame) {
     const Orientation orientation = orientation_of(rotation_);
-    ImageShape shape = decoder_.open(options_.exact ? reference(frame) : scaled(frame, orientation));
+    FramePtr picture = options_.exact ? nullptr : scaled(frame, orientation);
+    ImageShape shape = decoder_.open(picture ? std::move(picture) : reference(frame));
     shape.orientation = orientation;
     plan_ = plan_image(shape, options_, {whole(shape.upright()), false});
     return plan_.canvas;

@@ -29,7 +29,9 @@ void SampleClock::see(const AVPacket& packet) {
 
 std::int64_t SampleClock::place(const AVFrame& frame) {
     std::int64_t found = av_rescale_q(frame.pts, stream_->time_base, {1, frame.sample_rate});
-    if (!times_are_exact(*stream_)) {
+    if (next_ && is_counted(*stream_)) {
+        found = *next_;
+    } else if (!times_are_exact(*stream_)) {
         if (next_ && rate_ == frame.sample_rate) {
             // A gap is real if it is longer than a time may be wrong. Times of frames that follow each other, which
             // clocks of other devices may have written, are allowed a millisecond more.

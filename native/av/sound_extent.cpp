@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "av/packet_list.h"
+#include "av/packet_samples.h"
 #include "av/sample_clock.h"
 #include "av/stream_decoder.h"
 #include "core/media_error.h"
@@ -52,21 +53,22 @@ class Decoding {
 SoundExtent measure_sound(Container& container, int index, const DecodeOptions& options) {
     const std::shared_ptr<const Stream> stream = container.begin(index, {});
     Decoding beginning(stream, options);
+    const bool counted = is_counted(*stream);
     std::int64_t last = AV_NOPTS_VALUE;
     while (const PacketPtr packet = container.read()) {
         last = std::max(last, time_of(*packet));
         // Without times, nobody knows where the end is.
-        if (!beginning.started() || last == AV_NOPTS_VALUE) {
+        if (!beginning.started() || last == AV_NOPTS_VALUE || counted) {
             beginning.add(packet.get());
         }
     }
-    if (!beginning.started() || last == AV_NOPTS_VALUE) {
+    if (!beginning.started() || last == AV_NOPTS_VALUE || counted) {
         beginning.add(nullptr);
     }
     if (!beginning.started()) {
         throw MediaError("there is no sound in the " + stream->describe());
     }
-    if (last == AV_NOPTS_VALUE) {
+    if (last == AV_NOPTS_VALUE || counted) {
         return {beginning.begin(), beginning.end() - beginning.begin(), beginning.rate()};
     }
     Decoding ending(container.begin(index, {Moment{last * stream->time_base.num, stream->time_base.den}, {}}), options);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "av/packet_list.h"
 #include "core/geometry.h"
 #include "core/limits.h"
 #include "core/media_error.h"
@@ -91,6 +92,9 @@ std::string StreamDecoder::what(std::int64_t time) const {
 }
 
 void StreamDecoder::add(const AVPacket* packet, bool needed) {
+    if (packet != nullptr && is_empty(*packet)) {
+        return;  // A picture that was left out.
+    }
     const FfmpegLog log;
     context_->skip_frame = needed ? skip_frame_ : std::max(skip_frame_, AVDISCARD_NONREF);
     if (packet != nullptr) {
@@ -98,7 +102,8 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
     }
     const int code = avcodec_send_packet(context_.get(), packet);
-    if (code < 0 && code != AVERROR_EOF && !keep_damaged_) {
+    const bool over = packet == nullptr && code == AVERROR_EOF;
+    if (code < 0 && !over && !keep_damaged_) {
         log.raise(what(last_packet_), code);
     }
 }

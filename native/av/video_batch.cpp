@@ -60,7 +60,6 @@ std::size_t load_clip(const VideoInput& input, const LoadOptions& options, const
 
 VideoBatch load_video_batch(const std::vector<VideoInput>& inputs, const LoadOptions& options,
                             const VideoBatchOptions& batch, const Memory* memory) {
-    const std::size_t clip_bytes = batch.choice.num_frames * options.format.image_bytes(options.target);
     std::vector<std::size_t> shape = options.format.shape(batch.choice.num_frames, options.target);
     shape.insert(shape.begin(), inputs.size());
     VideoBatch result;
@@ -68,6 +67,8 @@ VideoBatch load_video_batch(const std::vector<VideoInput>& inputs, const LoadOpt
                                      : allocate_in(*memory, std::move(shape), options.format.type());
     std::vector<std::size_t> lengths(inputs.size());
     std::vector<std::string> reasons(inputs.size());
+    // No overflow: the array fits into memory.
+    const std::size_t clip_bytes = batch.choice.num_frames * options.format.image_bytes(options.target);
     run_parallel(batch.num_threads, 0, inputs.size(), [&](std::size_t i) {
         std::uint8_t* const to = result.clips.data + i * clip_bytes;
         try {

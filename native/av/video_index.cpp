@@ -4,23 +4,17 @@
 #include <numeric>
 #include <utility>
 
+#include "av/key_frame.h"
+
 namespace spdl {
 namespace {
-
-// Some encoders of VP8 send pictures that are never shown, for others to build on. The packet's first byte says so (RFC
-// 6386, 9.1).
-bool is_hidden(const AVPacket& packet, AVCodecID codec) {
-    constexpr unsigned kShown = 0x10;
-    const bool vp8 = codec == AV_CODEC_ID_VP8 && packet.size > 0 && (packet.data[0] & kShown) == 0;
-    return vp8 || (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
-}
 
 // Collects what packets tell.
 struct Packets {
     explicit Packets(const Stream& stream)
-        : codec(stream.parameters->codec_id), reordered(stream.parameters->video_delay > 0) {}
+        : parameters(*stream.parameters), reordered(stream.parameters->video_delay > 0) {}
 
-    AVCodecID codec;
+    const AVCodecParameters& parameters;
     bool reordered;
     bool timed = true;
     std::vector<std::int64_t> times;
@@ -29,8 +23,8 @@ struct Packets {
 
     void add(const AVPacket& packet, bool hide) {
         times.push_back(time_of(packet));
-        keys.push_back((packet.flags & AV_PKT_FLAG_KEY) != 0);
-        hidden.push_back(hide || is_hidden(packet, codec));
+        keys.push_back(is_key(packet, parameters));
+        hidden.push_back(hide || is_hidden(packet, parameters.codec_id));
         timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered);
     }
 
@@ -60,7 +54,8 @@ VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t
 VideoIndex VideoIndex::scan(Container& container, int stream) {
     container.select({stream});
     container.rewind();
-    Packets found(*container.stream(stream));
+    const std::shared_ptr<const Stream> described = container.stream(stream);
+    Packets found(*described);
     while (const PacketPtr packet = container.read()) {
         found.add(*packet, false);
     }
@@ -77,6 +72,16 @@ VideoIndex VideoIndex::of(const PacketList& packets) {
         found.add(*packet, outside);
     }
     return found.index();
+}
+
+double VideoIndex::seconds(std::size_t frame, const Stream& stream) const {
+    if (timed_) {
+        return stream.seconds(time(frame));
+    }
+    constexpr double kUsualRate = 25;  // As FFmpeg assumes it.
+    const double rate = stream.frame_rate.num > 0 ? av_q2d(stream.frame_rate) : kUsualRate;
+    const double begin = stream.start != AV_NOPTS_VALUE ? stream.seconds(stream.start) : 0;
+    return begin + static_cast<double>(frame) / rate;
 }
 
 std::size_t VideoIndex::start(std::size_t frame, int keys_back) const {

@@ -40,6 +40,9 @@ class VideoIndex {
     // Returns when a frame is shown, in units of the stream's time base.
     [[nodiscard]] std::int64_t time(std::size_t frame) const { return times_[shown_[frame]]; }
 
+    // Returns when a frame is shown, in seconds. If the packets do not say, frames are counted by the stream's rate.
+    [[nodiscard]] double seconds(std::size_t frame, const Stream& stream) const;
+
     // Returns the position of a frame's packet.
     [[nodiscard]] std::size_t position(std::size_t frame) const { return shown_[frame]; }
 

@@ -1,5 +1,6 @@
 #include "av/video_scaler.h"
 
+#include <cerrno>
 #include <new>
 #include <string>
 
@@ -85,8 +86,13 @@ void VideoScaler::prepare(const AVFrame& frame, Size size, AVPixelFormat format,
         scaled_->width = size.width;
         scaled_->height = size.height;
         scaled_->format = format;
-        if (av_frame_get_buffer(scaled_.get(), 0) < 0) {
-            throw std::bad_alloc();
+        if (const int code = av_frame_get_buffer(scaled_.get(), 0); code < 0) {
+            scaled_.reset();
+            if (code == AVERROR(ENOMEM)) {
+                throw std::bad_alloc();
+            }
+            throw MediaError("cannot scale the picture to " + std::to_string(size.width) + "x" +
+                             std::to_string(size.height) + ": FFmpeg takes no picture of this size");
         }
     }
 }

@@ -33,7 +33,9 @@ std::optional<WavSize> find_sound(ByteSource& source) {
     constexpr std::int64_t kHeader = 8;
     std::int64_t position = static_cast<std::int64_t>(head.size());
     std::array<std::uint8_t, kHeader> chunk{};
-    while (read_all(source, chunk.data(), chunk.size())) {
+    // Files have a handful. Zeros would be no end of empty ones.
+    constexpr int kMostChunks = 1000;
+    for (int i = 0; i < kMostChunks && read_all(source, chunk.data(), chunk.size()); ++i) {
         position += kHeader;
         const std::int64_t size = load_le<std::uint32_t>(chunk.data() + 4);
         if (std::memcmp(chunk.data(), "data", 4) == 0) {

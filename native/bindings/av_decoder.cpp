@@ -57,52 +57,80 @@ class DecoderObject {
         run("streaming_decode_packets", packets.name, [&] {
             const std::scoped_lock lock(mutex_);
             name_ = packets.name;
-            reader_->set_window(packets.list.window);
-            std::ranges::move(packets.list.packets, std::back_inserter(queue_));
+            flushed_ = false;
+            bool begins = !packets.list.window.whole();
+            for (PacketPtr& packet : packets.list.packets) {
+                queue_.push_back({std::move(packet), packets.list.window, std::exchange(begins, false)});
+            }
         });
     }
 
     // Returns the next frames; nothing if more packets are needed for that.
     std::optional<nb::object> next() {
-        return wrap(run("streaming_decode_packets", name(), [&]() -> std::vector<FramePtr> {
-            const std::scoped_lock lock(mutex_);
+        return wrap(work("streaming_decode_packets", [&] {
             while (!queue_.empty() && !enough()) {
-                const PacketPtr packet = std::move(queue_.front());
-                queue_.pop_front();
-                reader_->add(*packet, ready_);
+                decode_next();
             }
-            return take();
         }));
     }
 
     // Says that no more packets come, and returns the next of the frames that are left; nothing after the last.
     std::optional<nb::object> flush() {
-        return wrap(run("Decoder.flush", name(), [&] {
-            const std::scoped_lock lock(mutex_);
-            for (; !queue_.empty(); queue_.pop_front()) {
-                reader_->add(*queue_.front(), ready_);
+        return wrap(work("Decoder.flush", [&] {
+            while (!queue_.empty()) {
+                decode_next();
             }
             if (!flushed_) {
-                reader_->flush(ready_);
                 flushed_ = true;
+                reader_->flush(ready_);
             }
-            std::vector<FramePtr> rest = take();
-            flushed_ = !rest.empty();
-            return rest;
+            flushed_ = !ready_.empty();
         }));
     }
 
     void set_buffer_size(std::size_t size) {
+        const ReleasedGil released;
         const std::scoped_lock lock(mutex_);
         buffer_size_ = size;
     }
 
   private:
+    struct Queued {
+        PacketPtr packet;
+        TimeWindow window;
+        bool begins;  // A window of its own, whose packets may repeat those of the one before.
+    };
+
+    struct Finished {
+        std::string name;
+        FrameList list;
+    };
+
     [[nodiscard]] bool enough() const { return ready_.size() >= std::max<std::size_t>(buffer_size_, 1); }
 
-    std::string name() {
+    // Runs `step`, and takes the frames that are ready then. The lock is never waited for with the GIL held: whoever
+    // has it may need the GIL, to let go of a packet.
+    template <typename Step>
+    Finished work(const char* call, const Step& step) {
+        const NativeCall native(call);
         const std::scoped_lock lock(mutex_);
-        return name_;
+        try {
+            step();
+        } catch (const MediaError& error) {
+            throw MediaError(name_ + ": " + error.what());
+        }
+        std::vector<FramePtr> taken = take();
+        return {name_, {medium, std::move(taken), reader_->time_base()}};
+    }
+
+    void decode_next() {
+        const Queued next = std::move(queue_.front());
+        queue_.pop_front();
+        if (next.begins) {
+            reader_->flush(ready_);
+        }
+        reader_->set_window(next.window);
+        reader_->add(*next.packet, ready_);
     }
 
     std::vector<FramePtr> take() {
@@ -113,16 +141,16 @@ class DecoderObject {
         return taken;
     }
 
-    std::optional<nb::object> wrap(std::vector<FramePtr> frames) {
-        if (frames.empty()) {
+    std::optional<nb::object> wrap(Finished finished) {
+        if (finished.list.frames.empty()) {
             return std::nullopt;
         }
-        return wrap_frames<medium>(name(), FrameList{medium, std::move(frames), reader_->time_base()});
+        return wrap_frames<medium>(std::move(finished.name), std::move(finished.list));
     }
 
     std::unique_ptr<FrameReader> reader_;
     std::string name_ = "Decoder";
-    std::deque<PacketPtr> queue_;
+    std::deque<Queued> queue_;
     std::vector<FramePtr> ready_;
     std::size_t buffer_size_ = 0;  // 0: as many as there are.
     bool flushed_ = false;

@@ -73,20 +73,35 @@ nb::object demux(DemuxerObject& self, int index, const std::optional<Fraction>& 
     return wrap_packets(self.name(), std::move(list));
 }
 
-void select(DemuxerObject& self, const std::set<int>& indices) {
-    self.use("streaming_demux", [&](Container& container) {
+// Returns what read_some() is to be given.
+std::uint64_t select(DemuxerObject& self, const std::set<int>& indices) {
+    return self.use("streaming_demux", [&](Container& container) {
         for (const int index : indices) {
             static_cast<void>(container.stream(index));
         }
         container.select(indices);
         container.rewind();
+        return container.generation();
     });
 }
 
+// Returns how long a packet lasts, in seconds.
+double duration_of(const AVPacket& packet, const Stream& stream) {
+    if (packet.duration > 0) {
+        return stream.seconds(packet.duration);
+    }
+    return stream.frame_rate.num > 0 ? av_q2d(av_inv_q(stream.frame_rate)) : 0;
+}
+
 // Returns the packets that follow, by stream: until one stream has `count`, or covers `seconds`; nothing at the end.
-std::optional<nb::dict> read_some(DemuxerObject& self, std::int64_t count, double seconds) {
+std::optional<nb::dict> read_some(DemuxerObject& self, std::uint64_t generation, std::int64_t count, double seconds) {
     auto lists = self.use("streaming_demux", [&](Container& container) {
+        if (container.generation() != generation) {
+            throw MediaError(
+                "the Demuxer was used for something else while streaming_demux was reading: use another one");
+        }
         std::map<int, PacketList> found;
+        std::map<int, double> covered;
         while (PacketPtr packet = container.read()) {
             const int index = packet->stream_index;
             auto place = found.find(index);
@@ -94,11 +109,10 @@ std::optional<nb::dict> read_some(DemuxerObject& self, std::int64_t count, doubl
                 place = found.emplace(index, PacketList{container.stream(index), {}, {}}).first;
             }
             PacketList& list = place->second;
-            const std::int64_t end = packet->dts + packet->duration;
+            covered[index] += duration_of(*packet, *list.stream);
             list.packets.push_back(std::move(packet));
-            const std::int64_t begin = list.packets.front()->dts;
             if ((count > 0 && static_cast<std::int64_t>(list.packets.size()) >= count) ||
-                (seconds > 0 && begin != AV_NOPTS_VALUE && list.stream->seconds(end - begin) >= seconds)) {
+                (seconds > 0 && covered[index] >= seconds)) {
                 break;
             }
         }
@@ -139,7 +153,7 @@ void bind_av_demuxer(nb::module_& module) {
             },
             nb::arg("index"), nb::arg("options"))
         .def("select", &select, nb::arg("indices"))
-        .def("read_some", &read_some, nb::arg("count"), nb::arg("seconds"))
+        .def("read_some", &read_some, nb::arg("generation"), nb::arg("count"), nb::arg("seconds"))
         .def("name", [](const DemuxerObject& self) { return self.name(); })
         .def("close", &DemuxerObject::close);
     module.def("open_bytes", [](nb::handle bytes, std::string name, const DemuxOptions& options) {

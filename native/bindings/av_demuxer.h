@@ -10,6 +10,7 @@
 #include "av/container.h"
 #include "bindings/frames.h"
 #include "bindings/gil.h"
+#include "bindings/owned_mutex.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -57,7 +58,7 @@ class DemuxerObject {
   private:
     std::string name_;
     std::unique_ptr<Container> container_;
-    std::mutex mutex_;
+    OwnedMutex mutex_;
 };
 
 void bind_av_demuxer(nanobind::module_& module);

@@ -17,6 +17,7 @@
 #include "av/video_encoder.h"
 #include "bindings/av_objects.h"
 #include "bindings/frames.h"
+#include "bindings/owned_mutex.h"
 #include "bindings/python_sink.h"
 #include "core/file_sink.h"
 
@@ -68,7 +69,7 @@ class EncoderObject {
 
     std::string name_;
     std::unique_ptr<Encoder> encoder_;
-    std::mutex mutex_;
+    OwnedMutex mutex_;
 };
 
 using AudioEncoderObject = EncoderObject<Medium::kAudio, AudioEncoder>;
@@ -122,7 +123,7 @@ class MuxerObject {
   private:
     std::string name_;
     std::unique_ptr<Muxer> muxer_;
-    std::mutex mutex_;
+    OwnedMutex mutex_;
 };
 
 void open(MuxerObject& self, std::unique_ptr<ByteSink> sink, const OptionList& options) {

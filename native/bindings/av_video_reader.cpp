@@ -22,6 +22,7 @@
 #include "bindings/av_demuxer.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
+#include "bindings/owned_mutex.h"
 
 namespace nb = nanobind;
 
@@ -127,7 +128,7 @@ class VideoReaderObject {
     [[nodiscard]] std::vector<double> times() const {
         std::vector<double> seconds;
         for (std::size_t frame = 0; frame < index_->num_frames(); ++frame) {
-            seconds.push_back(stream_->seconds(index_->time(frame)));
+            seconds.push_back(index_->seconds(frame, *stream_));
         }
         return seconds;
     }
@@ -153,7 +154,7 @@ class VideoReaderObject {
     std::optional<VideoIndex> index_;
     std::unique_ptr<ContainerFeed> feed_;
     std::unique_ptr<FramePicker> picker_;
-    std::mutex mutex_;
+    OwnedMutex mutex_;
 };
 
 // Returns chosen frames among those within the window of the packets, in ascending order.
@@ -166,6 +167,10 @@ nb::object sample(PacketsOf<Medium::kVideo>& object, const std::vector<std::size
         ListFeed feed(consumed);
         FramePicker picker(consumed.stream, options, feed, index);
         FrameList found{Medium::kVideo, {}, consumed.stream->time_base};
+        if (!frames.empty() && frames.back() >= index.num_frames()) {
+            throw MediaError("there is no frame " + std::to_string(frames.back()) + ": the packets make " +
+                             std::to_string(index.num_frames()));
+        }
         picker.pick(frames, [&](std::size_t /*frame*/, FramePtr decoded) {
             found.frames.push_back(filters.empty() ? std::move(decoded)
                                                    : filter_frame(*decoded, consumed.stream->time_base, filters));

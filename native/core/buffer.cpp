@@ -29,6 +29,12 @@ std::string describe(const std::vector<std::size_t>& shape) {
 }  // namespace
 
 Buffer allocate_in(const Memory& memory, std::vector<std::size_t> shape, ElementType type) {
+    std::size_t bytes = element_bytes(type);
+    for (const std::size_t side : shape) {
+        if (__builtin_mul_overflow(bytes, side, &bytes)) {
+            throw ArrayError("an array of shape " + describe(shape) + " fits into no memory: ask for fewer or smaller");
+        }
+    }
     Buffer buffer{memory.owner, memory.data, std::move(shape), type, memory.pinned};
     if (buffer.bytes() > memory.size) {
         throw ArrayError("the storage of " + std::to_string(memory.size) + " bytes is too small for the " +

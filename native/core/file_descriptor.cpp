@@ -33,6 +33,21 @@ void check_path(std::string_view path) {
     }
 }
 
+// Returns the result of a call that reads, made again where a signal has interrupted it.
+template <typename Call>
+std::size_t finished(const Call& call) {
+    for (;;) {
+        const ssize_t got = call();
+        if (got >= 0) {
+            return static_cast<std::size_t>(got);
+        }
+        if (errno != EINTR) {
+            throw MediaError(std::string("cannot read the file: ") + std::strerror(errno));
+        }
+        on_interrupt();
+    }
+}
+
 }  // namespace
 
 FileDescriptor::FileDescriptor(std::string_view path) {
@@ -66,22 +81,11 @@ std::optional<std::size_t> FileDescriptor::size() const {
 }
 
 std::size_t FileDescriptor::read(std::uint8_t* into, std::size_t size) const {
-    for (;;) {
-        const ssize_t got = ::read(fd_, into, size);
-        if (got >= 0) {
-            return static_cast<std::size_t>(got);
-        }
-        if (errno != EINTR) {
-            throw MediaError(std::string("cannot read the file: ") + std::strerror(errno));
-        }
-        on_interrupt();
-    }
+    return finished([&] { return ::read(fd_, into, size); });
 }
 
-void FileDescriptor::seek(std::int64_t position) const {
-    if (::lseek(fd_, position, SEEK_SET) < 0) {
-        throw MediaError("cannot go to byte " + std::to_string(position) + " of the file: " + std::strerror(errno));
-    }
+std::size_t FileDescriptor::read_at(std::int64_t position, std::uint8_t* into, std::size_t size) const {
+    return finished([&] { return ::pread(fd_, into, size, position); });
 }
 
 }  // namespace spdl

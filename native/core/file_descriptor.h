@@ -22,7 +22,8 @@ class FileDescriptor {
     // Reads at most `size` bytes on; returns 0 at the end.
     std::size_t read(std::uint8_t* into, std::size_t size) const;
 
-    void seek(std::int64_t position) const;
+    // Reads at most `size` bytes at a position of a regular file. Processes that were forked may do so at once.
+    std::size_t read_at(std::int64_t position, std::uint8_t* into, std::size_t size) const;
 
   private:
     int fd_ = -1;

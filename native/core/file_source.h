@@ -15,12 +15,13 @@ class FileSource final : public ByteSource {
     explicit FileSource(std::string_view path);
 
     [[nodiscard]] std::int64_t size() override { return size_; }
-    std::size_t read(std::uint8_t* into, std::size_t size) override { return file_.read(into, size); }
-    void seek(std::int64_t position) override { file_.seek(position); }
+    std::size_t read(std::uint8_t* into, std::size_t size) override;
+    void seek(std::int64_t position) override { position_ = position; }
 
   private:
     FileDescriptor file_;
     std::int64_t size_;
+    std::int64_t position_ = 0;  // Its own, as a forked process shares that of the descriptor.
 };
 
 }  // namespace spdl

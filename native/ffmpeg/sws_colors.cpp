@@ -11,7 +11,12 @@ void follow_colors(SwsContext& context, const AVFrame& frame) {
                            ? SWS_CS_DEFAULT
                            : static_cast<int>(frame.colorspace);
     const bool by_format = std::string_view(ffmpeg_format_name(frame.format)).starts_with("yuvj");
-    const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format ? 1 : 0;
+    // Gray that says nothing of its range has all levels.
+    const AVPixFmtDescriptor* const format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+    const bool gray = format != nullptr && format->nb_components <= 2 &&
+                      (format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_RGB)) == 0;
+    const bool open = frame.color_range == AVCOL_RANGE_UNSPECIFIED;
+    const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format || (gray && open) ? 1 : 0;
     // libswscale refuses this for formats without such a choice, which do not need it.
     sws_setColorspaceDetails(&context, sws_getCoefficients(matrix), full_range, sws_getCoefficients(SWS_CS_DEFAULT), 1,
                              0, 1 << 16, 1 << 16);

@@ -276,7 +276,11 @@ class AudioReader:
         return resolve_storage(storage, (self.num_channels, count or self.num_samples), self._config["dtype"])
 
     def _decode(self, start: Fraction | None, end: Fraction | None, cut: str, memory: Any) -> CPUBuffer:
-        window = None if start is None and end is None else (-math.inf if start is None else start, end or math.inf)
+        window = (
+            None
+            if start is None and end is None
+            else (-math.inf if start is None else start, math.inf if end is None else end)
+        )
         resample = self._config["sample_rate"] not in (None, self._codec.sample_rate)
         filters = get_audio_filter_desc(
             sample_rate=self._config["sample_rate"] if resample else None,

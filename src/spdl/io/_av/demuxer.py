@@ -221,8 +221,8 @@ class Demuxer:
         return packets if bsf is None else apply_bsf(packets, bsf)
 
     def _read(self, wanted: set[int], num_packets: int, duration: float, *, single: bool) -> Iterator[Any]:
-        self._native.select(wanted)
-        while (piece := self._native.read_some(num_packets, duration)) is not None:
+        generation = self._native.select(wanted)
+        while (piece := self._native.read_some(generation, num_packets, duration)) is not None:
             yield next(iter(piece.values())) if single else piece
 
     def _image(self) -> Any:

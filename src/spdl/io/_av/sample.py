@@ -50,10 +50,12 @@ def sample_decode_video(
         (3, 48, 64, 3)
     """
     check_instance("packets", packets, native.VideoPackets, "VideoPackets, as `demux_video` returns")
+    count = len(packets)
+    if hasattr(indices, "__len__") and len(indices) > count:
+        refuse(IndexError, "indices", f"at most the {count} frames that there are", indices)
     wanted = [check_int(f"indices[{i}]", index, least=None) for i, index in enumerate(indices)]
     if not wanted or any(a >= b for a, b in itertools.pairwise(wanted)):
         refuse(ValueError, "indices", "at least one index, in ascending order, each once", indices)
-    count = len(packets)
     if wanted[0] < 0 or wanted[-1] >= count:
         refuse(IndexError, "indices", f"from 0 to {count - 1}", indices)
     frames = native.sample_video(packets, wanted, filters_of(filter_desc, audio=False), decode_options(decode_config))

@@ -111,7 +111,9 @@ class VideoReader:
         self._picture = _picture_shape(width, height, layout, PIXEL_FORMATS[pix_fmt])
         if index is not None:
             check_instance("index", index, VideoIndex, "a VideoIndex, as `VideoReader.index` returns, or None")
-            stream = index.stream if stream is None else stream
+            if stream not in (None, index.stream):
+                refuse(ValueError, "stream", f"None or {index.stream}, which the index is of", stream)
+            stream = index.stream
         options = decode_options(_with_threads(decode_config, check_int("num_threads", num_threads, least=1)))
         demuxer = Demuxer(src, demux_config=demux_config, name=name)
         self._stream = demuxer.video_stream_index if stream is None else check_int("stream", stream, least=0)
