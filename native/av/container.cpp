@@ -324,7 +324,7 @@ std::shared_ptr<const Stream> Container::begin(int index, const TimeWindow& wind
         rewind();
     }
     const bool untimed = !pending_.empty() && pending_.front()->pts == AV_NOPTS_VALUE;
-    if (untimed && delay_of(*found) > 0) {
+    if (!found->tells_times || (untimed && delay_of(*found) > 0)) {
         // The frames must be counted from the first one.
         rewind();
     }

@@ -50,7 +50,8 @@ bool is_behind(const AVPacket& packet, const Stream& stream, const TimeWindow& w
     if (is_counted(stream)) {
         return false;
     }
-    const std::int64_t ahead = packet.pts == AV_NOPTS_VALUE ? delay_of(stream) : SampleClock::slack(stream);
+    const std::int64_t ahead =
+        packet.pts == AV_NOPTS_VALUE || !stream.tells_times ? delay_of(stream) : SampleClock::slack(stream);
     return packet.dts != AV_NOPTS_VALUE && is_after(packet.dts - ahead, stream.time_base, window);
 }
 

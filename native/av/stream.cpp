@@ -63,6 +63,7 @@ Stream describe_stream(AVFormatContext& container, int index) {
             stream.start_time,
             stream.duration,
             stream.nb_frames,
+            sound || stream.codecpar->video_delay == 0 || std::strcmp(container.iformat->name, "avi") != 0,
             sound ? 0 : rotation_of(stream)};
 }
 

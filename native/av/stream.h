@@ -23,6 +23,7 @@ struct Stream {
     std::int64_t start = AV_NOPTS_VALUE;  // In units of the time base, as the two below.
     std::int64_t duration = AV_NOPTS_VALUE;
     std::int64_t num_frames = 0;  // As the container says; 0 if it does not.
+    bool tells_times = true;      // Whether packets say when frames are shown, and not only when to decode them.
     int rotation = 0;             // The degrees, clockwise, by which a viewer turns the picture: 0, 90, 180 or 270.
 
     // Returns the name for messages, such as "video stream 0 (h264)".

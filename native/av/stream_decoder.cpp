@@ -12,6 +12,7 @@
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/known_colors.h"
 #include "ffmpeg/libav_options.h"
 
 namespace spdl {
@@ -129,6 +130,7 @@ FramePtr StreamDecoder::get() {
 
 void StreamDecoder::complete(AVFrame& frame) {
     if (stream_->medium == Medium::kVideo) {
+        forget_unknown_colors(frame);
         check_source_size({frame.width, frame.height}, "cannot decode the video: its size", max_pixels_);
     } else if (frame.ch_layout.order == AV_CHANNEL_ORDER_UNSPEC) {
         // Filters need to know which channel is which; the ffmpeg command takes the usual order, too.
@@ -136,17 +138,23 @@ void StreamDecoder::complete(AVFrame& frame) {
         av_channel_layout_default(&frame.ch_layout, channels);
     }
     // Some containers, such as AVI, do not say when a frame is shown, but only when it is decoded. If frames are shown
-    // in another order, that says nothing about each of them.
-    if (frame.pts == AV_NOPTS_VALUE) {
-        const bool reordered = stream_->parameters->video_delay > 0;
-        frame.pts = reordered && next_time_ != AV_NOPTS_VALUE ? next_time_
-                    : reordered                               ? first_packet_
-                                                              : frame.best_effort_timestamp;
+    // in another order, that says nothing about each of them, so they are counted. What FFmpeg makes up for some of
+    // them does not fit to that.
+    if (next_time_ == AV_NOPTS_VALUE) {
+        counted_ = !stream_->tells_times || (frame.pts == AV_NOPTS_VALUE && stream_->parameters->video_delay > 0);
+    }
+    if (counted_) {
+        frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : first_packet_;
+    } else if (frame.pts == AV_NOPTS_VALUE) {
+        frame.pts = frame.best_effort_timestamp;
     }
     if (frame.pts == AV_NOPTS_VALUE) {
         frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : 0;
     }
-    next_time_ = frame.pts + duration_of(frame, *stream_);
+    // The durations of such packets are guessed from the times when they are decoded.
+    next_time_ = frame.pts + (counted_ && stream_->frame_rate.num > 0
+                                  ? av_rescale_q(1, av_inv_q(stream_->frame_rate), stream_->time_base)
+                                  : duration_of(frame, *stream_));
 }
 
 void StreamDecoder::check(const AVFrame& frame) const {

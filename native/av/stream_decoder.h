@@ -40,6 +40,7 @@ class StreamDecoder {
     std::int64_t first_packet_ = AV_NOPTS_VALUE;  // The times of the packets that were put in first and last.
     std::int64_t last_packet_ = AV_NOPTS_VALUE;
     std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
+    bool counted_ = false;                     // Whether the packets do not say when their frames are shown.
     bool keep_damaged_;
     AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.
 };

@@ -12,10 +12,13 @@ namespace {
 // Collects what packets tell.
 struct Packets {
     explicit Packets(const Stream& stream)
-        : parameters(*stream.parameters), reordered(stream.parameters->video_delay > 0) {}
+        : parameters(*stream.parameters),
+          reordered(stream.parameters->video_delay > 0),
+          tells_times(stream.tells_times) {}
 
     const AVCodecParameters& parameters;
     bool reordered;
+    bool tells_times;
     bool timed = true;
     std::vector<std::int64_t> times;
     std::vector<std::uint8_t> keys;
@@ -25,7 +28,7 @@ struct Packets {
         times.push_back(time_of(packet));
         keys.push_back(is_key(packet, parameters));
         hidden.push_back(hide || is_hidden(packet, parameters.codec_id));
-        timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered);
+        timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered) && tells_times;
     }
 
     VideoIndex index() { return {std::move(times), std::move(keys), std::move(hidden), timed}; }

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <new>
 
 #include "core/geometry.h"
@@ -10,6 +9,7 @@
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/decompression_bombs.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/known_colors.h"
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/tiff_frame.h"
 #include "ffmpeg/tiff_picture.h"
@@ -38,24 +38,6 @@ const AVCodec* find_decoder(const ImagePacket& image, const std::string& name) {
 }
 
 constexpr const char* kSize = "cannot decode the image: its size";
-
-// Decoders pass on numbers of the file as colour spaces, even if there is no such colour space.
-template <typename Enumeration>
-void forget_unknown(Enumeration& value, Enumeration count, Enumeration unspecified) {
-    int number = 0;
-    static_assert(sizeof(number) == sizeof(value));
-    std::memcpy(&number, &value, sizeof(number));
-    if (number < 0 || number >= static_cast<int>(count)) {
-        value = unspecified;
-    }
-}
-
-void forget_unknown_colors(AVFrame& frame) {
-    forget_unknown(frame.colorspace, AVCOL_SPC_NB, AVCOL_SPC_UNSPECIFIED);
-    forget_unknown(frame.color_range, AVCOL_RANGE_NB, AVCOL_RANGE_UNSPECIFIED);
-    forget_unknown(frame.color_primaries, AVCOL_PRI_NB, AVCOL_PRI_UNSPECIFIED);
-    forget_unknown(frame.color_trc, AVCOL_TRC_NB, AVCOL_TRC_UNSPECIFIED);
-}
 
 // Some decoders, such as that of TIFF, leave open whether samples use all levels. Stored gray and TIFF's YCbCr do.
 void assume_all_levels(AVFrame& frame, AVCodecID codec) {
