@@ -48,11 +48,12 @@ OTHERS = (
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
-    r"Abstract(Async)?ContextManager|Array|ArrayLike|ArrayInput|ArrayTarget|Backend|BackgroundTaskFactory|BaseContext"
-    r"|Batch|Box|Compression|Crop|Dtype|Executor|Flip|Future|ImageInput"
-    r"|ImageTarget|Interpolation|Layout|MaxFailures|MergeOp|Mode|OnError|OnFailure|OnTimeout|Op"
-    r"|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record|StageConfig|Storage"
-    r"|Subsampling|SubprocessIterable|TarInput|TaskHookFactory|TaskRecord|Training|_Dataset"
+    r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Backend"
+    r"|BackgroundTaskFactory|BaseContext|Batch|Box|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
+    r"|FrameRate|Frames|Future|ImageInput|ImageTarget|Interpolation|Layout|MaxFailures|MediaTarget|MergeOp"
+    r"|Mode|OnError|OnFailure|OnTimeout|Op|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record"
+    r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|TarInput"
+    r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.
 nitpicky = True

@@ -131,7 +131,7 @@ void bind_codecs(nb::module_& module) {
                      }),
                      "The width of a pixel divided by its height, as (numerator, denominator); (0, 1) if unknown.")
         .def_prop_ro("rotation", of_codec<kVideo>([](const Stream& stream) { return stream.rotation; }),
-                     "The degrees by which a viewer turns the picture clockwise: 0, 90, 180 or 270.")
+                     "The degrees by which a viewer turns the picture clockwise, which is 0, 90, 180 or 270.")
         .def("__repr__", of_codec<kVideo>([](const Stream& stream) {
                  return "VideoCodec(" + codec_name(stream) + ", " + std::to_string(width(stream)) + "x" +
                         std::to_string(height(stream)) + ", " + pixel_format(stream) + ")";

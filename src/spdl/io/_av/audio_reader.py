@@ -154,8 +154,8 @@ class AudioReader:
         """Read the samples from a moment on, up to before another.
 
         Args:
-            start: The moment in seconds after the first sample: a number, a `~fractions.Fraction`, a
-                `~decimal.Decimal` or a str such as ``"1/3"``.
+            start: The moment in seconds after the first sample: a number, a ``Fraction``, a
+                ``Decimal`` or a str such as ``"1/3"``.
             stop: The moment of the first sample that is not read. None, and all later moments than the end, are the
                 end.
             storage: The memory for the array: a `cpu_storage`, or a writable array. None allocates new memory.

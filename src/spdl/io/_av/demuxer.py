@@ -71,7 +71,7 @@ class Demuxer:
 
         Args:
             window: The moments ``(start, end)`` in seconds: from the start on, up to before the end. Each is a number,
-                a `~fractions.Fraction`, a `~decimal.Decimal` or a str such as ``"1/3"``, and may be infinite. None is
+                a ``Fraction``, a ``Decimal`` or a str such as ``"1/3"``, and may be infinite. None is
                 the whole stream. Times are those of the file, which need not begin at 0.
             bsf: Bit-stream filters to apply, in FFmpeg's syntax.
 
@@ -245,7 +245,7 @@ def demux_audio(
     Args:
         src: A path, the bytes of a file (read in place), or an open binary file.
         timestamp: The moments ``(start, end)`` in seconds: from the start on, up to before the end. Each is a number, a
-            `~fractions.Fraction`, a `~decimal.Decimal` or a str such as ``"1/3"``, and may be infinite. None is the
+            ``Fraction``, a ``Decimal`` or a str such as ``"1/3"``, and may be infinite. None is the
             whole stream. Times are those of the file, which need not begin at 0.
         demux_config: How FFmpeg reads; see `demux_config`.
         bsf: Bit-stream filters to apply, in FFmpeg's syntax.

@@ -163,7 +163,7 @@ def video_encode_config(
     Args:
         height: The height of the frames in pixels. With subsampled chroma, some encoders take no odd sides.
         width: Their width in pixels.
-        frame_rate: Their frames per second: ``(30000, 1001)``, a `~fractions.Fraction` or an int. The times of frames
+        frame_rate: Their frames per second: ``(30000, 1001)``, a ``Fraction`` or an int. The times of frames
             are rounded to it, and two frames at one time are an error. None is 25.
         pix_fmt: Their pixel format, by FFmpeg's name. If the encoder takes another one, lossless codecs are given a
             format that holds the pixels unchanged; for lossy ones, red, green and blue in 8 bits, and gray, are

@@ -69,7 +69,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: FrameRate
             ``"yuv444p"``; uint16 (N, H, W) for ``"gray16"``, and in a given byte order for ``"gray16le"`` and
             ``"gray16be"``.
         pix_fmt: The pixel format by FFmpeg's name.
-        frame_rate: The frames per second: ``(30000, 1001)``, a `~fractions.Fraction` or an int.
+        frame_rate: The frames per second: ``(30000, 1001)``, a ``Fraction`` or an int.
         pts: The number of the first frame, from which its time follows: ``pts / frame_rate`` seconds.
 
     Returns:

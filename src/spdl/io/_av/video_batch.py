@@ -42,13 +42,13 @@ class VideoBatch(NamedTuple):
     """
 
     clips: CPUBuffer
-    """The pictures: (B, N, H, W, C), or (B, N, C, H, W) for the layout NCHW. Places behind a short clip hold zeros."""
+    """The pictures, (B, N, H, W, C) or, for the layout NCHW, (B, N, C, H, W). Places behind a short clip hold zeros."""
     lengths: list[int]
     """How many of the N pictures of each clip are its own."""
 
     @property
     def mask(self) -> Any:
-        """A numpy bool array (B, N), new each time: True where a picture is, False where zeros are."""
+        """A new numpy bool array (B, N), True where a picture is and False where zeros are."""
         import numpy as np  # noqa: PLC0415 - importing spdl.io loads no numpy.
 
         return np.arange(self.clips.shape[1]) < np.array(self.lengths)[:, None]

@@ -185,7 +185,7 @@ class VideoReader:
 
     @property
     def rotation(self) -> int:
-        """The degrees by which a viewer turns the pictures clockwise: 0, 90, 180 or 270."""
+        """The degrees by which a viewer turns the pictures clockwise, which is 0, 90, 180 or 270."""
         return self.codec.rotation
 
     def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> CPUBuffer:
