@@ -168,6 +168,11 @@ void StreamDecoder::check(const AVFrame& frame) const {
 
 void StreamDecoder::reset() {
     avcodec_flush_buffers(context_.get());
+    // Some decoders, such as that of HEVC in FFmpeg 7, still give a frame that was finished before.
+    const FramePtr stale = make_frame();
+    while (avcodec_receive_frame(context_.get(), stale.get()) >= 0) {
+        av_frame_unref(stale.get());
+    }
     first_packet_ = AV_NOPTS_VALUE;
     last_packet_ = AV_NOPTS_VALUE;
     next_time_ = AV_NOPTS_VALUE;

