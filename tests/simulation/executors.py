@@ -69,6 +69,8 @@ class _Pool:
             world.block("a call")
 
     def _call(self, future: Future[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        # Ops whose copies are in other processes cannot say by themselves that they are called.
+        scheduler.active.progressed()
         try:
             if self._pickles:
                 function, args = pickle.loads(pickle.dumps((function, args)))  # noqa: S301 - as a pool of processes.

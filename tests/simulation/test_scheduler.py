@@ -12,6 +12,7 @@ pytest.importorskip("greenlet")
 
 from tests.simulation import world
 from tests.simulation.executors import ProcessPool, ThreadPool
+from tests.simulation.executors import ProcessPool
 from tests.simulation.policies import Adversary, Pct, Policy, Uniform, draw_policy
 from tests.simulation.scheduler import Scheduler, step
 
@@ -240,6 +241,22 @@ def test_what_spins_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
             step()
 
     assert run(body, 1).hung
+
+
+def test_calls_in_other_processes_are_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.simulation.scheduler.MOST_STEPS", 1_000)
+    results: list[int] = []
+
+    def body() -> None:
+        pool = ProcessPool(1)
+        for number in range(100):
+            for _ in range(20):
+                step()
+            results.append(pool.submit(abs, -number).result())
+        pool.shutdown()
+
+    assert not run(body, 1).hung
+    assert results == list(range(100))
 
 
 def test_policies_of_all_kinds_are_drawn() -> None:
