@@ -9,6 +9,7 @@
 #include "av/file_end.h"
 #include "av/key_frame.h"
 #include "av/packet_samples.h"
+#include "av/plain_wav.h"
 #include "av/sample_clock.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
@@ -97,6 +98,52 @@ std::int64_t lead_in(const Stream& stream) {
                             AV_ROUND_UP);
 }
 
+// Returns whether a container has a header that names all streams, and an index of their packets.
+bool has_index(const AVFormatContext& context) {
+    const std::string_view name = context.iformat->name;
+    return name.find("mp4") != std::string_view::npos || name.find("matroska") != std::string_view::npos;
+}
+
+// Returns whether the header says all that it takes to read the packets of a video, and to open a decoder for them.
+bool is_described(const AVStream& stream) {
+    const AVCodecParameters& video = *stream.codecpar;
+    return video.codec_type == AVMEDIA_TYPE_VIDEO && video.codec_id != AV_CODEC_ID_NONE && video.width > 0 &&
+           video.height > 0 && video.extradata_size > 0;
+}
+
+// Returns the names of the decoders for streams that are not described.
+std::string decoders_for_others(const AVFormatContext& context) {
+    std::string names = "none";  // No decoder has this name.
+    for (unsigned i = 0; i < context.nb_streams; ++i) {
+        if (is_described(*context.streams[i])) {
+            continue;
+        }
+        void* at = nullptr;
+        while (const AVCodec* const codec = av_codec_iterate(&at)) {
+            if (codec->id == context.streams[i]->codecpar->codec_id && av_codec_is_decoder(codec) != 0) {
+                names += std::string(",") + codec->name;
+            }
+        }
+    }
+    return names;
+}
+
+// Looks into the streams for what the header does not tell. FFmpeg decodes frames for that. A key frame takes as long
+// as everything else that happens when a file is opened, so videos that are described are not decoded if the pixel
+// format need not be known.
+int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) {
+    if (probing == Probing::kAll || !has_index(context)) {
+        return avformat_find_stream_info(&context, nullptr);
+    }
+    char* const before = std::exchange(context.codec_whitelist, av_strdup(decoders_for_others(context).c_str()));
+    // What FFmpeg says of decoders that are not on the list.
+    log.leave_out("not on whitelist 'none");
+    log.leave_out("Failed to open codec");
+    const int found = avformat_find_stream_info(&context, nullptr);
+    av_free(std::exchange(context.codec_whitelist, before));
+    return found;
+}
+
 // Finds the demuxer for the data, and throws if it is one that opens other files or addresses.
 const AVInputFormat* probe(AVFormatContext& container, Input& input, const FfmpegLog& log) {
     const AVInputFormat* format = nullptr;
@@ -115,12 +162,13 @@ const AVInputFormat* probe(AVFormatContext& container, Input& input, const Ffmpe
 
 }  // namespace
 
-Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options)
-    : options_(std::move(options)), source_(std::move(source)) {
+Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing)
+    : options_(std::move(options)), probing_(probing), source_(std::move(source)) {
     if (source_->size() == 0) {
         throw MediaError(std::string(kRead) + ": there are no bytes in it");
     }
     cut_wav_ = find_cut_wav(*source_);
+    plain_wav_ = is_plain_wav(*source_);
     open();
 }
 
@@ -142,7 +190,7 @@ void Container::open() {
         avformat_free_context(raw);
         throw std::bad_alloc();
     }
-    const FfmpegLog log;
+    FfmpegLog log;
     if (format == nullptr) {
         // A context that is not open yet is freed by another function.
         struct FreeUnopened {
@@ -153,6 +201,10 @@ void Container::open() {
         static_cast<void>(unopened.release());
     }
     LibavOptions format_options;
+    if (plain_wav_ && format != nullptr && std::string_view(format->name) == "wav") {
+        // At least one packet is looked at in any case.
+        raw->max_probe_packets = 1;
+    }
     for (const auto& [key, value] : options_.format_options) {
         format_options.set(key.c_str(), value.c_str());
     }
@@ -162,7 +214,7 @@ void Container::open() {
     log.check(opened, kRead);
     context_.reset(raw);
     format_options.check_all_used("demuxer", context_->iformat->name);
-    const int found = avformat_find_stream_info(context_.get(), nullptr);
+    const int found = find_stream_info(*context_, probing_, log);
     input_->rethrow();
     log.check(found, kRead);
     broken_ = false;
@@ -274,7 +326,8 @@ void Container::seek(int stream, std::int64_t time) {
     // Seconds to go further back if a demuxer does not find a key frame in time.
     for (const int seconds : {0, 1, 5, 20}) {
         const std::int64_t back = av_rescale_q(seconds, {1, 1}, described.time_base);
-        if (described.start_time != AV_NOPTS_VALUE && time - back <= described.start_time) {
+        const bool at_start = described.start_time != AV_NOPTS_VALUE && time - back <= described.start_time;
+        if (at_start && !(seconds == 0 && has_index(*context_))) {
             break;
         }
         if (try_seek(stream, time - back, time)) {

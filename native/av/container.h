@@ -19,10 +19,14 @@
 
 namespace spdl {
 
+// What must be known of the streams: everything, or of videos only what it takes to read and decode their packets. That
+// is without the pixel format where the header does not name it.
+enum class Probing { kAll, kPackets };
+
 // A file of audio and video streams that is open for reading. One thread at a time. All errors are MediaErrors.
 class Container {
   public:
-    Container(std::unique_ptr<ByteSource> source, DemuxOptions options);
+    Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing = Probing::kAll);
 
     [[nodiscard]] int num_streams() { return static_cast<int>(context().nb_streams); }
 
@@ -67,10 +71,12 @@ class Container {
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
 
     DemuxOptions options_;
+    Probing probing_;
     std::unique_ptr<ByteSource> source_;
     std::unique_ptr<Input> input_;
     FormatContextPtr context_;
     std::optional<WavSize> cut_wav_;
+    bool plain_wav_ = false;  // Whether it is a WAV file of samples, by its contents, too.
     std::set<int> selected_;
     std::deque<PacketPtr> pending_;  // Read to look at them; read() returns them first.
     bool at_start_ = true;

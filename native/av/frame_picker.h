@@ -26,6 +26,8 @@ class FramePicker {
     // Calls `take` for each of these frames, which must be in ascending order, once.
     void pick(const std::vector<std::size_t>& frames, const Take& take);
 
+    [[nodiscard]] const StreamDecoder& decoder() const { return decoder_; }
+
   private:
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace spdl {
 namespace {
@@ -42,6 +43,11 @@ int rotation_of(const AVStream& stream) {
 std::string Stream::describe() const {
     return std::string(medium_name(medium)) + " stream " + std::to_string(index) + " (" +
            avcodec_get_name(parameters->codec_id) + ")";
+}
+
+Stream with(const Stream& stream, CodecParametersPtr parameters) {
+    return {stream.medium, stream.index,    std::move(parameters), stream.time_base,   stream.frame_rate,
+            stream.start,  stream.duration, stream.num_frames,     stream.tells_times, stream.rotation};
 }
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {

@@ -32,6 +32,9 @@ struct Stream {
     [[nodiscard]] double seconds(std::int64_t time) const { return static_cast<double>(time) * av_q2d(time_base); }
 };
 
+// Returns the same stream with other parameters.
+Stream with(const Stream& stream, CodecParametersPtr parameters);
+
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters);
 
 // Returns what `container` says of one of its streams, which must be audio or video.

@@ -178,4 +178,15 @@ void StreamDecoder::reset() {
     next_time_ = AV_NOPTS_VALUE;
 }
 
+CodecParametersPtr StreamDecoder::parameters() const {
+    CodecParametersPtr known = copy_parameters(*stream_->parameters);
+    if (avcodec_parameters_from_context(known.get(), context_.get()) < 0) {
+        throw std::bad_alloc();
+    }
+    // What the decoder does not know.
+    known->codec_tag = stream_->parameters->codec_tag;
+    known->bit_rate = stream_->parameters->bit_rate;
+    return known;
+}
+
 }  // namespace spdl

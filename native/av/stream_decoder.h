@@ -30,6 +30,10 @@ class StreamDecoder {
 
     [[nodiscard]] const Stream& stream() const { return *stream_; }
 
+    // Returns what is known of the stream's pictures or samples. The header may not tell the form of pictures; then it
+    // is known from the first frame on.
+    [[nodiscard]] CodecParametersPtr parameters() const;
+
   private:
     void complete(AVFrame& frame);
     [[nodiscard]] std::string what(std::int64_t time) const;

@@ -27,7 +27,7 @@ std::unique_ptr<ByteSource> open(const VideoInput& input) {
 // Writes the clip of one video, and returns how many pictures it has.
 std::size_t load_clip(const VideoInput& input, const LoadOptions& options, const VideoBatchOptions& batch,
                       std::uint8_t* to) {
-    Container container(open(input), batch.demux);
+    Container container(open(input), batch.demux, Probing::kPackets);
     const auto number = container.best_stream(Medium::kVideo);
     if (!number) {
         throw MediaError("there is no video stream in it");

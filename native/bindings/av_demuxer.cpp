@@ -32,23 +32,30 @@ namespace {
 
 using Fraction = std::pair<std::int64_t, int>;
 
-void open_path(DemuxerObject* self, nb::str path, std::string name, const DemuxOptions& options) {
-    const PythonPath encoded(std::move(path));
-    auto source = run("Demuxer", name, [&] { return std::make_unique<FileSource>(encoded.get()); });
-    new (self) DemuxerObject(std::move(name), std::move(source), options);
+Probing probing(bool packets_only) {
+    return packets_only ? Probing::kPackets : Probing::kAll;
 }
 
-void open_bytes(DemuxerObject* self, nb::handle bytes, std::string name, const DemuxOptions& options) {
+void open_path(DemuxerObject* self, nb::str path, std::string name, const DemuxOptions& options, bool packets_only) {
+    const PythonPath encoded(std::move(path));
+    auto source = run("Demuxer", name, [&] { return std::make_unique<FileSource>(encoded.get()); });
+    new (self) DemuxerObject(std::move(name), std::move(source), options, probing(packets_only));
+}
+
+void open_bytes(DemuxerObject* self, nb::handle bytes, std::string name, const DemuxOptions& options,
+                bool packets_only) {
     // The last owner may drop it without the GIL.
     const std::shared_ptr<PythonBytes> held(new PythonBytes(bytes), [](PythonBytes* object) {
         const nb::gil_scoped_acquire acquired;
         delete object;
     });
-    new (self) DemuxerObject(std::move(name), std::make_unique<MemorySource>(held->get(), held), options);
+    new (self) DemuxerObject(std::move(name), std::make_unique<MemorySource>(held->get(), held), options,
+                             probing(packets_only));
 }
 
-void open_file(DemuxerObject* self, nb::object file, std::string name, const DemuxOptions& options) {
-    new (self) DemuxerObject(std::move(name), std::make_unique<PythonSource>(std::move(file)), options);
+void open_file(DemuxerObject* self, nb::object file, std::string name, const DemuxOptions& options, bool packets_only) {
+    new (self)
+        DemuxerObject(std::move(name), std::make_unique<PythonSource>(std::move(file)), options, probing(packets_only));
 }
 
 std::optional<int> best_stream(DemuxerObject& self, bool audio) {
@@ -132,7 +139,7 @@ std::optional<nb::dict> read_some(DemuxerObject& self, std::uint64_t generation,
 
 void bind_av_demuxer(nb::module_& module) {
     nb::class_<DemuxerObject>(module, "Demuxer")
-        .def("__init__", &open_path, nb::arg("path"), nb::arg("name"), nb::arg("options"))
+        .def("__init__", &open_path, nb::arg("path"), nb::arg("name"), nb::arg("options"), nb::arg("packets_only"))
         .def("best_stream", &best_stream, nb::arg("audio"))
         .def("codec", &codec, nb::arg("index"))
         .def("num_streams",
@@ -156,15 +163,15 @@ void bind_av_demuxer(nb::module_& module) {
         .def("read_some", &read_some, nb::arg("generation"), nb::arg("count"), nb::arg("seconds"))
         .def("name", [](const DemuxerObject& self) { return self.name(); })
         .def("close", &DemuxerObject::close);
-    module.def("open_bytes", [](nb::handle bytes, std::string name, const DemuxOptions& options) {
+    module.def("open_bytes", [](nb::handle bytes, std::string name, const DemuxOptions& options, bool packets_only) {
         nb::object made = nb::inst_alloc(nb::type<DemuxerObject>());
-        open_bytes(nb::inst_ptr<DemuxerObject>(made), bytes, std::move(name), options);
+        open_bytes(nb::inst_ptr<DemuxerObject>(made), bytes, std::move(name), options, packets_only);
         nb::inst_mark_ready(made);
         return made;
     });
-    module.def("open_file", [](nb::object file, std::string name, const DemuxOptions& options) {
+    module.def("open_file", [](nb::object file, std::string name, const DemuxOptions& options, bool packets_only) {
         nb::object made = nb::inst_alloc(nb::type<DemuxerObject>());
-        open_file(nb::inst_ptr<DemuxerObject>(made), std::move(file), std::move(name), options);
+        open_file(nb::inst_ptr<DemuxerObject>(made), std::move(file), std::move(name), options, packets_only);
         nb::inst_mark_ready(made);
         return made;
     });

@@ -145,12 +145,30 @@ class VideoReaderObject {
     }
 
     [[nodiscard]] std::size_t num_frames() const { return index_->num_frames(); }
-    [[nodiscard]] Codec<Medium::kVideo> codec() const { return {stream_}; }
+
+    [[nodiscard]] std::pair<int, int> frame_rate() const { return {stream_->frame_rate.num, stream_->frame_rate.den}; }
+    [[nodiscard]] int rotation() const { return stream_->rotation; }
+
+    // Returns what is known of the stream. Decodes a frame if the header does not tell the pixel format.
+    Codec<Medium::kVideo> codec() {
+        return {run("VideoReader.codec", name_, [&] {
+            const std::scoped_lock lock(mutex_);
+            if (!described_) {
+                described_ = stream_;
+                if (stream_->parameters->format == AV_PIX_FMT_NONE && index_->num_frames() > 0) {
+                    picker_->pick({0}, [](std::size_t /*frame*/, const FramePtr& /*decoded*/) {});
+                    described_ = std::make_shared<const Stream>(with(*stream_, picker_->decoder().parameters()));
+                }
+            }
+            return described_;
+        })};
+    }
 
   private:
     std::string name_;
     std::unique_ptr<Container> container_;
     std::shared_ptr<const Stream> stream_;
+    std::shared_ptr<const Stream> described_;  // Once somebody has asked.
     std::optional<VideoIndex> index_;
     std::unique_ptr<ContainerFeed> feed_;
     std::unique_ptr<FramePicker> picker_;
@@ -192,6 +210,8 @@ void bind_av_video_reader(nb::module_& module) {
         .def("times", &VideoReaderObject::times)
         .def("key_frames", &VideoReaderObject::key_frames)
         .def("num_frames", &VideoReaderObject::num_frames)
+        .def("frame_rate", &VideoReaderObject::frame_rate)
+        .def("rotation", &VideoReaderObject::rotation)
         .def("codec", &VideoReaderObject::codec);
     module.def("sample_video", &sample, nb::arg("packets"), nb::arg("frames"), nb::arg("filters"), nb::arg("options"));
 }

@@ -61,6 +61,9 @@ void on_log(void* context, int level, const char* format, std::va_list arguments
     const std::size_t used = std::min(static_cast<std::size_t>(std::max(prefix, 0)), sizeof(line) - 1);
     const int size = std::vsnprintf(line + used, sizeof(line) - used, format, arguments);
     const bool whole = size < 0 || static_cast<std::size_t>(size) < sizeof(line) - used;
+    if (listener != nullptr && listener->leaves_out(line)) {
+        return;
+    }
     try {
         if (heard) {
             listener->hear(line);
@@ -115,6 +118,10 @@ FfmpegLog::FfmpegLog(Kept kept) : outer_(listener), kept_(kept) {
 
 FfmpegLog::~FfmpegLog() {
     listener = outer_;
+}
+
+bool FfmpegLog::leaves_out(std::string_view line) const {
+    return std::ranges::any_of(left_out_, [&](std::string_view words) { return line.find(words) != line.npos; });
 }
 
 void FfmpegLog::hear(const char* line) {

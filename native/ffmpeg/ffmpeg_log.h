@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/geometry.h"
 #include "ffmpeg/libav.h"
@@ -39,10 +41,15 @@ class FfmpegLog {
     // Returns the size of the picture that libav has refused, which only its log tells; 0x0 if it has refused none.
     [[nodiscard]] Size refused_size() const { return refused_size_; }
 
+    // Has lines with these words ignored from now on. The text must live as long as the object.
+    void leave_out(std::string_view words) { left_out_.push_back(words); }
+    [[nodiscard]] bool leaves_out(std::string_view line) const;
+
     void hear(const char* line);
 
   private:
     FfmpegLog* outer_;
+    std::vector<std::string_view> left_out_;
     Kept kept_;
     std::string line_;
     Size refused_size_;

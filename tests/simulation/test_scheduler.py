@@ -12,7 +12,6 @@ pytest.importorskip("greenlet")
 
 from tests.simulation import world
 from tests.simulation.executors import ProcessPool, ThreadPool
-from tests.simulation.executors import ProcessPool
 from tests.simulation.policies import Adversary, Pct, Policy, Uniform, draw_policy
 from tests.simulation.scheduler import Scheduler, step
 

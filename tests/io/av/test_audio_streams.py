@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import wave
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from tests.io.av.ffmpeg import run_ffmpeg
 from tests.io.av.long_sounds import long_sound
 from tests.io.av.sources import Sound
 
-from spdl.io import AudioReader, get_audio_filter_desc, load_audio, to_numpy
+from spdl.io import AudioReader, Demuxer, get_audio_filter_desc, load_audio, to_numpy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,3 +69,35 @@ def test_a_sound_whose_rate_changes(tmp_path: Path) -> None:
         load_audio(chained)
     resampled = to_numpy(load_audio(chained, filter_desc=get_audio_filter_desc(sample_rate=16000)))
     assert abs(resampled.shape[1] - 32000) < 100
+
+
+@pytest.mark.parametrize("byte_order", ["little", "big"])
+def test_coded_sound_in_a_wav_file_of_samples_is_decoded(byte_order: str, tmp_path: Path) -> None:
+    # As discs of DTS hold it: the header promises samples of 16 bits.
+    coded, path = tmp_path / "sound.dts", tmp_path / "disc.wav"
+    run_ffmpeg("-f", "lavfi", "-i", "sine=440:r=44100:d=1", "-ac", 2, "-c:a", "dca", "-strict", -2, "-f", "dts", coded)
+    blocks = coded.read_bytes()
+    if byte_order == "little":
+        blocks = np.frombuffer(blocks, ">u2").astype("<u2").tobytes()
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(2)
+        file.setframerate(44100)
+        file.writeframes(blocks)
+    assert oracle.streams(path)[0]["codec_name"] == "dts"
+    with Demuxer(path) as demuxer:
+        assert demuxer.audio_codec.name.startswith(("dts", "dca"))
+    # Not a hiss of full volume.
+    assert np.abs(to_numpy(load_audio(path, filter_desc=get_audio_filter_desc(sample_fmt="fltp")))).max() < 0.5
+
+
+def test_samples_with_the_code_word_of_dts_are_samples(tmp_path: Path) -> None:
+    path = tmp_path / "noise.wav"
+    samples = np.random.default_rng(1).integers(-3000, 3000, 44_100, dtype="<i2")
+    samples[500:502] = np.frombuffer(b"\xfe\x7f\x01\x80", "<i2")
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(44100)
+        file.writeframes(samples.tobytes())
+    assert np.array_equal(to_numpy(load_audio(path, filter_desc=None)).ravel(), samples)

@@ -28,6 +28,7 @@ from spdl.io import (
     sample_decode_video,
     to_numpy,
 )
+from spdl.io.utils import get_ffmpeg_log_level, set_ffmpeg_log_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +94,32 @@ def test_a_window_is_a_slice_of_the_whole(clip: Callable[[str], Path], name: str
             end = math.inf if last == len(whole) else times[last]
             packets = demuxer.demux_video((times[first], end))
             assert hashes(decode_packets(packets, filter_desc=None)) == whole[first:last]
+
+
+@pytest.mark.parametrize("name", sorted(VIDEO_CLIPS))
+def test_a_reader_knows_what_a_demuxer_knows(clip: Callable[[str], Path], name: str) -> None:
+    # It decodes no frame to find that out before it is asked.
+    path = clip(name)
+    with Demuxer(path) as demuxer:
+        expected = demuxer.video_codec
+    reader = VideoReader(path)
+    assert reader.rotation == expected.rotation
+    for fact in ("name", "width", "height", "pix_fmt", "frame_rate", "time_base", "rotation"):
+        assert getattr(reader.codec, fact) == getattr(expected, fact), fact
+    # 0 says that it is not known, which counts as square.
+    assert (reader.codec.sample_aspect_ratio[0] or 1) == (expected.sample_aspect_ratio[0] or 1)
+
+
+def test_that_decoding_is_left_to_later_is_not_logged(
+    clip: Callable[[str], Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    before = get_ffmpeg_log_level()
+    set_ffmpeg_log_level(24)
+    try:
+        assert VideoReader(clip("h264.mp4")).codec.pix_fmt == "yuv420p"
+    finally:
+        set_ffmpeg_log_level(before)
+    assert [record.getMessage() for record in caplog.records if record.name == "spdl.io.ffmpeg"] == []
 
 
 @pytest.mark.parametrize("name", _SEEKABLE)

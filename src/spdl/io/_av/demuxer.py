@@ -24,6 +24,36 @@ if TYPE_CHECKING:
     from spdl.io._native import Demuxer as NativeDemuxer
 
 
+def open_container(
+    src: ImageInput, demux_config: DemuxConfig | None, name: str | None, *, packets_only: bool = False
+) -> tuple[NativeDemuxer, Any]:
+    """Return an open file, and the input of which it was made if that may be opened again.
+
+    With ``packets_only``, its packets are all that will be asked for. Then fewer frames are decoded to find out what
+    the streams are, and the pixel format may be unknown.
+    """
+    if name is not None:
+        check_instance("name", name, str, "a str or None")
+    options = demux_options(demux_config, None)
+    if isinstance(src, Readable) and not hasattr(type(src), "__fspath__"):
+        label = name if name is not None else str(getattr(src, "name", None) or f"a {type(src).__name__}")
+        return native.open_file(src, describe(src, label), options, packets_only), None
+    resolved = resolve(src, "src", files=False)
+    if isinstance(resolved, str):
+        return native.Demuxer(resolved, describe(resolved, name), options, packets_only), resolved
+    label = name if name is not None else f"{memoryview(resolved).nbytes} bytes"
+    return native.open_bytes(resolved, describe(resolved, label), options, packets_only), resolved
+
+
+def best_stream(container: NativeDemuxer, *, audio: bool) -> int:
+    """Return the index of the main stream of a medium. RuntimeError if there is none."""
+    index = container.best_stream(audio)
+    if index is None:
+        msg = f"{container.name()}: there is no {'audio' if audio else 'video'} stream in it"
+        raise RuntimeError(msg)
+    return index
+
+
 class Demuxer:
     """An open file of audio and video, which hands out the packets of its streams.
 
@@ -49,22 +79,8 @@ class Demuxer:
     """
 
     def __init__(self, src: ImageInput, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> None:
-        if name is not None:
-            check_instance("name", name, str, "a str or None")
-        options = demux_options(demux_config, None)
         self._demux_config = demux_config
-        if isinstance(src, Readable) and not hasattr(type(src), "__fspath__"):
-            label = name if name is not None else str(getattr(src, "name", None) or f"a {type(src).__name__}")
-            self._native = native.open_file(src, describe(src, label), options)
-            self._image_input: Any = None
-            return
-        resolved = resolve(src, "src", files=False)
-        self._image_input = resolved
-        if isinstance(resolved, str):
-            self._native = native.Demuxer(resolved, describe(resolved, name), options)
-        else:
-            label = name if name is not None else f"{memoryview(resolved).nbytes} bytes"
-            self._native = native.open_bytes(resolved, describe(resolved, label), options)
+        self._native, self._image_input = open_container(src, demux_config, name)
 
     def demux_audio(self, window: Sequence[Seconds] | None = None, *, bsf: str | None = None) -> AudioPackets:
         """Return the packets of the main audio stream.
@@ -157,12 +173,12 @@ class Demuxer:
     @property
     def audio_stream_index(self) -> int:
         """The index of the main audio stream. RuntimeError if there is none."""
-        return self._best(audio=True)
+        return best_stream(self._native, audio=True)
 
     @property
     def video_stream_index(self) -> int:
         """The index of the main video stream. RuntimeError if there is none."""
-        return self._best(audio=False)
+        return best_stream(self._native, audio=False)
 
     @property
     def audio_codec(self) -> AudioCodec:
@@ -208,13 +224,6 @@ class Demuxer:
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _best(self, *, audio: bool) -> int:
-        index = self._native.best_stream(audio)
-        if index is None:
-            msg = f"{self._native.name()}: there is no {'audio' if audio else 'video'} stream in it"
-            raise RuntimeError(msg)
-        return index
 
     def _demux(self, index: int, window: Sequence[Seconds] | None, bsf: str | None) -> Any:
         packets = self._native.demux(index, *parse_window("window", window))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl._check import check_choice, check_flag, check_instance, check_int, check_number, refuse
-from spdl.io._av.demuxer import Demuxer
+from spdl.io._av.demuxer import best_stream, open_container
 from spdl.io._av.time_window import parse_window
 from spdl.io._av.video_index import VideoIndex, index_state, make_index
 from spdl.io._common.native import native
@@ -115,10 +115,10 @@ class VideoReader:
                 refuse(ValueError, "stream", f"None or {index.stream}, which the index is of", stream)
             stream = index.stream
         options = decode_options(_with_threads(decode_config, check_int("num_threads", num_threads, least=1)))
-        demuxer = Demuxer(src, demux_config=demux_config, name=name)
-        self._stream = demuxer.video_stream_index if stream is None else check_int("stream", stream, least=0)
+        container, _ = open_container(src, demux_config, name, packets_only=True)
+        self._stream = best_stream(container, audio=False) if stream is None else check_int("stream", stream, least=0)
         state = None if index is None else index_state(index)
-        self._native = native.VideoReader(demuxer.native(), self._stream, options, state)
+        self._native = native.VideoReader(container, self._stream, options, state)
         self._arguments = (
             src,
             {
@@ -169,7 +169,7 @@ class VideoReader:
     @property
     def fps(self) -> float:
         """The average number of frames per second."""
-        numerator, denominator = self.codec.frame_rate
+        numerator, denominator = self._native.frame_rate()
         if numerator > 0:
             return numerator / denominator
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
@@ -186,7 +186,7 @@ class VideoReader:
     @property
     def rotation(self) -> int:
         """The degrees by which a viewer turns the pictures clockwise, which is 0, 90, 180 or 270."""
-        return self.codec.rotation
+        return self._native.rotation()
 
     def read_frames(self, indices: Iterable[int], *, storage: Storage | None = None) -> CPUBuffer:
         """Read frames by index.
