@@ -76,6 +76,10 @@ def test_coded_sound_in_a_wav_file_of_samples_is_decoded(byte_order: str, tmp_pa
     # As discs of DTS hold it: the header promises samples of 16 bits.
     coded, path = tmp_path / "sound.dts", tmp_path / "disc.wav"
     run_ffmpeg("-f", "lavfi", "-i", "sine=440:r=44100:d=1", "-ac", 2, "-c:a", "dca", "-strict", -2, "-f", "dts", coded)
+    try:
+        Demuxer(coded).close()
+    except RuntimeError:
+        pytest.skip("FFmpeg has no demuxer of DTS, so it takes the blocks for samples")
     blocks = coded.read_bytes()
     if byte_order == "little":
         blocks = np.frombuffer(blocks, ">u2").astype("<u2").tobytes()
