@@ -17,28 +17,54 @@ from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
 if TYPE_CHECKING:
+    from spdl.source._order.epoch_order import EpochOrder
+    from spdl.source._order.permutation import KeyedPermutation
+    from spdl.source._order.simple import SequentialOrder, ShuffledOrder
+    from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
+    from spdl.source._samplers.epoch_sampler import EpochSampler
+    from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
 
 __all__ = [
     "DistributedDeterministicSampler",
     "DistributedRandomSampler",
+    "EpochBatchSampler",
+    "EpochOrder",
+    "EpochSampler",
     "ImageNet",
     "IterableWithShuffle",
+    "KeyedPermutation",
     "LocalDirectory",
     "MergeIterator",
+    "SequentialOrder",
+    "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
     "embed_shuffle",
+    "merge_states",
     "repeat_source",
 ]
 
+# Where to find what needs numpy, which takes longer to import than everything else here.
+_WITH_NUMPY = {
+    "DistributedRandomSampler": "_samplers.random",
+    "EpochBatchSampler": "_samplers.epoch_batch_sampler",
+    "EpochOrder": "_order.epoch_order",
+    "EpochSampler": "_samplers.epoch_sampler",
+    "KeyedPermutation": "_order.permutation",
+    "SequentialOrder": "_order.simple",
+    "ShuffledOrder": "_order.simple",
+    "merge_states": "_samplers.epoch_state",
+}
+
 
 def __getattr__(name: str) -> object:
-    if name == "DistributedRandomSampler":
-        # It needs numpy, which takes longer to import than everything else here.
-        from spdl.source._samplers.random import DistributedRandomSampler  # noqa: PLC0415
+    if name in _WITH_NUMPY:
+        import importlib  # noqa: PLC0415 - only once for each name.
 
-        return DistributedRandomSampler
+        found = getattr(importlib.import_module(f"{__name__}.{_WITH_NUMPY[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,294 @@
+"""The sampler of epochs: what each rank takes, compared with a list of an epoch that is dealt out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdl.source import EpochOrder, EpochSampler, KeyedPermutation, SequentialOrder, ShuffledOrder, merge_states
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SIZES = st.integers(1, 60)
+WORLDS = st.integers(1, 5)
+BATCHES = st.integers(1, 7)
+
+
+def make(n: int, rank: int, world_size: int, batch_size: int, **options: Any) -> EpochSampler:
+    return EpochSampler(n, rank=rank, world_size=world_size, batch_size=batch_size, **{"seed": 3, **options})
+
+
+def deal(line: Sequence[int], world_size: int, batch_size: int) -> list[list[list[int]]]:
+    """Return the batches of each rank: full ones in turn, and the rest in parts that differ by one at most."""
+    ranks: list[list[list[int]]] = [[] for _ in range(world_size)]
+    step = world_size * batch_size
+    for begin in range(0, len(line) - len(line) % step, step):
+        for rank in range(world_size):
+            ranks[rank].append(list(line[begin + rank * batch_size :][:batch_size]))
+    if rest := list(line[len(line) - len(line) % step :]):
+        for rank in range(world_size):
+            share = rest[len(rest) * rank // world_size : len(rest) * (rank + 1) // world_size]
+            ranks[rank].append(share)
+    return ranks
+
+
+@given(SIZES, WORLDS, BATCHES, st.integers(0, 3))
+def test_ranks_take_batches_in_turn(n: int, world_size: int, batch_size: int, epoch: int) -> None:
+    line = list(KeyedPermutation(n, seed=3, epoch=epoch))
+    expected = deal(line, world_size, batch_size)
+    for rank in range(world_size):
+        sampler = make(n, rank, world_size, batch_size)
+        sampler.set_epoch(epoch)
+        batches = list(sampler.batch_sampler)
+        if not expected[rank][-1]:
+            assert sampler.num_repeats == 1
+            assert batches[-1] == [line[rank % n]]
+            expected[rank][-1] = batches[-1]
+        assert batches == expected[rank]
+        assert len(batches) == len(sampler.batch_sampler) == sampler.num_batches
+        sampler.set_epoch(epoch)
+        items = list(sampler)
+        assert items == [index for batch in batches for index in batch]
+        assert len(items) == len(sampler)
+        assert all(type(index) is int for index in items)
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@given(SIZES, WORLDS, BATCHES)
+def test_all_ranks_take_as_many_batches(drop_last: Any, n: int, world_size: int, batch_size: int) -> None:
+    step = world_size * batch_size
+    if drop_last and n < step:
+        with pytest.raises(ValueError, match=f"a step of all ranks takes {step}"):
+            make(n, 0, world_size, batch_size, drop_last=True)
+        return
+    ranks = [make(n, rank, world_size, batch_size, drop_last=drop_last) for rank in range(world_size)]
+    steps = n // step if drop_last else math.ceil(n / step)
+    assert [len(list(rank.batch_sampler)) for rank in ranks] == [steps] * world_size
+    items = [index for rank in ranks for index in list(make_again(rank))]
+    if drop_last:
+        assert len(items) == len(set(items)) == steps * step
+    else:
+        assert set(items) == set(range(n))
+        assert len(items) - n == sum(rank.num_repeats for rank in ranks) < world_size
+
+
+def make_again(sampler: EpochSampler) -> EpochSampler:
+    copy: EpochSampler = pickle.loads(pickle.dumps(sampler))  # noqa: S301 - our own.
+    copy.set_epoch(0)
+    return copy
+
+
+@given(SIZES, WORLDS, BATCHES)
+def test_without_even_batches_nothing_comes_twice(n: int, world_size: int, batch_size: int) -> None:
+    ranks = [make(n, rank, world_size, batch_size, even_batches=False) for rank in range(world_size)]
+    batches = [list(rank.batch_sampler) for rank in ranks]
+    assert sorted(index for rank in batches for batch in rank for index in batch) == list(range(n))
+    lengths = [len(rank) for rank in batches]
+    assert max(lengths) - min(lengths) <= 1
+    assert lengths == [rank.num_batches for rank in ranks]
+
+
+def test_the_first_steps_depend_on_the_global_batch_alone() -> None:
+    def first(world_size: int, batch_size: int, steps: int) -> list[int]:
+        ranks = [list(make(100, rank, world_size, batch_size).batch_sampler) for rank in range(world_size)]
+        return [index for step in range(steps) for rank in ranks for index in rank[step]]
+
+    assert first(1, 12, 3) == first(2, 6, 3) == first(4, 3, 3) == first(3, 4, 3)
+
+
+def test_each_pass_is_the_next_epoch() -> None:
+    sampler = make(50, 0, 1, 4)
+    passes = [list(sampler) for _ in range(3)]
+    assert passes == [list(KeyedPermutation(50, seed=3, epoch=epoch)) for epoch in range(3)]
+    assert sampler.epoch == 3
+    sampler.set_epoch(1)
+    assert sampler.epoch == 1
+    assert list(sampler) == passes[1]
+    assert list(sampler) == passes[2]
+
+
+def test_a_pass_that_is_left_early_counts() -> None:
+    sampler = make(50, 0, 1, 4)
+    next(iter(sampler))
+    assert list(sampler) == list(KeyedPermutation(50, seed=3, epoch=1))
+
+
+@given(SIZES, WORLDS, BATCHES, st.data())
+def test_a_pass_can_begin_anywhere(n: int, world_size: int, batch_size: int, data: st.DataObject) -> None:
+    rank = data.draw(st.integers(0, world_size - 1))
+    sampler = make(n, rank, world_size, batch_size)
+    whole = list(sampler)
+    position = data.draw(st.integers(0, len(whole) + 2))
+    sampler.set_epoch(0)
+    assert list(sampler.iterate_from(position)) == whole[position:]
+    sampler.set_epoch(0)
+    batches = list(sampler.batch_sampler)
+    sampler.set_epoch(0)
+    assert list(sampler.batch_sampler.iterate_from(position)) == batches[position:]
+
+
+@given(SIZES, WORLDS, BATCHES, st.data())
+def test_a_rank_goes_on_with_the_very_sequence(n: int, world_size: int, batch_size: int, data: st.DataObject) -> None:
+    ranks = [make(n, rank, world_size, batch_size) for rank in range(world_size)]
+    whole = [list(rank) for rank in ranks]
+    following = [list(rank) for rank in ranks]
+    # In the last step ranks take different numbers of items, so it is over for all when it is for one.
+    full = n // (world_size * batch_size) * batch_size
+    position = data.draw(st.integers(0, full))
+    for rank in ranks:
+        rank.set_epoch(0)
+    iterators = [iter(rank) for rank in ranks]
+    for iterator in iterators:
+        for _ in range(position):
+            next(iterator)
+    saved = data.draw(st.integers(0, world_size - 1))
+    state = json.loads(json.dumps(ranks[saved].state_dict()))
+    for number in range(world_size):
+        resumed = make(n, number, world_size, batch_size)
+        resumed.load_state_dict(state)
+        again = make(n, number, world_size, batch_size)
+        again.load_state_dict(json.loads(json.dumps(resumed.state_dict())))
+        for each in (resumed, again):
+            assert list(each) == whole[number][position:]
+            assert list(each) == following[number]
+
+
+@given(st.data())
+def test_what_is_left_is_shared_by_any_number_of_ranks(data: st.DataObject) -> None:
+    """Cut at steps that all ranks take, restored elsewhere, again and again: each item comes once."""
+    n = data.draw(SIZES)
+    epoch = data.draw(st.integers(0, 2))
+    even = data.draw(st.booleans())
+    state: dict[str, Any] | None = None
+    received: list[int] = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        world_size, batch_size = data.draw(WORLDS), data.draw(BATCHES)
+        ranks = [make(n, rank, world_size, batch_size, even_batches=even) for rank in range(world_size)]
+        for rank in ranks:
+            rank.set_epoch(epoch) if state is None else rank.load_state_dict(state)
+        iterators = [iter(rank.batch_sampler) for rank in ranks]
+        for _ in range(data.draw(st.integers(0, 4))):
+            step = [next(iterator, None) for iterator in iterators]
+            items = [index for batch in step for index in batch or []]
+            # Only a rank that would have nothing else repeats an item.
+            assert len(set(items) - set(received)) >= len(items) - (even and world_size - 1)
+            received += sorted(set(items) - set(received))
+        if all(rank.epoch != epoch for rank in ranks):
+            assert sorted(received) == list(range(n))
+            return
+        # A rank without items in the last step does not know of those of the others.
+        states = [rank.state_dict() for rank in ranks]
+        one = states[data.draw(st.integers(0, world_size - 1))] if even else merge_states(states)
+        state = json.loads(json.dumps(one))
+        assert len(json.dumps(state)) < 1000
+    rest = make(n, 0, 1, 1, even_batches=even)
+    assert state is not None
+    rest.load_state_dict(state)
+    assert sorted(received + list(rest)) == list(range(n))
+
+
+@given(st.data())
+def test_merged_states_say_what_all_ranks_received(data: st.DataObject) -> None:
+    n = data.draw(SIZES)
+    delivered: set[int] = set()
+    state = None
+    for _ in range(data.draw(st.integers(1, 3))):
+        world_size, batch_size = data.draw(WORLDS), data.draw(BATCHES)
+        states = []
+        for rank in range(world_size):
+            sampler = make(n, rank, world_size, batch_size, even_batches=False)
+            if state is not None:
+                sampler.load_state_dict(state)
+            items = list(sampler)
+            places = data.draw(st.sets(st.integers(0, max(0, len(items) - 1)), max_size=len(items)))
+            chosen = [place for place in sorted(places) if place < len(items)]
+            fresh = {items[place] for place in chosen}
+            assert not fresh & delivered
+            delivered |= fresh
+            states.append(sampler.state_at(0, 0, [(place, place + 1) for place in chosen]))
+        state = json.loads(json.dumps(merge_states(data.draw(st.permutations(states)))))
+    rest = make(n, 0, 1, 3)
+    assert state is not None
+    rest.load_state_dict(state)
+    assert sorted(rest) == sorted(set(range(n)) - delivered)
+
+
+def test_a_far_position_of_a_huge_epoch_comes_at_once() -> None:
+    n = 10**9
+    sampler = make(n, 3, 8, 256)
+    position = 100_000_000
+    first = next(sampler.iterate_from(position))
+    step = position // 256
+    assert first == KeyedPermutation(n, seed=3)[(step * 8 + 3) * 256 + position % 256]
+    state = sampler.state_dict()
+    assert len(json.dumps(state)) < 500
+    other = make(n, 0, 3, 100)
+    other.load_state_dict(state)
+    assert len(list(zip(other, range(5), strict=False))) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "`order` must be the number of items"),
+        ({"n": 2**48 + 1}, "`order` must be the number of items"),
+        ({"batch_size": 0}, "`batch_size` must be an int of at least 1"),
+        ({"rank": 2, "world_size": 2}, "`rank` must be from 0 to 1 with `world_size=2`"),
+        ({"rank": -1, "world_size": 2}, "`rank` must be from 0"),
+        ({"rank": 0, "world_size": 0}, "`world_size` must be an int of at least 1"),
+        ({"world_size": None}, "`world_size` must be given together with `rank`"),
+        ({"rank": None}, "`rank` must be given together with `world_size`"),
+        ({"drop_last": True, "batch_size": 11}, "all would be left out"),
+    ],
+)
+def test_senseless_values_are_refused(options: dict[str, Any], message: str) -> None:
+    arguments = {"rank": 0, "world_size": 1, **options}
+    with pytest.raises(ValueError, match=message):
+        EpochSampler(arguments.pop("n", 10), **arguments)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n": 2.0},
+        {"n": "3"},
+        {"seed": None},
+        {"batch_size": True},
+        {"shuffle": "yes"},
+        {"data": 3},
+        {"drop_last": None},
+    ],
+)
+def test_wrong_types_are_refused(options: dict[str, Any]) -> None:
+    arguments = {"rank": 0, "world_size": 1, **options}
+    with pytest.raises(TypeError, match="must be"):
+        EpochSampler(arguments.pop("n", 10), **arguments)
+
+
+def test_an_order_decides_its_shuffle_and_seed_itself() -> None:
+    order = ShuffledOrder(20, seed=5)
+    assert list(EpochSampler(order, rank=0, world_size=1)) == list(KeyedPermutation(20, seed=5))
+    with pytest.raises(ValueError, match="an order decides both itself"):
+        EpochSampler(order, shuffle=False, rank=0, world_size=1)
+    with pytest.raises(ValueError, match="an order decides both itself"):
+        EpochSampler(order, seed=1, rank=0, world_size=1)
+
+
+def test_orders_fit_the_protocol() -> None:
+    for order in (SequentialOrder(3), ShuffledOrder(3)):
+        assert isinstance(order, EpochOrder)
+    assert list(EpochSampler(SequentialOrder(3), rank=0, world_size=1)) == [0, 1, 2]
+
+
+def test_a_sampler_can_be_pickled() -> None:
+    sampler = make(20, 0, 2, 3)
+    iterator = iter(sampler)
+    next(iterator)
+    assert make_again(sampler).state_dict() == make(20, 0, 2, 3).state_dict()
