@@ -206,13 +206,14 @@ def test_merged_states_say_what_all_ranks_received(data: st.DataObject) -> None:
             sampler = make(n, rank, world_size, batch_size, even_batches=False)
             if state is not None:
                 sampler.load_state_dict(state)
+            before = sampler.state_dict()
             items = list(sampler)
             places = data.draw(st.sets(st.integers(0, max(0, len(items) - 1)), max_size=len(items)))
             chosen = [place for place in sorted(places) if place < len(items)]
             fresh = {items[place] for place in chosen}
             assert not fresh & delivered
             delivered |= fresh
-            states.append(sampler.state_at(0, 0, [(place, place + 1) for place in chosen]))
+            states.append(sampler.advance_state(before, 0, [(place, place + 1) for place in chosen]))
         state = json.loads(json.dumps(merge_states(data.draw(st.permutations(states)))))
     rest = make(n, 0, 1, 3)
     assert state is not None
@@ -292,3 +293,163 @@ def test_a_sampler_can_be_pickled() -> None:
     iterator = iter(sampler)
     next(iterator)
     assert make_again(sampler).state_dict() == make(20, 0, 2, 3).state_dict()
+
+
+@given(SIZES, WORLDS, BATCHES, st.data())
+def test_a_state_is_advanced_by_items_or_batches(n: int, world_size: int, batch_size: int, data: st.DataObject) -> None:
+    """A reader ahead of its consumer says what the consumer has received, also out of order."""
+    rank = data.draw(st.integers(0, world_size - 1))
+    sampler = make(n, rank, world_size, batch_size)
+    for source in (sampler, sampler.batch_sampler):
+        sampler.set_epoch(1)
+        for _ in range(2):
+            before = json.loads(json.dumps(source.state_dict()))
+            ahead = list(source)
+            chosen = data.draw(st.sets(st.integers(0, max(0, len(ahead) - 1)), max_size=6)) if ahead else set()
+            received = data.draw(st.integers(0, len(ahead)))
+            state = source.advance_state(before, received, [(place, place + 1) for place in sorted(chosen)])
+            source.load_state_dict(json.loads(json.dumps(state)))
+            left = [item for place, item in enumerate(ahead) if place >= received and place not in chosen]
+            assert sampler.epoch == 1
+            assert list(source) == left
+            source.load_state_dict(state)
+
+
+def test_a_state_is_advanced_within_its_pass() -> None:
+    sampler = make(10, 0, 2, 2)
+    state = sampler.state_dict()
+    with pytest.raises(ValueError, match="`received` must be at most 5, the items of the pass"):
+        sampler.advance_state(state, 6)
+    with pytest.raises(ValueError, match="`beyond` must be at most 3, the batches of the pass"):
+        sampler.batch_sampler.advance_state(state, 1, [(3, 4)])
+    with pytest.raises(ValueError, match="not what merge_states"):
+        sampler.advance_state(merge_states([state, make(10, 1, 2, 2).state_dict()]), 1)
+
+
+def broken(**changes: Any) -> dict[str, Any]:
+    state = make(10, 0, 2, 2).state_dict()
+    for name, value in changes.items():
+        if value is None:
+            del state[name]
+        else:
+            state[name] = value
+    return state
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (broken(kind="other"), "its 'kind' must be 'spdl.source.EpochSampler', got 'other'"),
+        ({}, "its 'kind' must be"),
+        (broken(version=2), "written by a newer version of the library: its 'version' is 2"),
+        (broken(version="1"), "its 'version' must be a positive int"),
+        (broken(epoch=-1), "its 'epoch' must be an int of at least 0"),
+        (broken(received=None), "it has no 'received': it was cut off or changed"),
+        (broken(received=[1.5]), "its 'received' must be a list of ints"),
+        (broken(received=[6]), "its 'received' counts more items than the rank takes"),
+        (broken(delivered=[11]), "its 'delivered' must lie below its 'size' 10"),
+        (broken(rank=2), "its 'rank' must be less than its 'world_size' 2"),
+        (broken(drop_last=1), "its 'drop_last' must be true or false"),
+        (broken(fingerprint=3), "its 'fingerprint' must be a str"),
+        (
+            broken(fingerprint="shuffled(n=10, seed=4)"),
+            r"of shuffled\(n=10, seed=4\), and this sampler is of shuffled\(n=10, seed=3\)",
+        ),
+    ],
+)
+def test_states_of_something_else_are_refused(state: dict[str, Any], message: str) -> None:
+    sampler = make(10, 0, 2, 2)
+    with pytest.raises(ValueError, match=message):
+        sampler.load_state_dict(state)
+    # It is as it was.
+    assert sampler.state_dict() == make(10, 0, 2, 2).state_dict()
+
+
+def test_what_is_no_state_is_refused() -> None:
+    with pytest.raises(TypeError, match="`state` must be a dict that state_dict"):
+        make(10, 0, 1, 1).load_state_dict([1])  # type: ignore[arg-type]
+
+
+def test_a_state_of_other_data_is_refused() -> None:
+    state = make(10, 0, 1, 1, data="ab12").state_dict()
+    with pytest.raises(ValueError, match=r"of data 'ab12', and this sampler is of .* of data 'cd34'"):
+        make(10, 0, 1, 1, data="cd34").load_state_dict(state)
+
+
+def test_one_rank_that_received_out_of_order_does_not_speak_for_others() -> None:
+    sampler = make(40, 0, 2, 2)
+    state = sampler.advance_state(sampler.state_dict(), 2, [(4, 6)])
+    same = make(40, 0, 2, 2)
+    same.load_state_dict(state)
+    assert len(list(same)) == 16
+    for rank, world_size in ((1, 2), (0, 1), (0, 3)):
+        with pytest.raises(ValueError, match="merge the states of all ranks with merge_states"):
+            make(40, rank, world_size, 2).load_state_dict(state)
+
+
+def test_states_that_do_not_belong_together_are_not_merged() -> None:
+    first, second = (make(20, rank, 2, 2).state_dict() for rank in range(2))
+    with pytest.raises(ValueError, match="must hold the state of each rank, got none"):
+        merge_states([])
+    with pytest.raises(ValueError, match=r"one state of each of the 2 ranks, got those of the ranks \[0\]"):
+        merge_states([first])
+    with pytest.raises(ValueError, match=r"got those of the ranks \[0, 0\]"):
+        merge_states([first, first])
+    with pytest.raises(ValueError, match="seed=3.*seed=9"):
+        merge_states([first, make(20, 1, 2, 2, seed=9).state_dict()])
+    with pytest.raises(ValueError, match="batch_size=2.*batch_size=3"):
+        merge_states([first, make(20, 1, 2, 3).state_dict()])
+    with pytest.raises(ValueError, match="began at other positions"):
+        later = make(20, 1, 2, 2)
+        later.load_state_dict(merge_states([make(20, 0, 1, 1).advance_state(make(20, 0, 1, 1).state_dict(), 5)]))
+        merge_states([first, later.state_dict()])
+    ahead = make(20, 1, 2, 2)
+    list(ahead)
+    next(iter(ahead))
+    with pytest.raises(ValueError, match="rank 1 has begun epoch 1 while others are in epoch 0"):
+        merge_states([first, ahead.state_dict()])
+
+
+def test_a_rank_that_has_ended_the_epoch_has_received_it() -> None:
+    ranks = [make(21, rank, 2, 2) for rank in range(2)]
+    list(ranks[1])
+    assert ranks[1].epoch == 1
+    merged = merge_states([rank.state_dict() for rank in ranks])
+    rest = make(21, 0, 1, 4)
+    rest.load_state_dict(merged)
+    assert list(rest) == list(make(21, 0, 2, 2))
+
+
+def test_loading_and_choosing_the_same_epoch_keeps_the_position() -> None:
+    sampler = make(20, 0, 1, 2)
+    sampler.set_epoch(3)
+    whole = list(sampler)
+    sampler.set_epoch(3)
+    iterator = iter(sampler)
+    for _ in range(5):
+        next(iterator)
+    state = sampler.state_dict()
+    resumed = make(20, 0, 1, 2)
+    resumed.load_state_dict(state)
+    resumed.set_epoch(3)
+    assert list(resumed) == whole[5:]
+    resumed.set_epoch(3)
+    assert list(resumed) == whole
+    resumed.load_state_dict(state)
+    resumed.set_epoch(2)
+    assert len(list(resumed)) == 20
+
+
+def test_a_state_after_the_last_item_is_of_an_epoch_with_nothing_left() -> None:
+    """As without the cut: the loop over this epoch gets nothing more, and the next loop the next epoch."""
+    sampler = make(6, 0, 1, 2)
+    iterator = iter(sampler)
+    for _ in range(6):
+        next(iterator)
+    resumed = make(6, 0, 1, 2)
+    resumed.load_state_dict(sampler.state_dict())
+    assert list(resumed) == []
+    assert list(resumed) == list(KeyedPermutation(6, seed=3, epoch=1))
+    assert next(iterator, None) is None
+    resumed.load_state_dict(sampler.state_dict())
+    assert list(resumed) == list(KeyedPermutation(6, seed=3, epoch=1))

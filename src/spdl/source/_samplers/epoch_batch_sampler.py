@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_int, refuse
-from spdl.source._order.runs import Runs
+from spdl._check import check_int
+from spdl.source._samplers.epoch_pass import pass_of_state, to_places
+from spdl.source._samplers.epoch_state import read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,23 +81,26 @@ class EpochBatchSampler:
         """Return which batches were yielded; see `EpochSampler.state_dict`."""
         return self.sampler.state_dict()
 
-    def state_at(self, epoch: int, received: int, beyond: Iterable[tuple[int, int]] = ()) -> dict[str, Any]:
-        """Return the state of a consumer that has received some batches; see `EpochSampler.state_at`.
+    def advance_state(
+        self, state: dict[str, Any], received: int, beyond: Iterable[tuple[int, int]] = ()
+    ) -> dict[str, Any]:
+        """Return the state of a consumer that has received some batches; see `EpochSampler.advance_state`.
 
         Args:
-            epoch: The epoch of the pass.
+            state: What `state_dict` returned before the pass, here or on another rank.
             received: How many batches from the beginning of the pass on were received.
             beyond: Ranges of batches that were received besides: the first and the one after the last.
 
+        Returns:
+            A new state.
+
         Raises:
-            TypeError, ValueError: If the pass has no such batches.
+            TypeError, ValueError: If it is no state of one rank, or the pass has no such batches.
         """
-        begun = self._passes.get(check_int("epoch", epoch, least=0))
-        taken = Runs([(0, check_int("received", received, least=0)), *beyond])
-        if taken.stop > begun.count_batches():
-            refuse(ValueError, "received", f"at most {begun.count_batches()}, the batches of the pass", taken.stop)
-        items = begun.places_of_batches(taken)
-        return self.sampler.state_at(epoch, items.watermark, items.ranges)
+        read = read_state(state)
+        begun = pass_of_state(self.sampler.order, read)
+        numbers = to_places(received, beyond, begun.count_batches(), "batches")
+        return begun.state(read.fingerprint, begun.places_of_batches(numbers))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Make the next pass yield what a state does not say was received; see `EpochSampler.load_state_dict`.

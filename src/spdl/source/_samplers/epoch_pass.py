@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spdl._check import check_int, refuse
 from spdl.source._order.permutation import ranges_of_chunks
 from spdl.source._order.runs import EMPTY, Runs
+from spdl.source._samplers.epoch_state import EpochState, write_state
 from spdl.source._samplers.world import check_rank_found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from spdl.source._order.epoch_order import EpochOrder
     from spdl.source._order.plan import Plan
 
-__all__ = ["EpochPass", "Passes"]
+__all__ = ["EpochPass", "Passes", "pass_of_state", "to_places"]
 
 
 class EpochPass:
@@ -46,10 +48,20 @@ class EpochPass:
     def __len__(self) -> int:
         return self._turns.count
 
-    def received_after(self, places: Runs) -> Runs:
-        """Return the turns of all items received, if those at some places of the pass were received too."""
+    def state(self, fingerprint: str, places: Runs) -> dict[str, Any]:
+        """Return the state of a consumer that has received the items at some places of the pass."""
         parts = [self._turns.part(start, stop) for start, stop in places.ranges]
-        return self._received.union(*parts)
+        return write_state(
+            EpochState(
+                fingerprint,
+                self.plan.size,
+                self.epoch,
+                self.plan.sharing,
+                self.rank,
+                self.plan.delivered,
+                self._received.union(*parts),
+            )
+        )
 
     def iterate(self, place: int) -> Iterator[int]:
         """Yield the indices of the items from a place on."""
@@ -102,6 +114,30 @@ class EpochPass:
         return indices
 
 
+def pass_of_state(order: EpochOrder, state: EpochState) -> EpochPass:
+    """Return the pass that a rank's state begins.
+
+    Raises:
+        ValueError: If it is not the state of one rank.
+    """
+    if state.rank is None:
+        raise ValueError("`state` must be one that state_dict() returned, not what merge_states() made of several.")
+    return EpochPass(order, state.epoch, state.plan, state.rank, state.received)
+
+
+def to_places(received: int, beyond: Iterable[tuple[int, int]], length: int, unit: str) -> Runs:
+    """Return the set of the first places and some ranges.
+
+    Raises:
+        TypeError, ValueError: If they are no ints, or not below `length`.
+    """
+    ranges = [(check_int("beyond", start, least=0), check_int("beyond", stop, least=0)) for start, stop in beyond]
+    places = Runs([(0, check_int("received", received, least=0)), *ranges])
+    if places.stop > length:
+        refuse(ValueError, "beyond" if ranges else "received", f"at most {length}, the {unit} of the pass", places.stop)
+    return places
+
+
 class Passes:
     """The passes of one rank, epoch after epoch: which one is under way and which one begins next.
 
@@ -119,7 +155,6 @@ class Passes:
         self._found_rank = found_rank
         self._next = self._make(0)
         self._current: EpochPass | None = None
-        self._resumed: EpochPass | None = None
 
     @property
     def shown(self) -> EpochPass:
@@ -138,19 +173,12 @@ class Passes:
         """Make the next pass one of an epoch: a whole one, unless a part of the epoch is next already."""
         if self._current is not None or epoch != self._next.epoch:
             self._next = self._make(epoch)
-            self._resumed = None
         self._current = None
 
     def resume(self, epoch: int, plan: Plan, received: Runs) -> None:
         """Make the next pass one over a part of an epoch."""
-        self._next = self._resumed = EpochPass(self._order, epoch, plan, self._rank, received)
+        self._next = EpochPass(self._order, epoch, plan, self._rank, received)
         self._current = None
-
-    def get(self, epoch: int) -> EpochPass:
-        """Return the pass of an epoch, also where readers ahead of the consumer have begun later ones."""
-        if self._resumed is not None and self._resumed.epoch == epoch:
-            return self._resumed
-        return self._make(epoch)
 
     def _make(self, epoch: int) -> EpochPass:
         return EpochPass(self._order, epoch, self._plan, self._rank, EMPTY)

@@ -10,8 +10,8 @@ from spdl.source._order.plan import Plan, Sharing
 from spdl.source._order.runs import EMPTY, Runs
 from spdl.source._order.simple import SequentialOrder, ShuffledOrder
 from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
-from spdl.source._samplers.epoch_pass import Passes
-from spdl.source._samplers.epoch_state import EpochState, read_state, write_state
+from spdl.source._samplers.epoch_pass import Passes, pass_of_state, to_places
+from spdl.source._samplers.epoch_state import EpochState, read_state
 from spdl.source._samplers.world import find_rank
 
 if TYPE_CHECKING:
@@ -177,39 +177,43 @@ class EpochSampler:
     def state_dict(self) -> dict[str, Any]:
         """Return which items were yielded, as a dict that JSON can hold.
 
-        If something reads ahead of the consumer, such as a pipeline, the items that it holds are yielded but not
-        received. `state_at` is for the owner of such a reader.
+        Between two passes it is the state of the next one. If something reads ahead of the consumer, such as a
+        pipeline, items that it holds are yielded and not received: `advance_state` is for the owner of such a reader.
         """
         shown = self._passes.shown
-        return self.state_at(shown.epoch, shown.taken)
+        return shown.state(self.fingerprint, Runs([(0, shown.taken)]))
 
-    def state_at(self, epoch: int, received: int, beyond: Iterable[tuple[int, int]] = ()) -> dict[str, Any]:
-        """Return the state of a consumer that has received some items of a pass.
+    def advance_state(
+        self, state: dict[str, Any], received: int, beyond: Iterable[tuple[int, int]] = ()
+    ) -> dict[str, Any]:
+        """Return the state of a consumer that has received some items of the pass that a state begins.
+
+        A pure function. A reader that is ahead of its consumer calls `state_dict` before it begins a pass, and this
+        when it is asked how far the consumer is, or when the pass is to be continued by other ranks.
 
         Args:
-            epoch: The epoch of the pass.
+            state: What `state_dict` returned before the pass, here or on another rank.
             received: How many items from the beginning of the pass on were received.
             beyond: Ranges of positions in the pass that were received besides: the first and the one after the last.
 
+        Returns:
+            A new state.
+
         Raises:
-            TypeError, ValueError: If the pass has no such positions.
+            TypeError, ValueError: If it is no state of one rank, or the pass has no such positions.
+
+        Example:
+            >>> from spdl.source import EpochSampler
+            >>> sampler = EpochSampler(6, shuffle=False, rank=0, world_size=1)
+            >>> before = sampler.state_dict()
+            >>> ahead = list(sampler)
+            >>> sampler.load_state_dict(sampler.advance_state(before, 2, [(3, 4)]))
+            >>> list(sampler)
+            [2, 4, 5]
         """
-        epoch = check_int("epoch", epoch, least=0)
-        begun = self._passes.get(epoch)
-        taken = Runs([(0, check_int("received", received, least=0)), *beyond])
-        if taken.stop > len(begun):
-            refuse(ValueError, "received", f"at most {len(begun)}, the items of the pass", taken.stop)
-        return write_state(
-            EpochState(
-                self.fingerprint,
-                self._size,
-                epoch,
-                begun.plan.sharing,
-                self.rank,
-                begun.plan.delivered,
-                begun.received_after(taken),
-            )
-        )
+        read = read_state(state)
+        begun = pass_of_state(self.order, read)
+        return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Make the next pass yield the items that a state does not say were received.
