@@ -45,13 +45,13 @@ def test_batches_of_fanned_out_items(fan_out: list[int], children: int) -> None:
     for count in fan_out:
         group = lineage.split(lineage.admit(0), count)
         leaves += [group] * count
-    batch = lineage.gather(list(leaves))
-    for _ in range(children - 1):
-        lineage.branch(batch)
-    for _ in range(children - 1):
-        lineage.drop(batch)
-    assert out(lineage) == [tuple(range(len(fan_out)))]
-    lineage.deliver(batch)
+    results = lineage.expand(lineage.gather(list(leaves)))
+    roots = [results.next_result() for _ in range(children)]
+    lineage.drop(results)
+    for root in roots:
+        assert out(lineage) == [tuple(range(len(fan_out)))]
+        assert root is not None
+        lineage.deliver(root)
     assert out(lineage) == [()]
 
 
@@ -59,7 +59,7 @@ def test_a_release_of_deep_groups_needs_no_stack() -> None:
     lineage = Lineage()
     root: int | Group = lineage.admit(0)
     for _ in range(100_000):
-        root = lineage.split(root)
+        root = lineage.split(root, 1)
     lineage.deliver(root)
     assert not lineage.num_out()
 

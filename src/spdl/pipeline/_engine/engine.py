@@ -55,6 +55,7 @@ class Engine:
         "drops",
         "ending",
         "epochs",
+        "epochs_read",
         "event_loop",
         "exited",
         "failures",
@@ -121,6 +122,8 @@ class Engine:
         self.failures = FailureCollector(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
+        # How many epochs the consumer has seen the end of.
+        self.epochs_read = 0
         self._make_event_loop = make_event_loop
         # True if it has to run from the start.
         self.needs_event_loop = False
@@ -271,6 +274,18 @@ class Engine:
         drop_all(dropped)
         self.reporter.log()
         self.lock.acquire()
+
+    def epoch_read(self) -> None:
+        """Note that the consumer has seen the end of an epoch. Needs no lock."""
+        self.epochs_read += 1
+
+    def resume(self, epochs_read: int) -> None:
+        """Go on where an earlier run was, of whose first epoch some items may have been delivered there."""
+        self.epochs_read = epochs_read
+        self.epochs.resume()
+        if (restored := self.lineage.restored) is not None and restored.batches:
+            for node in self.nodes:
+                node.regroup(restored)
 
     # ---- the end of the input ----
 

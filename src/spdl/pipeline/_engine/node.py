@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .engine import Engine
     from .lineage import Root
     from .order import Order
+    from .records import Restored
     from .source import Source
 
 __all__ = ["Node"]
@@ -150,6 +151,9 @@ class Node:
     def for_workers(self) -> Node | None:
         """Return what workers serve of it, if anything."""
         return None if self.on_loop else self
+
+    def regroup(self, restored: Restored) -> None:
+        """Prepare to make batches of an earlier run again. Called before anything runs, if there are any."""
 
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._metrics.counters import StageCounters
@@ -9,10 +10,12 @@ from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
+from .source_passes import Passes
+from .resumption import ResumedIterator, has_state
 from .sentinel import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Callable, Iterable
 
     from spdl.pipeline._declare.stage_info import StageInfo
     from spdl.pipeline._world import Thread
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from .channel import Entry
     from .engine import Engine
     from .node import Node
+    from .source_passes import Pass
+    from .resumption import Leg, Resumption
 
 __all__ = ["Puller", "Source"]
 
@@ -45,9 +50,11 @@ class Source:
     """
 
     __slots__ = (
+        "admit_next",
         "closing",
         "continuous",
         "counters",
+        "current",
         "dedicated",
         "ended",
         "ended_at",
@@ -63,9 +70,13 @@ class Source:
         "out",
         "output",
         "pass_began_at",
+        "passes",
         "pulled_at",
         "pulling",
         "pulling_since",
+        "resumption",
+        "state_behind",
+        "unread",
         "unwanted",
         "wants_room",
     )
@@ -87,7 +98,7 @@ class Source:
         self.engine = engine
         self.index = index
         self.name = name
-        self.iterable = iterable
+        self.iterable: Any = iterable
         # True if the event loop's thread pulls it.
         self.on_loop = hasattr(iterable, "__aiter__")
         # If True, it is iterated again and again, and each pass is an epoch.
@@ -99,8 +110,17 @@ class Source:
         self.next_stage: Node | None = None
         # It counts the items that were handed out, and the time that pulling them took.
         self.counters = StageCounters()
-        # The position where the latest pass over a continuous source began, once there was one before it.
+        # How many items it had given when the latest pass began, once there was one before it.
         self.pass_began_at = -1
+        # The passes of which items may be in flight; the one that goes on; and the source's own state where none does.
+        self.passes = Passes()
+        self.current: Pass | None = None
+        self.state_behind: Any = None
+        # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
+        self.resumption: Resumption | None = None
+        self.unread = True
+        # Returns the root of the item just pulled.
+        self.admit_next: Callable[[], int] = partial(engine.lineage.admit, index)
         self.pulling = False
         self.closing = False
         # When the pull that goes on began, and when the last one ended.
@@ -131,6 +151,22 @@ class Source:
     def dedicate(self, puller: Puller) -> None:
         """Leave pulling to a thread of its own."""
         self.dedicated = puller
+
+    def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
+        """Go on where an earlier run was, before anything is pulled.
+
+        Args:
+            passes: The passes that the consumer was not done with.
+            following: The number of the next pass.
+            resumption: What is left of them.
+        """
+        self.passes.restore(passes, following)
+        self.state_behind = resumption.state
+        self.resumption = resumption
+
+    def must_replay(self) -> bool:
+        """Return whether an earlier run has begun a pass that is to go on."""
+        return self.resumption is not None and self.resumption.goes_on()
 
     def begin(self, now: float) -> None:
         """Start the clocks when the pipeline starts."""
@@ -189,9 +225,11 @@ class Source:
         ended = False
         failure: BaseException | None = None
         try:
-            self._next(hand)
-        except StopIteration:
-            ended = True
+            try:
+                self._next(hand)
+            except StopIteration:
+                ended = True
+                self.note_end()
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
             failure = error
         self.pulled_at = end = perf_counter()
@@ -200,11 +238,14 @@ class Source:
         self.pulling = False
         if hand and self.is_wanted():
             counters.emitted += 1
-            return engine.lineage.admit(self.index)
+            return self.admit_next()
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)
-        elif ended and self.continuous:
+            return None
+        if ended:
+            self.finish_pass()
+        if ended and self.continuous:
             self.end_epoch()
         elif ended:
             self.run_out()
@@ -214,10 +255,69 @@ class Source:
 
     def _next(self, hand: list[Any]) -> None:
         # A request to stop takes no lock, and `iter` may take long: it is looked for before each of the two.
-        if self.iterator is None and not self.engine.stopping:
-            self.iterator = _iterate(self.iterable)
-        if not self.engine.stopping:
-            hand.append(next(self.iterator))
+        if self.iterator is not None:
+            if not self.engine.stopping:
+                hand.append(next(self.iterator))
+        elif not self.engine.stopping:
+            leg = self.begin_pass()
+            if leg is not None:
+                self.iterator = ResumedIterator(self.iterable, leg)
+                self.admit_next = self._admit_again
+            else:
+                self.iterator = _iterate(self.iterable)
+            if not self.engine.stopping:
+                hand.append(next(self.iterator))
+                if leg is None:
+                    self.note_first(hand[0])
+
+    def begin_pass(self) -> Leg | None:
+        """Note that a pass begins. Return what is left of it if an earlier run had begun it. Needs no lock."""
+        leg = None
+        if self.resumption is not None:
+            leg = self.resumption.next_leg()
+            state = self.resumption.state if leg is None else leg.of.state
+            if leg is None:
+                self.resumption = None
+            if state is not None and has_state(self.iterable):
+                self.iterable.load_state_dict(state)
+        if leg is not None:
+            self.current = leg.of
+            self.unread = not leg.read
+            return leg
+        self.unread = True
+        state = self.own_state()
+        lineage = self.engine.lineage
+        self.current = self.passes.begin(
+            lineage.next_position(self.index),
+            state,
+            epochs_read=self.engine.epochs_read,
+            lowest_out=lineage.lowest_out(self.index),
+        )
+        return None
+
+    def note_first(self, item: object) -> None:
+        """Note what the first item of a pass is."""
+        assert self.current is not None
+        self.current.note_first(item)
+
+    def note_end(self) -> None:
+        """Note what the source says of itself behind a pass. Runs code of the user's. Needs no lock."""
+        if self.continuous:
+            self.state_behind = self.own_state()
+
+    def own_state(self) -> Any:
+        """Return what the source says of itself; None if it says nothing. Runs code of the user's."""
+        return self.iterable.state_dict() if has_state(self.iterable) else None
+
+    def _admit_again(self) -> int:
+        """Return the root of an item that an earlier run had pulled; of the first that it had not, admit it."""
+        iterator = self.iterator
+        assert isinstance(iterator, ResumedIterator)
+        if iterator.taken is not None:
+            return self.root_at(iterator.taken)
+        self.admit_next = partial(self.engine.lineage.admit, self.index)
+        self.iterator = iterator.rest
+        return self.admit_next()
 
     def note_wait(self, now: float) -> None:
         """Note how long this pull was put off, since the item before had no place behind it."""
@@ -229,7 +329,16 @@ class Source:
     def admit(self) -> int:
         """Return the root of the item just pulled. Called with the lock held."""
         self.counters.emitted += 1
-        return self.engine.lineage.admit(self.index)
+        return self.admit_next()
+
+    def admit_again(self, position: int) -> int:
+        """Return the root of an item that an earlier run had pulled. Called with the lock held."""
+        self.counters.emitted += 1
+        return self.root_at(position)
+
+    def root_at(self, position: int) -> int:
+        """Return the root of the item at a position."""
+        return position * self.engine.lineage.sources + self.index
 
     def put(self, root: int, value: Any) -> None:
         """Put the item just pulled in front of the first stage. Called with the lock held."""
@@ -247,6 +356,11 @@ class Source:
 
     # ---- its end ----
 
+    def finish_pass(self) -> None:
+        """Note that a pass has ended. Called with the lock held."""
+        if self.current is not None and self.current.end is None:
+            self.current.finish(self.engine.lineage.next_position(self.index))
+
     def end_epoch(self) -> None:
         """Pass on that a pass over a continuous source has ended. Called with the lock held."""
         position = self.counters.emitted
@@ -263,7 +377,7 @@ class Source:
         # Its finalizer is the user's, so it is dropped without the lock.
         self.engine.drops.append(self.iterator)
         self.iterator = None
-        if self.is_wanted():
+        if self.is_wanted() and self.unread:
             self._pass_on(MARK)
 
     def run_out(self) -> None:

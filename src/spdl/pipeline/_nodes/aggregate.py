@@ -9,12 +9,17 @@ from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
 from spdl.pipeline._metrics.counters import STARVED
 from spdl.pipeline._world import perf_counter, thread_time
 
+from .regrouping import Regrouping
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline._declare.aggregator import Aggregator
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.lineage import Group, Root
+    from spdl.pipeline._engine.records import Restored
+
+    from .regrouping import Regrouped
 
 __all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
 
@@ -52,7 +57,10 @@ class GatheringNode(Node):
         self.engine.remove_turns()
 
     def _release_roots(self) -> None:
-        self.engine.lineage.drop(self._take_gathering())
+        gathering = self._take_gathering()
+        if not (self.engine.failures or self.engine.stopping):
+            # Else the input has not come to its end: a resumed run gathers these items again.
+            self.engine.lineage.drop(gathering)
 
     def _take_gathering(self) -> Group:
         gathering, self.gathering = self.gathering, self.engine.lineage.begin_gathering()
@@ -68,14 +76,20 @@ class CollateNode(GatheringNode):
     """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
 
     on_workers = False
-    offers = True
 
-    __slots__ = ("batch", "n")
+    __slots__ = ("batch", "n", "offers", "regrouping")
 
     def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
         super().__init__(engine, name, None, drop_last=drop_last)
         self.n = n
         self.batch: list[Any] = []
+        self.offers = True
+        # The batches of an earlier run that have to be made again as they were.
+        self.regrouping: Regrouping | None = None
+
+    def regroup(self, restored: Restored) -> None:
+        self.regrouping = Regrouping(restored)
+        self.offers = False
 
     def ready(self) -> bool:
         if self.cancelled or not (self.queue or self.flush_due):
@@ -83,7 +97,7 @@ class CollateNode(GatheringNode):
         if self.flush_due:
             # Dropped items need no place, and a pipeline that nobody reads any more must end.
             return self.drop_last or self.has_room(0)
-        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n
+        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n or self.regrouping is not None
         return not passes_on or self.has_room(0)
 
     def offer(self, root: Root, value: Any) -> bool:
@@ -106,6 +120,9 @@ class CollateNode(GatheringNode):
             self._begin_flush()
             self._end_batch()
             return
+        if self.regrouping is not None and self.regrouping.is_over():
+            self.regrouping = None
+            self.offers = True
         queue, batch = self.queue, self.batch
         while queue:
             if queue[0] is MARK:
@@ -115,9 +132,11 @@ class CollateNode(GatheringNode):
                 self.pass_mark()
                 batch = self.batch
                 continue
-            if len(batch) + 1 == self.n and not self.has_room(0):
+            if (len(batch) + 1 == self.n or self.regrouping is not None) and not self.has_room(0):
                 break
             root, value = self.dequeue()
+            if self.regrouping is not None and self._regrouped(root, value):
+                continue
             self.roots.append(root)
             batch.append(value)
             if counters.completed >= counters.sample_at:
@@ -129,7 +148,31 @@ class CollateNode(GatheringNode):
         # All of them were taken at once.
         self.input.counters.took_uncounted(perf_counter(), self.input.excess(), item=False)
 
+    def _regrouped(self, root: Root, value: Any) -> bool:
+        """Take an item for a batch of an earlier run, and pass that on if it is complete."""
+        assert self.regrouping is not None
+        self.counters.completed += 1
+        found = self.regrouping.take(self.engine.lineage.record_of(root), root, value)
+        if found is None:
+            self.counters.completed -= 1
+            return False
+        if found.complete():
+            self._pass_on_again(found)
+        return True
+
+    def _pass_on_again(self, found: Regrouped) -> None:
+        assert self.regrouping is not None
+        gathering = self.engine.lineage.begin_gathering(found.batch.record)
+        gathering.parents.extend(found.roots())
+        self.counters.emitted += 1
+        self.engine.emit(self, (gathering, found.values()))
+        self.regrouping.end(found)
+
     def _end_batch(self) -> None:
+        if self.regrouping is not None:
+            # Not all members came, since an op has dropped one this time.
+            for found in self.regrouping.begun():
+                self._pass_on_again(found)
         if self.drop_last:
             self.engine.drops.extend(self.batch)
             self.batch = []
@@ -143,6 +186,8 @@ class CollateNode(GatheringNode):
 
     def discard(self) -> list[Any]:
         batch, self.batch = self.batch, []
+        if self.regrouping is not None:
+            batch += [value for found in self.regrouping.begun() for value in found.values()]
         return [*super().discard(), *batch]
 
 

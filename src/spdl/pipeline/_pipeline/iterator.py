@@ -60,16 +60,21 @@ class PipelineIterator(Interruptible, Generic[T]):
                 deadline = deadline_of(self._timeout) if deadline is None else deadline
                 self._wait(deadline)
                 continue
-            # The usual case makes no call of `_took`, because it runs for each item in the consumer's thread.
-            if root.__class__ is not int or self._engine.sink.full:
-                self._pipeline._took(root)  # noqa: SLF001
-                if root is EPOCH_END:
-                    break
-            else:
-                self._deliver(root)
-                if not self._entries:
-                    self._counters.emptied_at = perf_counter()
-            item: T = value
+            try:
+                # The usual case makes no call of `_took`, because it runs for each item in the consumer's thread.
+                if root.__class__ is not int or self._engine.sink.full:
+                    self._pipeline._took(root)  # noqa: SLF001
+                    if root is EPOCH_END:
+                        break
+                else:
+                    self._deliver(root)
+                    if not self._entries:
+                        self._counters.emptied_at = perf_counter()
+                item: T = value
+            except BaseException:
+                # A Ctrl-C: nobody gets the item, so nobody has received it.
+                self._engine.lineage.take_back(root)
+                raise
             return item
         self._ended = True
         raise StopIteration
