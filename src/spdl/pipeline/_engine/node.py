@@ -155,6 +155,9 @@ class Node:
     def regroup(self, restored: Restored) -> None:
         """Prepare to make batches of an earlier run again. Called before anything runs, if there are any."""
 
+    def start_afresh(self) -> None:
+        """Forget what another pipeline has left in an object of the user's. Called before anything runs."""
+
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""
 

@@ -157,6 +157,7 @@ class _Writer:
         self.sources = sources
         self.batches: list[list[Any]] = []
         self._indices: dict[Any, int] = {}
+        self._by_content: dict[str, int] = {}
 
     def name(self, root: Root) -> Term | None:
         """Return the name of an item; None for one that has none, since it is a part of a batch or of no source."""
@@ -204,9 +205,14 @@ class _Writer:
             else:
                 parts.append([name, 1])
                 following = name + self.sources
-        self.batches.append(parts)
-        self._indices[key] = len(self.batches) - 1
-        return len(self.batches) - 1
+        # The same batch may be known from the lineage and from an earlier run.
+        content = repr(parts)
+        index = self._by_content.get(content)
+        if index is None:
+            index = self._by_content[content] = len(self.batches)
+            self.batches.append(parts)
+        self._indices[key] = index
+        return index
 
 
 def _ascends(names: list[Any]) -> bool:

@@ -10,9 +10,10 @@ from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
-from .source_passes import Passes
 from .resumption import ResumedIterator, has_state
 from .sentinel import MARK
+from .source_identity import SourceIdentity
+from .source_passes import Passes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from .channel import Entry
     from .engine import Engine
     from .node import Node
-    from .source_passes import Pass
     from .resumption import Leg, Resumption
+    from .source_passes import Pass
 
 __all__ = ["Puller", "Source"]
 
@@ -60,6 +61,7 @@ class Source:
         "ended_at",
         "engine",
         "exhausted",
+        "identity",
         "index",
         "info",
         "iterable",
@@ -99,6 +101,7 @@ class Source:
         self.index = index
         self.name = name
         self.iterable: Any = iterable
+        self.identity = SourceIdentity(iterable)
         # True if the event loop's thread pulls it.
         self.on_loop = hasattr(iterable, "__aiter__")
         # If True, it is iterated again and again, and each pass is an epoch.
@@ -264,6 +267,8 @@ class Source:
                 self.iterator = ResumedIterator(self.iterable, leg)
                 self.admit_next = self._admit_again
             else:
+                # What was left of the pass before may have been nothing.
+                self.admit_next = partial(self.engine.lineage.admit, self.index)
                 self.iterator = _iterate(self.iterable)
             if not self.engine.stopping:
                 hand.append(next(self.iterator))
@@ -273,6 +278,7 @@ class Source:
     def begin_pass(self) -> Leg | None:
         """Note that a pass begins. Return what is left of it if an earlier run had begun it. Needs no lock."""
         leg = None
+        self.identity.note()
         if self.resumption is not None:
             leg = self.resumption.next_leg()
             state = self.resumption.state if leg is None else leg.of.state
@@ -424,7 +430,7 @@ class Source:
 
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
-        kept = [self.iterable, self.iterator]
+        kept = [self.iterable, self.iterator, self.identity.let_go()]
         self.iterable, self.iterator = (), None
         return kept
 

@@ -1,27 +1,24 @@
-"""Stages that gather items: the built-in batcher and the user's aggregators."""
+"""Stages that gather items: what they have in common, and the built-in batcher."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.node import Node
-from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
+from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline._metrics.counters import STARVED
-from spdl.pipeline._world import perf_counter, thread_time
+from spdl.pipeline._world import perf_counter
 
 from .regrouping import Regrouping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.pipeline._declare.aggregator import Aggregator
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.lineage import Group, Root
     from spdl.pipeline._engine.records import Restored
 
     from .regrouping import Regrouped
 
-__all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
+__all__ = ["CollateNode", "GatheringNode"]
 
 
 class GatheringNode(Node):
@@ -189,105 +186,3 @@ class CollateNode(GatheringNode):
         if self.regrouping is not None:
             batch += [value for found in self.regrouping.begun() for value in found.values()]
         return [*super().discard(), *batch]
-
-
-class Call(NamedTuple):
-    """One call of an aggregator: to accumulate the item in hand, or to flush at the end of an epoch or of the input."""
-
-    function: Callable[[Any], Any]
-    hand: list[Any]
-    accumulates: bool = False
-    # True if its result is passed on.
-    keeps: bool = True
-
-
-class AggregateNode(GatheringNode):
-    """Calls the user's aggregator, from one thread at a time."""
-
-    __slots__ = ("flushed_at_mark",)
-
-    op: Aggregator[Any, Any]
-
-    def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
-        super().__init__(engine, name, op, drop_last=drop_last)
-        # The items of the epoch that ends at the head of the queue were flushed.
-        self.flushed_at_mark = False
-
-    def ready(self) -> bool:
-        passes_on = not (self.flush_due and self.drop_last)
-        waits = bool(self.flush_due or self.queue) and not (self.cancelled or self.running)
-        return waits and (not passes_on or self.has_room(0))
-
-    def turn(self) -> None:
-        call = self.next_call()
-        if call is not None:
-            self._make(call)
-
-    def next_call(self) -> Call | None:
-        """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
-        if self.flush_due:
-            self._begin_flush()
-            call = Call(self._flush, [EOF], keeps=not self.drop_last)
-        elif not self.at_mark():
-            root, value = self.dequeue()
-            # Nothing else bounds how many items an aggregator takes for one result.
-            if self.gathering.is_long():
-                self.engine.lineage.pack(self.gathering)
-            self.roots.append(root)
-            call = Call(self.op.accumulate, [value], accumulates=True)
-        elif not self.flushed_at_mark:
-            self.flushed_at_mark = True
-            call = Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
-        else:
-            self.flushed_at_mark = False
-            self._release_roots()
-            self.pass_mark()
-            return None
-        self.slot_taken()
-        return call
-
-    def _flush(self, _end: object) -> Any:
-        return self.op.flush()
-
-    def _make(self, call: Call) -> None:
-        """Call the user's code with what is in hand, which is dropped without the lock."""
-        engine = self.engine
-        engine.release_to_user()
-        if engine.stopping:
-            engine.lock.acquire()
-            engine.drops.append(call)
-            self.slot_freed()
-            return
-        cpu, start = thread_time(), perf_counter()
-        failure: BaseException | None = None
-        result = None
-        try:
-            result = call.function(call.hand.pop())
-        except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
-            failure = error
-        end, cpu = perf_counter(), thread_time() - cpu
-        engine.lock.acquire()
-        counters = self.counters
-        counters.busy_seconds += end - start
-        counters.cpu_seconds += cpu
-        if failure is None:
-            counters.times.add(end - start)
-            counters.steps += not call.accumulates
-        else:
-            counters.other_seconds += end - start
-            counters.steps -= call.accumulates
-        self.conclude(call, result, failure)
-
-    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
-        """Deal with what a call returned or raised. Called with the lock held."""
-        engine = self.engine
-        self.slot_freed()
-        self.counters.completed += call.accumulates
-        if failure is not None:
-            self.counters.failed += 1
-            engine.drops.append(result)
-            engine.fail(self, self.roots[-1] if self.roots else None, failure)
-        elif result is not None and call.keeps and not (self.cancelled or engine.stopping):
-            self._emit(result)
-        else:
-            engine.drops.append(result)

@@ -329,6 +329,8 @@ class Pipeline(Generic[T]):
             load(engine, state)
         except ValueError as error:
             refuse_state("state", f"is damaged: {error}")
+        for node in engine.nodes:
+            node.start_afresh()
         warn_of_replay(engine)
 
     def set_concurrency(self, stage: str, concurrency: int) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, NoReturn
-from zlib import crc32
 
 from spdl._check import refuse
 from spdl._locate import callers_line
-from spdl.pipeline._engine.source_passes import mark_of
-from spdl.pipeline._engine.resumption import has_state, how_to_seek
+from spdl.pipeline._engine.resumption import how_to_seek
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
@@ -19,9 +16,6 @@ __all__ = ["VERSION", "check_state", "compare_fingerprints", "refuse_state", "so
 
 # States of earlier versions are read, of later ones not.
 VERSION = 1
-
-# So many elements of a sequence are looked at, evenly spread.
-_SAMPLED = 64
 
 
 def check_state(argument: str, state: object, kind: str) -> None:
@@ -52,25 +46,8 @@ def refuse_state(argument: str, what: str) -> NoReturn:
 
 
 def source_fingerprints(engine: Engine) -> list[Any]:
-    """Return what the sources are known by. Asks them for their length."""
-    return [_fingerprint(source.iterable) for source in sorted(engine.sources, key=lambda source: source.index)]
-
-
-def _fingerprint(source: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": type(source).__qualname__}
-    if has_state(source):
-        # It compares what it is given with what it is.
-        return found
-    if isinstance(source, Sized):
-        try:
-            found["length"] = len(source)
-        except Exception:  # noqa: BLE001 - one that wraps another may have none.
-            return found
-    if type(source) in (list, tuple, range, str, bytes) and source:
-        step = max(1, len(source) // _SAMPLED)
-        marks = "|".join(str(mark_of(source[index])) for index in range(0, len(source), step))
-        found["sample"] = f"{crc32(marks.encode('utf-8', 'surrogatepass')):08x}"
-    return found
+    """Return what the sources are known by. Asks those that are not built-in sequences for their length."""
+    return [source.identity.complete() for source in sorted(engine.sources, key=lambda source: source.index)]
 
 
 def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
@@ -81,21 +58,28 @@ def compare_fingerprints(theirs: object, ours: dict[str, Any]) -> None:
     """
     if not isinstance(theirs, dict):
         refuse_state("state", "is damaged: it has no fingerprint")
-    for part, what in (("stages", "stages"), ("sources", "source")):
-        if theirs.get(part) != ours[part]:
+    stages, sources = theirs.get("stages"), theirs.get("sources")
+    if stages != ours["stages"]:
+        refuse_state(
+            "state",
+            f"was taken of a pipeline with other stages: {_show(stages)}; this pipeline has {_show(ours['stages'])}",
+        )
+    if not isinstance(sources, list) or len(sources) != len(ours["sources"]):
+        refuse_state("state", "is damaged: it has no fingerprint of each source")
+    for their, our in zip(sources, ours["sources"], strict=True):
+        # What one of them does not say is not compared.
+        if not isinstance(their, dict) or any(their.get(name, value) != value for name, value in our.items()):
             refuse_state(
                 "state",
-                f"was taken of a pipeline with another {what}: {_show(theirs.get(part))}; this pipeline has "
-                f"{_show(ours[part])}",
+                f"was taken of a pipeline with another source: {_show_source(their)}; this pipeline has "
+                f"{_show_source(our)}",
             )
 
 
 def _show(part: Any) -> str:
     if not isinstance(part, list):
         return repr(part)
-    if all(isinstance(each, str) for each in part):
-        return " -> ".join(part) or "no stages"
-    return ", ".join(_show_source(each) for each in part)
+    return " -> ".join(map(str, part)) or "none"
 
 
 def _show_source(source: Any) -> str:

@@ -10,7 +10,8 @@ from spdl.pipeline._declare.op import is_async
 from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._declare.records import AggregateConfig, DisaggregateConfig, PipeConfig
 from spdl.pipeline._engine.order import Order
-from spdl.pipeline._nodes.aggregate import AggregateNode, CollateNode
+from spdl.pipeline._nodes.aggregate import CollateNode
+from spdl.pipeline._nodes.aggregator_node import AggregateNode
 from spdl.pipeline._nodes.asynchronous import AsyncNode
 from spdl.pipeline._nodes.function import DisaggregateNode, FunctionNode
 
