@@ -131,7 +131,7 @@ def _check_passes(source: Source, position: int, out: Sequence[int], passes: lis
         raise ValueError("its passes are not numbered")
     if out and (not passes or out[-1] >= position):
         raise ValueError("it has positions of no pass")
-    if passes and not source.continuous and (len(passes) > 1 or following > 1):
+    if len(passes) > 1 and not source.continuous:
         raise ValueError("it has several passes over a source that is not `continuous`")
 
 

@@ -279,6 +279,12 @@ class Engine:
         """Note that the consumer has seen the end of an epoch. Needs no lock."""
         self.epochs_read += 1
 
+    def number_epochs(self, first: int) -> None:
+        """Number the epochs from another number on. Called before the start."""
+        self.epochs_read = first
+        for source in self.sources:
+            source.passes.restore([], first)
+
     def resume(self, epochs_read: int) -> None:
         """Go on where an earlier run was, of whose first epoch some items may have been delivered there."""
         self.epochs_read = epochs_read

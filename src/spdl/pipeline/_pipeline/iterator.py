@@ -9,6 +9,8 @@ from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._world import Lock, monotonic, perf_counter
 
+from .in_hand import READS
+
 if TYPE_CHECKING:
     from .pipeline import Pipeline
 
@@ -79,6 +81,29 @@ class PipelineIterator(Interruptible, Generic[T]):
         self._ended = True
         raise StopIteration
 
+    def take(self) -> tuple[Any, T]:
+        """Return the next item and its root, which counts as received only when that is acknowledged.
+
+        For loaders that hand the item on to their own caller: see `Pipeline.acknowledge`.
+
+        Raises:
+            StopIteration, TimeoutError, PipelineFailure: As ``next`` raises them.
+        """
+        deadline = None
+        while not self._ended:
+            try:
+                root, value = self._pop()
+            except IndexError:
+                deadline = deadline_of(self._timeout) if deadline is None else deadline
+                self._wait(deadline)
+                continue
+            if root is EPOCH_END:
+                self._pipeline.acknowledge(root)
+                break
+            return root, value
+        self._ended = True
+        raise StopIteration
+
     def _wait(self, deadline: float) -> None:
         # Each wait has its own gate, because threads that share an iterator must not open each other's.
         self._gate = gate = Lock()
@@ -100,3 +125,6 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._gate.release()
         except RuntimeError:  # No thread waits.
             return
+
+
+READS.add(PipelineIterator.__next__.__code__)

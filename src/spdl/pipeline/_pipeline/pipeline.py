@@ -18,7 +18,7 @@ from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._engine.start import abort, start
 from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
-from .in_hand import in_hand
+from .in_hand import READS, in_hand
 from .iterator import PipelineIterator, deadline_of
 from .state import VERSION, check_state, compare_fingerprints, refuse_state, source_fingerprints, warn_of_replay
 
@@ -224,6 +224,22 @@ class Pipeline(Generic[T]):
                 raise EOFError("The epoch has ended; the next read begins the next one.")
             return item
 
+    def begin_at(self, epoch: int) -> None:
+        """Number the epochs from another number on. Called before the start, by loaders that build several pipelines.
+
+        Args:
+            epoch: The number of the first epoch.
+        """
+        self._engine.number_epochs(epoch)
+
+    def acknowledge(self, root: Any) -> None:
+        """Note that an item has been received that `PipelineIterator.take` has returned, for loaders that read so.
+
+        Args:
+            root: What came with the item.
+        """
+        self._took(root)
+
     def _took(self, root: Any) -> None:
         """Acknowledge an entry that was popped from the sink."""
         engine = self._engine
@@ -298,7 +314,7 @@ class Pipeline(Generic[T]):
             raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
         fingerprint = self._fingerprint(engine)
         with engine.lock:
-            taken = take(engine, in_hand(self, _READS))
+            taken = take(engine, in_hand(self))
         return {"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -516,8 +532,7 @@ class Pipeline(Generic[T]):
         return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
 
 
-# What may have taken an entry from the sink and not returned it yet.
-_READS = frozenset([Pipeline.get_item.__code__, PipelineIterator.__next__.__code__])
+READS.add(Pipeline.get_item.__code__)
 
 
 def _forget(engine: weakref.ref[Engine]) -> None:
