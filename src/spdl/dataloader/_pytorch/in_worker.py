@@ -1,0 +1,172 @@
+"""What runs in a worker process."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data._utils import worker as torch_worker
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .map_fetch import MapFetch
+from .stream_fetch import StreamFetch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .positions import Position
+    from .requests import Request
+    from .stream_fetch import StreamOptions
+
+__all__ = ["Delivery", "StartWorker", "WorkerDataset", "WorkerStream", "take_as_it_is"]
+
+
+class Delivery(NamedTuple):
+    """A batch on its way to the consumer's process.
+
+    Attributes:
+        source: The number of the batch, or the number of the worker of an iterable dataset.
+        batch: The batch, unless there is a failure.
+        state: What an iterable dataset says of itself after the batch.
+        failure: The exception that loading ended in, as torch sends it, or None.
+    """
+
+    source: int
+    batch: Any
+    state: Any
+    failure: Any
+
+    def pin_memory(self, device: str | None = None) -> Delivery:
+        """Return it with a pinned batch. torch calls this."""
+        from torch.utils.data._utils.pin_memory import pin_memory  # noqa: PLC0415 - only where there is a device.
+
+        return self._replace(batch=pin_memory(self.batch, device))
+
+
+def take_as_it_is(delivery: Delivery) -> Delivery:
+    """Return a delivery, which was collated already. It is the ``collate_fn`` that torch calls."""
+    return delivery
+
+
+def _failure() -> Any:
+    return ExceptionWrapper(where=f"in DataLoader worker process {_worker_id()}")
+
+
+def _worker_id() -> int:
+    info = get_worker_info()
+    assert info is not None
+    return int(info.id)
+
+
+class WorkerDataset:
+    """What torch takes for a map-style dataset: looks up requests and returns deliveries.
+
+    Args:
+        dataset: The dataset.
+        collate_fn: Makes a batch.
+        batched: Whether requests are for batches.
+    """
+
+    def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
+        self.dataset = dataset
+        self._fetch = MapFetch(dataset, collate_fn, batched=batched)
+
+    def __getitem__(self, request: Request) -> Delivery:
+        try:
+            return Delivery(request.number, self._fetch(request.index), None, None)
+        except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
+            return Delivery(request.number, None, None, _failure())
+
+    def __repr__(self) -> str:
+        return repr(self.dataset)
+
+
+class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types of torch's.
+    """What torch takes for an iterable dataset: yields deliveries.
+
+    Args:
+        dataset: The dataset.
+        options: How to make batches.
+        positions: Where the workers begin.
+    """
+
+    def __init__(self, dataset: Any, options: StreamOptions, positions: Sequence[Position]) -> None:
+        self.dataset = dataset
+        self._options = options
+        self._positions = positions
+
+    def __iter__(self) -> Iterator[Delivery]:
+        worker = _worker_id()
+        fetch = StreamFetch(self.dataset, self._options, self._positions[worker])
+        # An epoch that persistent workers go on with begins at the beginning.
+        self._positions = [type(it)(0, None) for it in self._positions]
+        return _Deliveries(worker, fetch)
+
+    def __repr__(self) -> str:
+        return repr(self.dataset)
+
+
+class _Deliveries:
+    def __init__(self, worker: int, fetch: StreamFetch) -> None:
+        self._worker = worker
+        self._fetch = fetch
+
+    def __iter__(self) -> _Deliveries:
+        return self
+
+    def __next__(self) -> Delivery:
+        try:
+            batch, state = self._fetch()
+        except StopIteration:
+            raise
+        except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
+            return Delivery(self._worker, None, None, _failure())
+        return Delivery(self._worker, batch, state, None)
+
+
+class StartWorker:
+    """What torch takes for ``worker_init_fn``: makes the process the worker that it is to be.
+
+    Args:
+        worker_init_fn: The user's function, or None.
+        base_seed: The seed of worker 0; each further worker's is one more.
+        first: The number of the worker that torch has start as its first.
+    """
+
+    def __init__(self, worker_init_fn: Callable[[int], object] | None, base_seed: int, first: int) -> None:
+        self._worker_init_fn = worker_init_fn
+        self._base_seed = base_seed
+        self._first = first
+
+    def __call__(self, place: int) -> None:
+        info = get_worker_info()
+        assert info is not None
+        worker = (place + self._first) % info.num_workers
+        known = {"id": worker, "seed": self._base_seed + worker, "dataset": info.dataset.dataset}
+        # Nobody else is in this process: the name is torch's, and it is what its function returns.
+        torch_worker._worker_info = _replaced(info, known)  # noqa: SLF001
+        if worker != place:
+            self._seed(worker)
+        if self._worker_init_fn is not None:
+            self._worker_init_fn(worker)
+
+    def _seed(self, worker: int) -> None:
+        """Seed the global generators as torch does for that worker."""
+        seed = self._base_seed + worker
+        random.seed(seed)
+        torch.manual_seed(seed)
+        make_numpy_seed = getattr(torch_worker, "_generate_state", None)
+        if make_numpy_seed and (numpy := sys.modules.get("numpy")):
+            numpy.random.seed(make_numpy_seed(self._base_seed, worker))
+
+
+def _replaced(info: Any, known: dict[str, Any]) -> Any:
+    if dataclasses.is_dataclass(info):
+        return dataclasses.replace(info, **known)  # type: ignore[type-var]
+    return type(info)(num_workers=info.num_workers, **known)

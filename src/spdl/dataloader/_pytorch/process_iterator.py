@@ -1,0 +1,69 @@
+"""An iterator over the batches that torch's worker processes load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .in_worker import StartWorker, WorkerDataset, WorkerStream, take_as_it_is
+from .iterable_epoch import IterableEpoch
+from .positions import Step
+from .stream_fetch import StreamOptions
+from .tracked_iterator import TrackedIterator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .any_loader import AnyLoader
+    from .in_worker import Delivery
+
+__all__ = ["ProcessIterator"]
+
+
+class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type: ignore[misc] # mypy sees no types.
+    """torch's own worker processes, which tell with each batch which one it is.
+
+    torch starts the processes, seeds them, sends them what to load, waits for them and ends them. The dataset that it
+    sends them is one of ours, around the user's.
+
+    Args:
+        loader: The loader.
+    """
+
+    def _prepare(self, loader: AnyLoader) -> None:
+        epoch = self._epoch
+        self._dataset: WorkerStream | WorkerDataset
+        if isinstance(epoch, IterableEpoch):
+            options = StreamOptions(loader.collate_fn, loader.batch_size, self._drop_last)
+            # torch asks its first worker first.
+            self._first_worker = epoch.first_worker
+            self._dataset = WorkerStream(loader.dataset, options, epoch.begins)
+        else:
+            below, _ = epoch.progress.snapshot()
+            self._first_worker = below % self._num_workers if loader.in_order else 0
+            batched = loader.batch_sampler is not None
+            self._dataset = WorkerDataset(loader.dataset, loader.collate_fn, batched=batched)
+        self._collate_fn = take_as_it_is
+        self._auto_collation = False
+
+    @property
+    def _worker_init_fn(self) -> StartWorker:
+        return StartWorker(self._users_init_fn, self._base_seed, self._first_worker)
+
+    @_worker_init_fn.setter
+    def _worker_init_fn(self, worker_init_fn: Callable[[int], object] | None) -> None:
+        self._users_init_fn = worker_init_fn
+
+    def _next_data(self) -> Any:
+        delivery: Delivery = super()._next_data()
+        progress = self._epoch.progress
+        iterable = isinstance(self._epoch, IterableEpoch)
+        self._handed = Step(progress.turn, delivery.source, delivery.state) if iterable else delivery.source
+        if delivery.failure is not None:
+            if not iterable:
+                progress.receive(self._handed)
+            delivery.failure.reraise()
+        return delivery.batch
