@@ -42,7 +42,7 @@ _PACKAGES = {
     "pipeline": set[str](),
     "io": set[str](),
     "source": set[str](),
-    "dataloader": {"pipeline"},
+    "dataloader": {"io", "pipeline", "source"},
     "cli": {"io", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:

@@ -10,22 +10,53 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl.dataloader._cache_dataloader import CacheDataLoader
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._map_iterator import MapIterator
+from spdl.dataloader._media.batch import ImageBatch, LabelledBatch
+from spdl.dataloader._media.sample_context import SampleContext
+from spdl.dataloader._media.sample_failure import SampleFailure
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
+    from spdl.dataloader._media.image_augment import ImageAugment
+    from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader
 
-__all__ = ["CacheDataLoader", "DataLoader", "MapIterator", "Pipeline", "PipelineBuilder", "PyTorchDataLoader"]
+__all__ = [
+    "CacheDataLoader",
+    "DataLoader",
+    "ImageAugment",
+    "ImageBatch",
+    "ImageLoader",
+    "LabelledBatch",
+    "MapIterator",
+    "Pipeline",
+    "PipelineBuilder",
+    "PyTorchDataLoader",
+    "SampleContext",
+    "SampleFailure",
+]
+
+# These need spdl.io or PyTorch, which take longer to import than everything else here.
+_MODULES = {
+    "ImageAugment": "_media.image_augment",
+    "ImageLoader": "_media.image_loader",
+    "PyTorchDataLoader": "_pytorch.loader",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name == "PyTorchDataLoader":
-        try:
-            from spdl.dataloader._pytorch.loader import PyTorchDataLoader  # noqa: PLC0415 - it imports torch.
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise ImportError(f"spdl.dataloader.{name} needs PyTorch. Install it with: pip install torch") from error
-        globals()[name] = PyTorchDataLoader
-        return PyTorchDataLoader
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    try:
+        found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"{__name__}.{name} needs PyTorch. Install it with: pip install torch") from error
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -37,6 +37,7 @@ from spdl.io._av.video_batch import VideoBatch, load_video_batch
 from spdl.io._av.video_index import VideoIndex
 from spdl.io._av.video_reader import VideoReader
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
@@ -49,6 +50,7 @@ from spdl.io._image.encode import encode_image, save_image
 from spdl.io._image.encode_config import EncodeConfig, encode_config
 from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import load_image
+from spdl.io._image.image_options import ImageOptions
 from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
 
 if TYPE_CHECKING:
@@ -93,7 +95,9 @@ __all__ = [
     "FormatError",
     "ImageCodec",
     "ImageFrames",
+    "ImageOptions",
     "ImagePackets",
+    "LoadError",
     "LoadFailure",
     "Muxer",
     "NpzFile",

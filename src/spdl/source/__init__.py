@@ -1,8 +1,8 @@
 """Sources: what to load and in which order.
 
-Any iterable is a source. This package has those that many training jobs need: folders, samplers that share a dataset
-among processes, and functions that shuffle, repeat and merge sources. All give the same order for the same seed on
-every machine; for `DistributedRandomSampler`, the version of NumPy must be the same too.
+Any iterable is a source. This package has those that many training jobs need: folders and lists of labelled images,
+samplers that share a dataset among processes, and functions that shuffle, repeat and merge sources. All give the same
+order for the same seed on every machine; for `DistributedRandomSampler`, the version of NumPy must be the same too.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +12,9 @@ from spdl.source._folders.imagenet import ImageNet
 from spdl.source._folders.local_directory import LocalDirectory
 from spdl.source._iterables.merge_iterator import MergeIterator
 from spdl.source._iterables.repeat_source import repeat_source
+from spdl.source._labelled.image_folder import ImageFolder
+from spdl.source._labelled.image_list import ImageList
+from spdl.source._labelled.sample import ImageSample
 from spdl.source._samplers.deterministic import DistributedDeterministicSampler
 from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
@@ -31,7 +34,10 @@ __all__ = [
     "EpochBatchSampler",
     "EpochOrder",
     "EpochSampler",
+    "ImageFolder",
+    "ImageList",
     "ImageNet",
+    "ImageSample",
     "IterableWithShuffle",
     "KeyedPermutation",
     "LocalDirectory",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .lineage import Progress
-from .source_passes import Pass
 from .records import restored_from_state, state_of
 from .resumption import Leg, Resumption
 from .runs import runs_from_state, runs_to_state
 from .sentinel import EPOCH_END
+from .source_passes import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +34,7 @@ def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
     sources = sorted(engine.sources, key=lambda source: source.index)
     state: dict[str, Any] = {
         "epoch": epoch,
-        "sources": [
-            _source_state(source, *each, epoch) for source, each in zip(sources, progress, strict=True)
-        ],
+        "sources": [_source_state(source, *each, epoch) for source, each in zip(sources, progress, strict=True)],
     }
     if partial := state_of(unconsumed, lineage.restored, lineage.sources):
         state["partial"] = partial
@@ -84,9 +82,7 @@ def load(engine: Engine, state: dict[str, Any]) -> None:
     for source, (position, out), mine, each in zip(sources, progress, passes, states, strict=True):
         _check_passes(source, position, out, mine, _number(each, "following"))
     lineage = engine.lineage
-    roots = {
-        position * lineage.sources + source for source, (_, out) in enumerate(progress) for position in out
-    }
+    roots = {position * lineage.sources + source for source, (_, out) in enumerate(progress) for position in out}
     restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
     lineage.restore(progress, restored)
     for source, (position, out), mine, each in zip(sources, progress, passes, states, strict=True):

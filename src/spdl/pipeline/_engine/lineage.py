@@ -436,7 +436,10 @@ class Lineage:
     def lowest_out(self, source: int) -> int:
         """Return the lowest position of a source that is out, or that of its next item. Needs no lock."""
         out = self._out.copy().union(*(packed.roots() for packed in list(self._packed)))
-        return min([root for root in out if root % self.sources == source], default=self._following[source]) // self.sources
+        return (
+            min([root for root in out if root % self.sources == source], default=self._following[source])
+            // self.sources
+        )
 
     def snapshot(self) -> list[Progress]:
         """Return how far each source is consumed. Called with the lock held."""
