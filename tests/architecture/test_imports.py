@@ -43,6 +43,7 @@ _PACKAGES = {
     "io": set[str](),
     "source": set[str](),
     "dataloader": {"io", "pipeline", "source"},
+    "testing": set[str](),
     "cli": {"io", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spdl.source._order.epoch_order import EpochOrder
     from spdl.source._order.permutation import KeyedPermutation
     from spdl.source._order.simple import SequentialOrder, ShuffledOrder
+    from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
     from spdl.source._samplers.epoch_sampler import EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
@@ -42,6 +43,8 @@ __all__ = [
     "KeyedPermutation",
     "LocalDirectory",
     "MergeIterator",
+    "Refill",
+    "Refilled",
     "SequentialOrder",
     "ShuffledOrder",
     "SizedIterable",
@@ -49,6 +52,7 @@ __all__ = [
     "embed_shuffle",
     "merge_states",
     "repeat_source",
+    "replacements",
 ]
 
 # Where to find what needs numpy, which takes longer to import than everything else here.
@@ -58,9 +62,12 @@ _WITH_NUMPY = {
     "EpochOrder": "_order.epoch_order",
     "EpochSampler": "_samplers.epoch_sampler",
     "KeyedPermutation": "_order.permutation",
+    "Refill": "_refill.refill",
+    "Refilled": "_refill.refill",
     "SequentialOrder": "_order.simple",
     "ShuffledOrder": "_order.simple",
     "merge_states": "_samplers.epoch_state",
+    "replacements": "_refill.refill",
 }
 
 
