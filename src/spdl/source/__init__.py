@@ -20,9 +20,13 @@ from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
 if TYPE_CHECKING:
+    from spdl.source._order.block_shuffled import BlockShuffledOrder
+    from spdl.source._order.bucketed import BucketedOrder
     from spdl.source._order.epoch_order import EpochOrder
+    from spdl.source._order.mixed import MixedOrder
     from spdl.source._order.permutation import KeyedPermutation
     from spdl.source._order.simple import SequentialOrder, ShuffledOrder
+    from spdl.source._order.weighted import WeightedOrder
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
     from spdl.source._samplers.epoch_sampler import EpochSampler
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from spdl.source._samplers.random import DistributedRandomSampler
 
 __all__ = [
+    "BlockShuffledOrder",
+    "BucketedOrder",
     "DistributedDeterministicSampler",
     "DistributedRandomSampler",
     "EpochBatchSampler",
@@ -43,12 +49,14 @@ __all__ = [
     "KeyedPermutation",
     "LocalDirectory",
     "MergeIterator",
+    "MixedOrder",
     "Refill",
     "Refilled",
     "SequentialOrder",
     "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
+    "WeightedOrder",
     "embed_shuffle",
     "merge_states",
     "repeat_source",
@@ -57,6 +65,10 @@ __all__ = [
 
 # Where to find what needs numpy, which takes longer to import than everything else here.
 _WITH_NUMPY = {
+    "WeightedOrder": "_order.weighted",
+    "MixedOrder": "_order.mixed",
+    "BucketedOrder": "_order.bucketed",
+    "BlockShuffledOrder": "_order.block_shuffled",
     "DistributedRandomSampler": "_samplers.random",
     "EpochBatchSampler": "_samplers.epoch_batch_sampler",
     "EpochOrder": "_order.epoch_order",

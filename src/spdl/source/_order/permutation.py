@@ -9,6 +9,7 @@ import numpy as np
 
 from spdl._check import check_int, refuse
 from spdl._random_key import random_key
+from spdl.source._order.random_bits import random_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ _LARGEST = 2**48
 _LARGEST_TABLE = 4096
 _ROUNDS = 6
 _MASK = 2**64 - 1
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 # The working arrays of so many numbers stay in a core's own cache: 320 kB in all.
 _CHUNK = 8192
 
@@ -64,7 +65,7 @@ class KeyedPermutation:
         # The numbers stand in a table of two sides. An even side makes odd and even permutations equally likely.
         side = isqrt(n - 1) + 1
         self._sides = (side + side % 2, -(-n // (side + side % 2)))
-        self._table = _sort_random_numbers(n, self._keys[0]) if n <= _LARGEST_TABLE else None
+        self._table = random_order(self._keys[0], n) if n <= _LARGEST_TABLE else None
 
     def __len__(self) -> int:
         return self._size
@@ -162,13 +163,6 @@ def ranges_of_chunks(size: int, start: int = 0) -> Iterator[tuple[int, int]]:
         yield start, stop
         start = stop
         length = min(2 * length, _CHUNK)
-
-
-def _sort_random_numbers(size: int, key: int) -> NDArray[np.int64]:
-    numbers = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(key)
-    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
-        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
-    return np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
 
 
 def _scramble(bits: int, side: int) -> int:
