@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/aligned_buffer.h"
 #include "core/file_reader.h"
 #include "image/resize/plane_resizer.h"
 #include "image/resize/resizer.h"
@@ -13,6 +14,7 @@ struct ThreadScratch {
     DecoderSet decoders;
     Resizer resizer;
     PlaneResizer plane_resizer;
+    AlignedBuffer pixels;  // Of an image whose colours change on the way to its place.
 };
 
 ThreadScratch& thread_scratch();

@@ -44,6 +44,7 @@ from spdl.io._device.cuda_config import CUDAConfig, cuda_config
 from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
 from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
 from spdl.io._image.batch import load_image_batch
+from spdl.io._image.color_jitter import RandomColorJitter, random_color_jitter
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
 from spdl.io._image.demux import demux_image
 from spdl.io._image.encode import encode_image, save_image
@@ -101,6 +102,7 @@ __all__ = [
     "LoadFailure",
     "Muxer",
     "NpzFile",
+    "RandomColorJitter",
     "RandomResizedCrop",
     "TarFile",
     "TarIndex",
@@ -150,6 +152,7 @@ __all__ = [
     "load_wav",
     "parse_wav",
     "random_clips",
+    "random_color_jitter",
     "random_flip",
     "random_resized_crop",
     "sample_decode_video",

@@ -386,6 +386,20 @@ class RandomCrop:
     ) -> None: ...
     def draw(self, index: int, width: int, height: int) -> tuple[int, int, int, int]: ...
 
+class ColorJitter:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        epoch: int,
+        brightness: tuple[float, float],
+        contrast: tuple[float, float],
+        saturation: tuple[float, float],
+        hue: tuple[float, float],
+        indices: list[int],
+    ) -> None: ...
+    def draw(self, index: int) -> list[tuple[str, float]]: ...
+
 class DemuxOptions:
     def __init__(self, format_name: str, format_options: list[tuple[str, str]], buffer_size: int, bsf: str) -> None: ...
 
@@ -425,6 +439,7 @@ def load_batch(
     boxes: list[tuple[int, int, int, int]],
     random: RandomCrop | None,
     flips: list[bool],
+    jitter: ColorJitter | None,
     demux: DemuxOptions,
     decode: DecodeOptions,
     num_threads: int,

@@ -130,7 +130,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         super().__init__(
             source,
             batch_size,
-            ImageReader(self.options, _make_augment(augment), seed),
+            ImageReader(self.options, _make_augment(augment), seed, _count_classes(source)),
             shuffle=shuffle,
             seed=seed,
             drop_last=drop_last,
@@ -169,6 +169,11 @@ def _make_options(
     except ValueError:
         refuse(ValueError, "size", accepted, size)
     return ImageOptions(width, height, **{**_DEFAULTS, **given})
+
+
+def _count_classes(source: object) -> int | None:
+    classes = getattr(source, "classes", None)
+    return len(classes) if hasattr(type(classes), "__len__") else None
 
 
 def _make_augment(augment: Augment) -> ImageAugment | None:

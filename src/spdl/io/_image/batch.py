@@ -13,6 +13,7 @@ from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.array_format import DEFAULT_ARRAY_FORMAT, ArrayFormat, Dtype, Layout, make_array_format
+from spdl.io._image.color_jitter import RandomColorJitter, resolve_jitter
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
@@ -44,6 +45,7 @@ class _CallOptions(TypedDict, total=False):
     strict: bool | None
     crop: Crop | None
     flip: Flip
+    jitter: RandomColorJitter | None
     num_threads: int
     on_error: OnError | None
 
@@ -60,6 +62,7 @@ class _Options(TypedDict, total=False):
     mode: Mode | None
     crop: Crop | None
     flip: Flip
+    jitter: RandomColorJitter | None
     interpolation: Interpolation
     layout: Layout
     dtype: Dtype
@@ -120,6 +123,7 @@ def load_image_batch(
     mode: Mode | None = None,
     crop: Crop | None = None,
     flip: Flip = False,
+    jitter: RandomColorJitter | None = None,
     interpolation: Interpolation = "bicubic",
     layout: Layout = "NHWC",
     dtype: Dtype = "uint8",
@@ -160,9 +164,9 @@ def load_image_batch(
         filter_desc: Filters in FFmpeg's syntax that take the place of the resize; `width`, `height`, `interpolation`
             and `pix_fmt` then have no effect. Descriptions as `get_video_filter_desc` writes them for scaling, cropping
             and converting are served without FFmpeg. All others run in FFmpeg's filter graph, image by image. `exact`
-            then has no effect. `crop`, `flip`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an `on_error` of
-            zeros are errors there, and so are images that come out in different sizes, whatever `on_error` is. The
-            default stands for the resize that the other arguments describe. None only decodes.
+            then has no effect. `crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an
+            `on_error` of zeros are errors there, and so are images that come out in different sizes, whatever
+            `on_error` is. The default stands for the resize that the other arguments describe. None only decodes.
         device_config: The GPU to copy the complete batch to, from `cuda_config`. The CPU decodes in any case. A pinned
             `cpu_storage` saves a copy on the way; see `transfer_buffer`, which can do the same in a thread of its own.
             None leaves the batch in main memory.
@@ -180,6 +184,7 @@ def load_image_batch(
             contain its box fails. The rest of an image is decoded only as far as its format demands. None takes whole
             images.
         flip: Whether to mirror the result left to right: one bool, or one for each image.
+        jitter: How to change the colours of each image after the resize, from `random_color_jitter`. None keeps them.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         layout: ``"NHWC"`` puts the channels of a pixel side by side, ``"NCHW"`` makes a plane of each channel.
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
@@ -202,7 +207,8 @@ def load_image_batch(
             says by itself comes first. None does so in calls that name `mode`, except where FFmpeg's filters run: these
             get images as they are stored.
         options: A record that says all of this at once, except what belongs to one call: `srcs`, `crop`, `flip`,
-            `storage`, `num_threads`, `on_error`, `strict` and `device_config`. The other arguments are then left out.
+            `jitter`, `storage`, `num_threads`, `on_error`, `strict` and `device_config`. The other arguments are then
+            left out.
 
     Returns:
         The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`. With a `device_config`, they
@@ -253,6 +259,7 @@ def load_image_batch(
     demux = demux_options(demux_config, None)
     decode = decode_options(decode_config, keep_damaged=errors == "partial")
     served = _served(resize, pix_fmt, filter_desc)
+    jitters = resolve_jitter(jitter, len(given), pix_fmt if served is None else served.pix_fmt)
     if served is not None:
         request = make_load_options(served, array_format, exact=exact, exif=upright)
         buffer, reasons = native.load_batch(
@@ -261,6 +268,7 @@ def load_image_batch(
             boxes=boxes,
             random=random,
             flips=flips,
+            jitter=jitters,
             demux=demux,
             decode=decode,
             num_threads=threads,
@@ -268,7 +276,15 @@ def load_image_batch(
             storage=resolve_storage(storage, _batch_shape(len(given), served, array_format), dtype),
         )
     else:
-        if boxes or random or flips or array_format != DEFAULT_ARRAY_FORMAT or exif or errors in ("zero", "partial"):
+        if (
+            boxes
+            or random
+            or flips
+            or jitters
+            or array_format != DEFAULT_ARRAY_FORMAT
+            or exif
+            or errors in ("zero", "partial")
+        ):
             _refuse_filters(filter_desc, pix_fmt)
         if filter_desc == DEFAULT_FILTER_DESC:
             filter_desc = get_video_filter_desc(
@@ -331,7 +347,7 @@ def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa
 
 def _refuse_filters(filter_desc: str | None, pix_fmt: str | None) -> NoReturn:
     """Raise the ValueError of a call that asks FFmpeg's filters for what only native code does."""
-    options = "`crop`, `flip`, `layout`, `dtype`, `mean`, `std`, `exif` or an `on_error` of zeros"
+    options = "`crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, `exif` or an `on_error` of zeros"
     if filter_desc == DEFAULT_FILTER_DESC:
         remedy = "Other pixel formats are left to FFmpeg's filters, which take none of these options."
         refuse(ValueError, "pix_fmt", f"rgb24, bgr24 or gray with {options}", pix_fmt, remedy)
