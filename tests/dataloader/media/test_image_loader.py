@@ -7,6 +7,7 @@ import gc
 import itertools
 import json
 import pickle
+import sys
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -371,8 +372,11 @@ def test_an_error_names_the_images_and_comes_in_its_turn(broken: ImageFolder) ->
     assert next(iterator).index.tolist() == list(range(12, 18))
     with pytest.raises(LoadError, match="sample 20"):
         next(iterator)
-    with pytest.raises(StopIteration):
-        next(iterator)
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            next(iterator)
+    # What the loop has not received is still to come.
+    assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (0, 18)
 
 
 class Extra(NamedTuple):
@@ -490,6 +494,38 @@ def test_a_state_at_the_end_of_an_epoch(folder: ImageFolder) -> None:
     # What a loop that was left did not read is not read by the next one.
     next(iter(loader))
     assert next(iter(loader)).epoch == 2
+
+
+def test_an_epoch_ends_once(folder: ImageFolder) -> None:
+    loader = make(folder)
+    iterator = iter(loader)
+    assert len(list(iterator)) == 6
+    for _ in range(3):
+        assert next(iterator, None) is None
+    assert loader.epoch == 1
+
+
+def test_a_signal_handler_may_take_the_state(folder: ImageFolder) -> None:
+    loader = make(folder, batch_size=1, num_threads=1)
+    expected = [index for index, _ in contents(make(folder, batch_size=1))]
+    received: list[int] = []
+    states: list[tuple[int, int]] = []
+
+    def note(frame: Any, event: str, argument: Any) -> Any:
+        # Between any two lines of a read, as a handler may come.
+        if "media_iterator" in frame.f_code.co_filename:
+            states.append((len(received), loader.state_dict()["position"]))
+        return note
+
+    sys.settrace(note)
+    try:
+        for batch in itertools.islice(loader, 5):
+            received.append(int(batch.index[0]))
+    finally:
+        sys.settrace(None)
+    assert received == expected[:5]
+    assert len(states) > 50
+    assert all(count == position for count, position in states)
 
 
 def test_two_loops_at_once_are_two_epochs(folder: ImageFolder) -> None:

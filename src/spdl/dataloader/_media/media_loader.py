@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
-from spdl.dataloader._loader_iterator import LoaderIterator, reads
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
 from spdl.dataloader._media.device import check_device, send
 from spdl.dataloader._media.epoch_order import make_order
 from spdl.dataloader._media.epoch_steps import EpochSteps
+from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
-from spdl.dataloader._media.sample_failure import describe_failures
+from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
 from spdl.dataloader._media.world import default_threads, find_world
 from spdl.dataloader._transfer_thread import TransferThread
-from spdl.io import LoadError
 from spdl.pipeline import PipelineBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from spdl.dataloader._loader_iterator import Read
     from spdl.dataloader._media.media_reader import MediaReader
     from spdl.dataloader._media.sample_failure import SampleFailure
     from spdl.pipeline import Pipeline, PipelineStatistics
@@ -34,21 +28,8 @@ __all__ = ["MediaLoader"]
 Batch = TypeVar("Batch")
 
 _BATCHES_AT_ONCE = 4
-_KEPT_FAILURES = 1000
-_LOGGED_FAILURES = 10
 _MAX_THREADS = 1024
 _LARGEST = (1 << 64) - 1
-
-_LOG = logging.getLogger("spdl.dataloader")
-
-
-class _Result(NamedTuple):
-    """What comes out of a step: a batch, an exception to raise, or neither if all of its samples were left out."""
-
-    end: int
-    batch: Any = None
-    error: Exception | None = None
-    failures: tuple[SampleFailure, ...] = ()
 
 
 class MediaLoader(Generic[Batch]):
@@ -103,12 +84,10 @@ class MediaLoader(Generic[Batch]):
             batch_transform=batch_transform,
             output=output,
         )
-        self._progress = Progress()
-        self._current: object = None
+        self._current = Epoch(Progress())
         self._pipeline: Pipeline[Any] | None = None
         self._fingerprint: str | None = None
-        self._num_failures = 0
-        self._failures: deque[SampleFailure] = deque(maxlen=_KEPT_FAILURES)
+        self._log = LoaderLog(type(self).__name__)
         # One for each process: a forked child inherits the executor without its thread.
         self._transfer_threads: dict[int, TransferThread] = {}
         self._make_steps(0)
@@ -116,7 +95,7 @@ class MediaLoader(Generic[Batch]):
     @property
     def epoch(self) -> int:
         """The number of the epoch that a loop reads now, or that the next loop begins."""
-        return self._progress.epoch
+        return self._current.progress.epoch
 
     @property
     def rank(self) -> int:
@@ -131,7 +110,7 @@ class MediaLoader(Generic[Batch]):
     @property
     def failures(self) -> list[SampleFailure]:
         """The samples of the batches received so far that failed, at most the 1,000 last ones."""
-        return list(self._failures)
+        return self._log.failures
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch. It is the same for all ranks."""
@@ -150,10 +129,9 @@ class MediaLoader(Generic[Batch]):
             TypeError, ValueError: If it is no int of at least 0.
         """
         epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
-        progress = self._progress
+        progress = self._current.progress
         if progress.begun or progress.epoch != epoch:
-            self._progress = Progress(epoch)
-            self._current = None
+            self._current = Epoch(Progress(epoch))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the loader is: the epoch, and how many of its samples all ranks have received.
@@ -165,7 +143,7 @@ class MediaLoader(Generic[Batch]):
         Returns:
             A new dict.
         """
-        return write_state(self._progress, self._identity())
+        return write_state(progress_of(self._current), self._identity())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a loader was: the next loop yields what its loop had not received yet.
@@ -178,8 +156,7 @@ class MediaLoader(Generic[Batch]):
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
         """
-        self._progress = read_state(state_dict, self._identity())
-        self._current = None
+        self._current = Epoch(read_state(state_dict, self._identity()))
 
     def statistics(self) -> PipelineStatistics:
         """Return the counts and times of the stages in the loop that runs now, or ran last.
@@ -201,17 +178,17 @@ class MediaLoader(Generic[Batch]):
             Exception: Those of the source and the transforms, with a note that names the sample.
             TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
         """
-        progress = self._progress
+        progress = self._current.progress
         if progress.begun:
             progress = Progress(progress.epoch + 1)
         steps = self._make_steps(progress.position)
-        self._progress = progress._replace(begun=True)
-        self._current = current = object()
-        return LoaderIterator(self._pass(steps, progress.epoch, current))
+        self._current = epoch = Epoch(progress._replace(begun=True))
+        self._pipeline = pipeline = self._declare(steps, progress.epoch)
+        return MediaIterator(pipeline, steps, epoch, self._log, timeout=self._timeout, media=self._media)
 
     def __getstate__(self) -> dict[str, Any]:
         # What runs stays in this process.
-        return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None, "_current": None}
+        return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None}
 
     def _make_steps(self, start: int) -> EpochSteps:
         world = find_world(*self._place)
@@ -230,48 +207,6 @@ class MediaLoader(Generic[Batch]):
             self._fingerprint = str(own()) if callable(own) else f"{type(self.dataset).__name__}:{self._size}"
         return Identity(type(self).__name__, self._fingerprint, self._size, self._shuffle, self._seed)
 
-    def _pass(self, steps: EpochSteps, epoch: int, current: object) -> Generator[Read, None, None]:
-        pipeline = self._pipeline = self._declare(steps, epoch)
-        received = 0
-        with pipeline.auto_stop():
-            for read in reads(pipeline.get_iterator(timeout=self._timeout)):
-                if read.error is not None:
-                    yield read
-                    continue
-                # The loop may drop its batch, which this frame must not hold until there is another.
-                hand = [read]
-                del read
-                if self._receive(hand, epoch, steps, current):
-                    received += 1
-                    yield hand.pop()
-        if not received and len(steps):
-            reason = f" The last reason: {self._failures[-1].reason}" if self._failures else ""
-            raise LoadError(f"All {self._media} of epoch {epoch} failed.{reason}")
-        if self._current is current:
-            self._progress = Progress(epoch + 1)
-
-    def _receive(self, hand: list[Read], epoch: int, steps: EpochSteps, current: object) -> bool:
-        """Turn the result in a hand into its batch, note what it says, and return whether there is a batch."""
-        result: Any = hand[0].item
-        self._note(result.failures)
-        if result.error is not None:
-            hand.clear()
-            try:
-                raise result.error
-            finally:
-                # Its frames hold it.
-                del result
-        if result.batch is None and steps.world.size > 1:
-            remedy = (
-                "So this rank would have one batch less than the others, which would wait for it. Pass "
-                'on_error="refill", with which all ranks have equally many.'
-            )
-            raise LoadError(describe_failures(list(result.failures), len(result.failures), self._media, remedy))
-        if self._current is current:
-            self._progress = Progress(epoch, result.end, begun=True)
-        hand[0] = hand[0]._replace(item=result.batch)
-        return result.batch is not None
-
     def _declare(self, steps: EpochSteps, epoch: int) -> Pipeline[Any]:
         threads = self._num_threads or default_threads()
         at_once = min(threads, _BATCHES_AT_ONCE)
@@ -284,13 +219,13 @@ class MediaLoader(Generic[Batch]):
             for step in steps:
                 yield order(step.places), step.end
 
-        def load(step: tuple[list[int], int]) -> _Result:
+        def load(step: tuple[list[int], int]) -> Result:
             indices, end = step
             try:
                 made = maker.make(indices, epoch, share)
             except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
-                return _Result(end, error=error)
-            return _Result(end, made.batch, failures=made.failures)
+                return Result(end, error=error)
+            return Result(end, made.batch, failures=made.failures)
 
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(plan()).pipe(load, name="load", concurrency=at_once, output_order="input")
@@ -299,24 +234,6 @@ class MediaLoader(Generic[Batch]):
             builder.pipe(_Transfer(self._device), name="transfer", executor=thread)
         return builder.add_sink(self._prefetch).build(num_threads=at_once)
 
-    def _note(self, failures: tuple[SampleFailure, ...]) -> None:
-        for failure in failures:
-            self._num_failures += 1
-            self._failures.append(failure)
-            number = self._num_failures
-            # The first ones, then ever fewer.
-            if number <= _LOGGED_FAILURES or not number & (number - 1):
-                instead = "left out" if failure.replacement is None else f"replaced by sample {failure.replacement}"
-                _LOG.warning(
-                    "%s, failure %d: sample %d, %r, was %s: %s",
-                    type(self).__name__,
-                    number,
-                    failure.index,
-                    failure.path,
-                    instead,
-                    failure.reason,
-                )
-
 
 class _Transfer:
     """Copies the batch of a result to a device."""
@@ -324,7 +241,7 @@ class _Transfer:
     def __init__(self, device: Any) -> None:
         self._device = device
 
-    def __call__(self, result: _Result) -> _Result:
+    def __call__(self, result: Result) -> Result:
         if result.batch is None:
             return result
         try:

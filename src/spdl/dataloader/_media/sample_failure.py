@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["SampleFailure", "describe_failures"]
 
@@ -31,7 +34,7 @@ class SampleFailure(NamedTuple):
     """The position of the sample that took its place; None if its place was left out."""
 
 
-def describe_failures(failures: list[SampleFailure], count: int, media: str, remedy: str) -> str:
+def describe_failures(failures: Sequence[SampleFailure], count: int, media: str, remedy: str) -> str:
     """Return the message of an error about failed samples of a batch."""
     lines = [f"{len(failures)} of {count} {media} of a batch could not be loaded"]
     lines += [f"  sample {each.index}, {each.path!r}: {each.reason}" for each in failures[:_SHOWN]]
