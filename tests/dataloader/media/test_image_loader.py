@@ -27,7 +27,8 @@ from spdl.io import (
     random_resized_crop,
     to_numpy,
 )
-from spdl.source import ImageFolder, ImageList
+from spdl.source import EpochSampler, ImageFolder, ImageList, SequentialOrder
+from spdl.testing import assert_resumes_exactly
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 COUNT = 23
@@ -287,8 +288,50 @@ def test_a_place_in_torch_distributed_or_the_environment(folder: ImageFolder, mo
     monkeypatch.undo()
     monkeypatch.setenv("RANK", "one")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match="RANK must be a whole number, got 'one'"):
+    with pytest.raises(ValueError, match=r"RANK and WORLD_SIZE must be a number of a process.*'one'"):
         make(folder)
+    monkeypatch.undo()
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "none")
+    with pytest.raises(ValueError, match="LOCAL_WORLD_SIZE must be the number of processes"):
+        list(make(folder, num_threads=None))
+
+
+@pytest.mark.parametrize(("batch_size", "world_size", "drop_last"), [(1, 1, False), (4, 3, False), (3, 5, True)])
+def test_samples_are_shared_as_the_sampler_shares_them(
+    folder: ImageFolder,
+    batch_size: int,
+    world_size: int,
+    drop_last: bool,  # noqa: FBT001
+) -> None:
+    options: dict[str, Any] = {"batch_size": batch_size, "world_size": world_size, "drop_last": drop_last}
+    for rank in range(world_size):
+        sampler = EpochSampler(COUNT, shuffle=True, seed=4, rank=rank, **options)
+        loader = make(folder, shuffle=True, seed=4, rank=rank, **options)
+        for _ in range(2):
+            assert [batch.index.tolist() for batch in loader] == [list(map(int, it)) for it in sampler.batch_sampler]
+
+
+class Dogs:
+    """Only the second class, each image twice."""
+
+    fingerprint = "dogs"
+
+    def __len__(self) -> int:
+        return 28
+
+    def take(self, epoch: int, positions: Any, /) -> Any:
+        return 9 + (positions + epoch) % 14
+
+
+def test_an_order_of_ones_own(folder: ImageFolder) -> None:
+    loader = make(folder, order=Dogs())
+    for epoch in range(2):
+        batches = list(loader)
+        assert len(batches) == len(loader) == 7
+        assert [label for batch in batches for label in batch.label.tolist()] == [1] * 28
+        assert batches[0].index.tolist() == [9 + epoch, 10 + epoch, 11 + epoch, 12 + epoch]
+    with pytest.raises(ValueError, match="order='dogs', and this loader has order='sequential"):
+        make(folder).load_state_dict(loader.state_dict())
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -483,6 +526,23 @@ def test_a_state_is_for_any_number_of_ranks_and_any_batch_size(folder: ImageFold
         assert len(received) - len(everything) < after
 
 
+@pytest.mark.parametrize("on_error", ["skip", "refill"])
+def test_any_two_cuts_lose_nothing(broken: ImageFolder, on_error: str) -> None:
+    def make_loader(batch_size: int, rank: int, world_size: int) -> ImageLoader:
+        place = {"rank": rank, "world_size": world_size}
+        # Without the last step, in which ranks may repeat an image.
+        return make(broken, batch_size, shuffle=True, on_error=on_error, drop_last=True, num_threads=1, size=4, **place)
+
+    # With "skip", a rank that has nothing left of a batch of one raises.
+    assert_resumes_exactly(make_loader, world=(1,), batch=(1, 4), epochs=2, items=contents_of)
+    if on_error == "refill":
+        assert_resumes_exactly(make_loader, world=(2, 3), batch=(1, 3), cuts=(0, 1, 2), items=contents_of)
+
+
+def contents_of(batch: ImageBatch) -> list[tuple[int, bytes]]:
+    return contents([batch])
+
+
 def test_a_state_at_the_end_of_an_epoch(folder: ImageFolder) -> None:
     loader = make(folder, drop_last=True)
     states = [loader.state_dict() for _ in loader]
@@ -520,7 +580,7 @@ def test_a_signal_handler_may_take_the_state(folder: ImageFolder) -> None:
     sys.settrace(note)
     try:
         for batch in itertools.islice(loader, 5):
-            received.append(int(batch.index[0]))
+            received += batch.index.tolist()
     finally:
         sys.settrace(None)
     assert received == expected[:5]
@@ -544,7 +604,11 @@ def test_other_states_are_refused(folder: ImageFolder, broken: ImageFolder) -> N
     wrong: Any
     for source, options, message in (
         (folder, {"seed": 4}, "saved with seed=3, and this loader has seed=4"),
-        (folder, {"seed": 3, "shuffle": True}, "saved with shuffle=False, and this loader has shuffle=True"),
+        (
+            folder,
+            {"seed": 3, "shuffle": True},
+            r"saved with order=.sequential\(n=23\).*this loader has order=.shuffled\(n=23, seed=3\)",
+        ),
         (other, {"seed": 3}, "another dataset: its fingerprint is 'ImageFolder:23:.*ImageLoader is 'ImageList:23:"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -663,6 +727,8 @@ def test_a_timeout_can_be_read_again(folder: ImageFolder) -> None:
         ({"prefetch": 0}, ValueError, "`prefetch`"),
         ({"timeout": "soon"}, TypeError, "`timeout`"),
         ({"shuffle": "yes"}, TypeError, "`shuffle`"),
+        ({"order": [1, 2]}, TypeError, "`order`"),
+        ({"order": SequentialOrder(3), "shuffle": True}, ValueError, "`shuffle`"),
     ],
 )
 def test_mistakes_are_explained(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from spdl._random_key import random_key
 from spdl.dataloader._media.columns import gather, to_columns
 from spdl.dataloader._media.sample_context import SampleContext, takes_context
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
 from spdl.io import LoadError
+from spdl.source import replacements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,15 +115,18 @@ class BatchMaker:
         self, columns: _Columns, fields: dict[str, Any], reasons: dict[int, str], epoch: int, num_threads: int
     ) -> list[SampleFailure]:
         """Put others in the place of samples that failed. Which ones depends on seed, epoch and index alone."""
-        keys = {place: random_key(self._seed, epoch, columns["index"][place]) for place in reasons}
+        size, indices = len(self._source), columns["index"]
+        others_of = {place: replacements(size, indices[place], seed=self._seed, epoch=epoch) for place in reasons}
         failed = {
             place: [SampleFailure(epoch, columns["index"][place], columns["path"][place], reason)]
             for place, reason in reasons.items()
         }
         noted: list[SampleFailure] = []
-        for attempt in range(_REFILLS):
+        for _ in range(_REFILLS):
             places = sorted(failed)
-            draws = [random_key(keys[place], attempt, 0) % len(self._source) for place in places]
+            draws = [next(others_of[place], -1) for place in places]
+            if -1 in draws:
+                break
             others = self._look_up(draws)
             read, again = self._read(others, epoch, num_threads)
             if read and not fields:
@@ -140,7 +143,8 @@ class BatchMaker:
                 noted += [failure._replace(replacement=draws[number]) for failure in failed.pop(place)]
             if not failed:
                 return noted
-        remedy = f"None of {_REFILLS} other samples that were tried in their place could be loaded either."
+        tried = max(map(len, failed.values())) - 1
+        remedy = f"None of {tried} other samples that were tried in their place could be loaded either."
         failures = [failure for each in failed.values() for failure in each]
         raise LoadError(describe_failures(failures, len(columns["index"]), self._reader.media, remedy))
 

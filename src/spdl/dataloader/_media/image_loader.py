@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from spdl.dataloader._media.batch_maker import OnError, OutputKind
+    from spdl.source import EpochOrder
 
 __all__ = ["ImageLoader"]
 
@@ -41,6 +42,8 @@ class ImageLoader(MediaLoader[ImageBatch]):
         augment: ``"eval"`` does not vary the images. ``"train"`` takes a random crop and flips half of the images. An
             `ImageAugment` says more precisely how to vary them.
         shuffle: Whether each epoch has an order of its own.
+        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+            take some samples more often than others.
         seed: The seed of the order and of all augmentation, from 0 to 2**64 - 1: another run has another one.
         drop_last: Whether to leave out the images at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly, and where there are fewer images than ranks, some get the same image.
@@ -98,6 +101,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
         size: int | tuple[int, int] | None = None,
         augment: Augment = "eval",
         shuffle: bool = False,
+        order: EpochOrder | None = None,
         seed: int = 0,
         drop_last: bool = False,
         mode: Literal["pad", "stretch", "crop"] | None = None,
@@ -132,6 +136,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             batch_size,
             ImageReader(self.options, _make_augment(augment), seed, _count_classes(source)),
             shuffle=shuffle,
+            order=order,
             seed=seed,
             drop_last=drop_last,
             rank=rank,
@@ -172,7 +177,7 @@ def _make_options(
 
 
 def _count_classes(source: object) -> int | None:
-    classes = getattr(source, "classes", None)
+    classes: Any = getattr(source, "classes", None)
     return len(classes) if hasattr(type(classes), "__len__") else None
 
 

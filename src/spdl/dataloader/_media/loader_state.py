@@ -27,8 +27,8 @@ class Identity(NamedTuple):
 
     kind: str
     fingerprint: str
+    order: str
     size: int
-    shuffle: bool
     seed: int
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
 from spdl.dataloader._media.device import check_device, send
-from spdl.dataloader._media.epoch_order import make_order
 from spdl.dataloader._media.epoch_steps import EpochSteps
 from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
@@ -17,11 +16,14 @@ from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, 
 from spdl.dataloader._media.world import default_threads, find_world
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
+from spdl.source import SequentialOrder, ShuffledOrder
 
 if TYPE_CHECKING:
+    from spdl.dataloader._media.epoch_steps import Step
     from spdl.dataloader._media.media_reader import MediaReader
     from spdl.dataloader._media.sample_failure import SampleFailure
     from spdl.pipeline import Pipeline, PipelineStatistics
+    from spdl.source import EpochOrder
 
 __all__ = ["MediaLoader"]
 
@@ -42,6 +44,7 @@ class MediaLoader(Generic[Batch]):
         reader: MediaReader,
         *,
         shuffle: bool,
+        order: EpochOrder | None,
         seed: int,
         drop_last: bool,
         rank: int | None,
@@ -58,9 +61,9 @@ class MediaLoader(Generic[Batch]):
         self.dataset = source
         self.batch_size = positive("batch_size", batch_size)
         self.drop_last = check_flag("drop_last", drop_last)
-        self._size = _count(source)
-        self._shuffle = check_flag("shuffle", shuffle)
+        size = _count(source)
         self._seed = check_int("seed", seed, least=0, most=_LARGEST)
+        self._order = _make_order(size, order, shuffle=check_flag("shuffle", shuffle), seed=self._seed)
         find_world(rank, world_size)
         self._place = rank, world_size
         check_choice("on_error", on_error, get_args(OnError))
@@ -192,43 +195,38 @@ class MediaLoader(Generic[Batch]):
 
     def _make_steps(self, start: int) -> EpochSteps:
         world = find_world(*self._place)
-        steps = EpochSteps(self._size, self.batch_size, self.drop_last, world, start)
+        steps = EpochSteps(self._order, self.batch_size, world, drop_last=self.drop_last, start=start)
         if not len(steps) and not start:
             together = f"{self.batch_size} on each of {world.size} ranks" if world.size > 1 else str(self.batch_size)
             raise ValueError(
-                f"`drop_last=True` would leave out everything: the source has {self._size} samples, and a step takes "
-                f"{together}. Choose a smaller `batch_size` or `drop_last=False`."
+                f"`drop_last=True` would leave out everything: an epoch has {len(self._order)} samples, and a "
+                f"step takes {together}. Choose a smaller `batch_size` or `drop_last=False`."
             )
         return steps
 
     def _identity(self) -> Identity:
         if self._fingerprint is None:
             own = getattr(self.dataset, "fingerprint", None)
-            self._fingerprint = str(own()) if callable(own) else f"{type(self.dataset).__name__}:{self._size}"
-        return Identity(type(self).__name__, self._fingerprint, self._size, self._shuffle, self._seed)
+            named = f"{type(self.dataset).__name__}:{len(self.dataset)}"
+            self._fingerprint = str(own()) if callable(own) else named
+        order = self._order
+        return Identity(type(self).__name__, self._fingerprint, order.fingerprint, len(order), self._seed)
 
     def _declare(self, steps: EpochSteps, epoch: int) -> Pipeline[Any]:
         threads = self._num_threads or default_threads()
         at_once = min(threads, _BATCHES_AT_ONCE)
         share = -(-threads // at_once)
-        maker, size, shuffle, seed = self._maker, self._size, self._shuffle, self._seed
+        maker = self._maker
 
-        def plan() -> Iterator[tuple[list[int], int]]:
-            # In the background, since the order of many samples takes time.
-            order = make_order(size, shuffle=shuffle, seed=seed, epoch=epoch)
-            for step in steps:
-                yield order(step.places), step.end
-
-        def load(step: tuple[list[int], int]) -> Result:
-            indices, end = step
+        def load(step: Step) -> Result:
             try:
-                made = maker.make(indices, epoch, share)
+                made = maker.make(step.indices, epoch, share)
             except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
-                return Result(end, error=error)
-            return Result(end, made.batch, failures=made.failures)
+                return Result(step.end, error=error)
+            return Result(step.end, made.batch, failures=made.failures)
 
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
-        builder.add_source(plan()).pipe(load, name="load", concurrency=at_once, output_order="input")
+        builder.add_source(steps.read(epoch)).pipe(load, name="load", concurrency=at_once, output_order="input")
         if self._device is not None:
             thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
             builder.pipe(_Transfer(self._device), name="transfer", executor=thread)
@@ -248,6 +246,16 @@ class _Transfer:
             return result._replace(batch=send(result.batch, self._device))
         except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
             return result._replace(batch=None, error=error)
+
+
+def _make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int) -> EpochOrder:
+    if order is None:
+        return ShuffledOrder(size, seed=seed) if shuffle else SequentialOrder(size)
+    if not all(hasattr(type(order), name) for name in ("take", "__len__", "fingerprint")):
+        refuse(TypeError, "order", "an `spdl.source.EpochOrder`, or None", order)
+    if shuffle:
+        refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", shuffle)
+    return order
 
 
 def _count(source: Any) -> int:
