@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 from spdl._check import check_flag, check_str, positive, refuse
 
 from .aggregator import Aggregator
+from .context_parameter import context_parameter
 from .op import called_function, is_async, place_of
 from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
 from .type_vars import T, U
@@ -153,6 +154,7 @@ class PipeConfig(Generic[T, U]):
 
     def __post_init__(self) -> None:
         op = as_function(self.op)
+        context_parameter(op)
         if self.output_order not in _ORDERS:
             refuse(ValueError, "output_order", f"one of {_ORDERS}", self.output_order)
         if self.executor is not None:

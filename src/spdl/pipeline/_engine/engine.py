@@ -12,6 +12,7 @@ from spdl.pipeline._metrics.reporter import Reporter
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
+from .item_contexts import without_context
 from .letting_go import LettingGo
 from .lineage import Lineage
 from .sentinel import MARK
@@ -77,6 +78,7 @@ class Engine:
         "stopping",
         "timer",
         "waiting",
+        "with_contexts",
         "workers",
     )
 
@@ -125,6 +127,8 @@ class Engine:
         # How many epochs the consumer has seen the end of.
         self.epochs_read = 0
         self._make_event_loop = make_event_loop
+        # True if an op asks for the contexts of its items.
+        self.with_contexts = False
         # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
@@ -140,6 +144,10 @@ class Engine:
         self.forked = False
         self.started_at = self.stopped_at = 0.0
 
+    def keep_indices(self) -> None:
+        """Note that an op asks for the contexts of its items. Called before `connect`."""
+        self.with_contexts = True
+
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
         """Take over the graph.
 
@@ -149,6 +157,9 @@ class Engine:
             needs_event_loop: Whether there is something for the event loop besides sources and stages.
         """
         self.sources = sources
+        if self.with_contexts:
+            for source in sources:
+                source.keep_indices()
         self.needs_event_loop = (
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
@@ -396,7 +407,7 @@ class Engine:
             node.name,
             lineage.locate(root),
             lineage.describe(root),
-            item=attempt.item,
+            item=without_context(attempt.item),
             error=error,
             attempts=attempt.number,
         )

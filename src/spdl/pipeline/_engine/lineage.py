@@ -33,6 +33,8 @@ class Group:
 
     # True if somebody is told when the group is consumed.
     observed: ClassVar[bool] = False
+    # True if it is one item made of others, be it of a single one.
+    is_gathered: ClassVar[bool] = False
 
     __slots__ = ("parents", "pending")
 
@@ -127,6 +129,8 @@ class Gathering(Group):
     The first parents are in a list, in the order of their arrival. The others are packed, or a rare batch of millions
     would cost more memory than what it holds.
     """
+
+    is_gathered = True
 
     __slots__ = ("_pack_at", "_packed", "record")
 
@@ -432,6 +436,10 @@ class Lineage:
     def next_position(self, source: int) -> int:
         """Return the position of the item that a source hands out next. Needs no lock."""
         return self._following[source] // self.sources
+
+    def is_out(self, root: int) -> bool:
+        """Return whether a position is out, unless a gathering has packed it. Called with the lock held."""
+        return root in self._out or bool(self._packed)
 
     def lowest_out(self, source: int) -> int:
         """Return the lowest position of a source that is out, or that of its next item. Needs no lock."""

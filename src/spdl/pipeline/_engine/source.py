@@ -33,6 +33,9 @@ __all__ = ["Puller", "Source"]
 # GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
 _SHORT = 20e-6
 
+# So many indices are kept before those are looked for whose items are gone.
+_FEW = 1_000
+
 
 class Puller(Protocol):
     """A thread that pulls one source and nothing else; `DedicatedThread` is one."""
@@ -63,10 +66,12 @@ class Source:
         "exhausted",
         "identity",
         "index",
+        "indices",
         "info",
         "iterable",
         "iterator",
         "name",
+        "most_indices",
         "next_stage",
         "on_loop",
         "out",
@@ -122,6 +127,9 @@ class Source:
         # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
         self.resumption: Resumption | None = None
         self.unread = True
+        # If ops ask for them, the items in flight that are ints, by their roots.
+        self.indices: dict[int, int] | None = None
+        self.most_indices = _FEW
         # Returns the root of the item just pulled.
         self.admit_next: Callable[[], int] = partial(engine.lineage.admit, index)
         self.pulling = False
@@ -241,7 +249,10 @@ class Source:
         self.pulling = False
         if hand and self.is_wanted():
             counters.emitted += 1
-            return self.admit_next()
+            root = self.admit_next()
+            if self.indices is not None:
+                self.note_index(root, hand[0])
+            return root
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)
@@ -341,6 +352,20 @@ class Source:
         """Return the root of an item that an earlier run had pulled. Called with the lock held."""
         self.counters.emitted += 1
         return self.root_at(position)
+
+    def keep_indices(self) -> None:
+        """Keep items that are ints as long as they are in flight. Called before the start."""
+        self.indices = {}
+
+    def note_index(self, root: int, item: Any) -> None:
+        """Note an item that was pulled. Called with the lock held."""
+        if type(item) is not int or self.indices is None:
+            return
+        self.indices[root] = item
+        if len(self.indices) >= self.most_indices:
+            is_out = self.engine.lineage.is_out
+            self.indices = {each: index for each, index in self.indices.items() if is_out(each)}
+            self.most_indices = 2 * len(self.indices) + _FEW
 
     def root_at(self, position: int) -> int:
         """Return the root of the item at a position."""
