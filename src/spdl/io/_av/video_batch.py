@@ -105,7 +105,7 @@ def load_video_batch(
         dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
         mean: A number for each channel. None is 0.
         std: A number for each channel. None is 1.
-        exact: Whether the resize is to give the results of Pillow's; see `VideoReader`.
+        exact: Whether pictures are converted at their full size and then resized as Pillow does it; see `VideoReader`.
         rotate: Whether to turn pictures upright as the file says.
         demux_config: How FFmpeg reads; see `demux_config`.
         decode_config: How to decode; see `decode_config`.

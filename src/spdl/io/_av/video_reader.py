@@ -50,8 +50,11 @@ class VideoReader:
         dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
         mean: A number for each channel. None is 0.
         std: A number for each channel. None is 1.
-        exact: Whether the resize is to give the results of Pillow's, as that of `load_image_batch` does. By default
-            FFmpeg scales, which gives what its filters ``scale`` and ``format`` do and takes a third of the time.
+        exact: Whether every picture is to be converted at its full size and then resized as Pillow does it, as
+            `load_image_batch` does. By default the planes of brightness and chroma are resized with the same filters,
+            and then converted, which takes a fraction of the time: values are at most one level off those of exact
+            arithmetic on these planes. FFmpeg's filters scale pictures that have no planes of 8 bits, or keep their
+            size, and all with ``"nearest"``. For FFmpeg's results bit by bit, see `load_video`.
         rotate: Whether to turn pictures upright as the file says, which phones write. `rotation` tells the angle.
         stream: The index of the stream. None is the main video stream.
         index: The `index` of a reader of the same file. None reads the file through.
