@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "av/key_frame.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -39,6 +40,9 @@ struct Packets {
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
                        std::vector<std::uint8_t> hidden, bool timed)
     : times_(std::move(times)), keys_(std::move(keys)), hidden_(std::move(hidden)), by_time_(times_.size()) {
+    for (const std::int64_t each : times_) {
+        check_time(each);
+    }
     const auto time = [&](std::size_t position) { return times_[position]; };
     std::iota(by_time_.begin(), by_time_.end(), std::size_t{0});
     if (std::ranges::find(times_, AV_NOPTS_VALUE) == times_.end()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/interrupt.h"
 #include "core/media_error.h"
 #include "core/parallel.h"
 #include "core/trace.h"
@@ -50,6 +51,7 @@ class BatchLoader {
         // Until the size is known, images are loaded one after the other: the first that loads decides it.
         std::size_t next = 0;
         while (images_.data == nullptr && next < inputs_.size()) {
+            check_interrupt();
             load(next++, thread_scratch());
         }
         run_parallel(batch_.num_threads, next, inputs_.size(),

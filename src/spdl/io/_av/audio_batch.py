@@ -118,6 +118,7 @@ def load_audio_batch(
         windows=windows,
         filters=filters_of(get_audio_filter_desc(sample_rate=sample_rate, num_channels=num_channels), audio=True),
         num_frames=num_frames,
+        num_channels=num_channels,
         demux=demux_options(demux_config, None),
         decode=decode_options(decode_config),
         num_threads=threads,
