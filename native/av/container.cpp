@@ -146,6 +146,15 @@ int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) 
     return found;
 }
 
+// Throws if a packet could not be read.
+void check_read(int code, const FfmpegLog& log) {
+    try {
+        log.check(code, kRead);
+    } catch (const MediaError& error) {
+        throw DamageError(error.what());
+    }
+}
+
 // Finds the demuxer for the data, and throws if it is one that opens other files or addresses.
 const AVInputFormat* probe(AVFormatContext& container, Input& input, const FfmpegLog& log) {
     const AVInputFormat* format = nullptr;
@@ -282,7 +291,7 @@ PacketPtr Container::read_packet() {
             check_end(context(), source_->size(), log, last_end_, cut_wav_);
             return nullptr;
         }
-        log.check(code, kRead);
+        check_read(code, log);
     } while (!selected_.contains(packet->stream_index));
     for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
         check_time(time, "cannot read the file: the time of a packet");

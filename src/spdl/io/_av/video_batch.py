@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -179,7 +180,8 @@ def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) 
     accepted = f"a window (start, end) or None for each of the {count} videos"
     if isinstance(timestamps, (str, bytes)) or not isinstance(timestamps, Iterable):
         refuse(TypeError, "timestamps", accepted, timestamps)
-    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(timestamps)]
+    given = itertools.islice(timestamps, count + 1)
+    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(given)]
     if len(windows) != count:
         refuse(ValueError, "timestamps", accepted, timestamps)
     return windows

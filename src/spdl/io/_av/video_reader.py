@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import logging
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
@@ -34,6 +35,9 @@ class VideoReader:
     `index` that is known already it need not. Reading decodes from the last key frame before a frame, or goes on
     from the frame read last where that is nearer. Frames come resized and normalised as those of
     `load_image_batch`. Nothing is cached but the decoder's own state.
+
+    Of a file that is damaged at some place, or cut off, there are the frames before that place; `damage` says what is
+    wrong, and the logger ``spdl.io`` warns.
 
     Any number of threads may use a reader; one at a time reads, without the GIL. Readers can be pickled if they were
     made of a path or of bytes: the other process opens the file again, with the same index.
@@ -144,6 +148,11 @@ class VideoReader:
             },
         )
         self._times = self._native.times()
+        self._damage = self._native.damage()
+        if self._damage and index is None:
+            _LOG.warning(
+                "%s: %s. A VideoReader reads the %d frames before.", demuxer.native().name(), self._damage, len(self)
+            )
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -158,6 +167,14 @@ class VideoReader:
     def index(self) -> VideoIndex:
         """Where the frames are, for another reader of the same file."""
         return make_index(self._native.index(), self._stream)
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the file behind the frames that there are: where it was cut off, say. None if it is whole.
+
+        The reader has the frames before the damage. Damage within a frame shows when the frame is read, as an error.
+        """
+        return self._damage or None
 
     @property
     def timestamps(self) -> list[float]:
@@ -315,6 +332,8 @@ def _picture_shape(width: int | None, height: int | None, layout: Layout, channe
         return None
     return (channels, height, width) if layout == "NCHW" else (height, width, channels)
 
+
+_LOG = logging.getLogger("spdl.io")
 
 _TOLERANCE = 1e-7  # Seconds: timestamps such as 1001 / 30000 are not exact as floats.
 
