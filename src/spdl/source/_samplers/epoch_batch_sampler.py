@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int
 from spdl.source._samplers.epoch_pass import pass_of_state, to_places
-from spdl.source._samplers.epoch_state import read_state
+from spdl.source._samplers.epoch_state import merge_states, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,11 +48,11 @@ class EpochBatchSampler:
         return self.sampler.num_batches
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Begin the next pass and return an iterator over its batches."""
+        """Return an iterator that begins the next pass when its first batch is taken."""
         return self.iterate_from(0)
 
     def iterate_from(self, position: int) -> Iterator[list[int]]:
-        """Begin the next pass at a batch of it; see `EpochSampler.iterate_from`.
+        """Return an iterator that begins the next pass at a batch of it; see `EpochSampler.iterate_from`.
 
         Args:
             position: How many batches of the pass to leave out.
@@ -64,7 +64,7 @@ class EpochBatchSampler:
             TypeError, ValueError: If `position` is no int of at least 0.
         """
         position = check_int("position", position, least=0)
-        return self._passes.begin().iterate_batches(position)
+        return self._passes.iterate_batches(position)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next pass; see `EpochSampler.set_epoch`.
@@ -101,6 +101,9 @@ class EpochBatchSampler:
         begun = pass_of_state(self.sampler.order, read)
         numbers = to_places(received, beyond, begun.count_batches(), "batches")
         return begun.state(read.fingerprint, begun.places_of_batches(numbers))
+
+    # What loads the states of pipelines calls it for the sampler's.
+    merge_states = staticmethod(merge_states)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Make the next pass yield what a state does not say was received; see `EpochSampler.load_state_dict`.

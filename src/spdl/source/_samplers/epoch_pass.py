@@ -169,6 +169,14 @@ class Passes:
         self._next = self._make(begun.epoch + 1)
         return begun
 
+    def iterate(self, place: int) -> Iterator[int]:
+        """Begin the next pass when the first index is taken, and yield its indices from a place on."""
+        yield from self.begin().iterate(place)
+
+    def iterate_batches(self, number: int) -> Iterator[list[int]]:
+        """Begin the next pass when the first batch is taken, and yield its batches from one on."""
+        yield from self.begin().iterate_batches(number)
+
     def choose(self, epoch: int) -> None:
         """Make the next pass one of an epoch: a whole one, unless a part of the epoch is next already."""
         if self._current is not None or epoch != self._next.epoch:

@@ -32,7 +32,8 @@ class EpochSampler:
     of items, W, B and `drop_last`. If fewer than ``W*B`` items are left for the last step, the ranks share them evenly,
     so the last batches are shorter. If there are fewer than W, some ranks repeat one item of another.
 
-    **Epochs.** The first pass is epoch 0 and each further one is the next epoch. `set_epoch` chooses another.
+    **Epochs.** The first pass is epoch 0 and each further one is the next epoch; `set_epoch` chooses another. A pass
+    begins when its first index is taken.
 
     **Resuming.** `state_dict` says which items were received. `load_state_dict` makes the next pass yield exactly the
     others. With the same ranks and batch size each rank yields the very sequence that it would have yielded. With other
@@ -142,11 +143,13 @@ class EpochSampler:
         return self._plan.count(self.rank)
 
     def __iter__(self) -> Iterator[int]:
-        """Begin the next pass and return an iterator over its indices."""
+        """Return an iterator that begins the next pass when its first index is taken."""
         return self.iterate_from(0)
 
     def iterate_from(self, position: int) -> Iterator[int]:
-        """Begin the next pass at a position in it, at once however far it is.
+        """Return an iterator that begins the next pass at a position in it, at once however far it is.
+
+        The pass begins when the first index is taken: some loaders call ``iter`` twice and use one of the two.
 
         Args:
             position: How many items of the pass to leave out. Those that were received before a state was loaded are
@@ -159,7 +162,7 @@ class EpochSampler:
             TypeError, ValueError: If `position` is no int of at least 0.
         """
         position = check_int("position", position, least=0)
-        return self._passes.begin().iterate(position)
+        return self._passes.iterate(position)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next pass.
