@@ -51,7 +51,7 @@ ALIASES = (
     r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Backend"
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|FrameRate|Frames|Future|ImageInput|ImageTarget|Interpolation|Layout|MaxFailures|MediaTarget|MergeOp"
-    r"|Mode|OnError|OnFailure|OnTimeout|Op|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record"
+    r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record"
     r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )

@@ -97,7 +97,7 @@ def test_resumption_works_above_them(name: str) -> None:
     assert len(left) < len(others)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name != "sequential"])
+@pytest.mark.parametrize("name", MAKERS)
 def test_positions_beyond_the_end_are_refused(name: str) -> None:
     order = MAKERS[name](0)
     for position in (-1, len(order)):

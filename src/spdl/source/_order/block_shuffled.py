@@ -10,6 +10,7 @@ import numpy as np
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
 from spdl.source._order.permutation import KeyedPermutation
+from spdl.source._order.positions import check_positions
 from spdl.source._order.random_bits import random_order
 from spdl.source._order.recent import Recent
 
@@ -78,8 +79,7 @@ class BlockShuffledOrder:
         Raises:
             IndexError: If they are others.
         """
-        if positions.size and not (positions.min() >= 0 and positions.max() < self._size):
-            raise IndexError(f"positions must be from 0 to {self._size - 1}")
+        check_positions(positions, self._size)
         layout = self._layout(epoch)
         slots, _ = layout.slots(positions)
         windows = slots // self._window

@@ -10,6 +10,7 @@ import numpy as np
 from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
 from spdl.source._order.permutation import KeyedPermutation
+from spdl.source._order.positions import check_positions
 from spdl.source._order.random_bits import random_order
 from spdl.source._order.recent import Recent
 
@@ -88,8 +89,7 @@ class BucketedOrder:
         Raises:
             IndexError: If they are others.
         """
-        if positions.size and not (positions.min() >= 0 and positions.max() < len(self)):
-            raise IndexError(f"positions must be from 0 to {len(self) - 1}")
+        check_positions(positions, len(self))
         length = self._group * self._window
         windows = positions // length
         found = np.empty_like(positions)

@@ -14,6 +14,7 @@ from spdl._check import check_int, positive, refuse
 from spdl._random_key import random_key
 from spdl.source._order.epoch_order import EpochOrder
 from spdl.source._order.permutation import KeyedPermutation
+from spdl.source._order.positions import check_positions
 from spdl.source._order.recent import Recent
 from spdl.source._order.simple import ShuffledOrder
 from spdl.source._order.weighted import to_weights
@@ -137,8 +138,7 @@ class MixedOrder:
         Raises:
             IndexError: If they are others.
         """
-        if positions.size and not (positions.min() >= 0 and positions.max() < self._size):
-            raise IndexError(f"positions must be from 0 to {self._size - 1}")
+        check_positions(positions, self._size)
         rounds, places = np.divmod(epoch * self._size + positions, self._round)
         chosen, draws = np.empty_like(places), np.empty_like(places)
         for number in np.unique(rounds).tolist():

@@ -9,6 +9,7 @@ import numpy as np
 
 from spdl._check import check_int, refuse
 from spdl._random_key import random_key
+from spdl.source._order.positions import check_positions
 from spdl.source._order.random_bits import random_order
 
 if TYPE_CHECKING:
@@ -114,8 +115,7 @@ class KeyedPermutation:
         wanted = np.asarray(positions)
         if wanted.dtype.kind not in "iu" and wanted.size:
             refuse(TypeError, "positions", "an array of integers", positions)
-        if wanted.size and not (wanted.min() >= 0 and wanted.max() < self._size):
-            raise IndexError(f"positions must be from 0 to {self._size - 1}, got {wanted.min()} to {wanted.max()}")
+        check_positions(wanted, self._size)
         if self._table is not None:
             return self._table[wanted.astype(np.intp, copy=False)]
         # Assignments convert; the numbers are below 2**48, so they are the same in both types.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_int
 from spdl.source._order.permutation import KeyedPermutation
+from spdl.source._order.positions import check_positions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,8 +51,9 @@ class SequentialOrder:
             positions: An array of numbers from 0 to ``n - 1``, which is not copied.
 
         Raises:
-            Nothing.
+            IndexError: If they are others.
         """
+        check_positions(positions, self._size)
         return positions
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from spdl._check import check_flag, check_int, positive, refuse
 from spdl._random_key import random_key
+from spdl.source._order.positions import check_positions
 from spdl.source._order.random_bits import random_bits
 from spdl.source._order.recent import Recent
 
@@ -97,8 +98,7 @@ class WeightedOrder:
         Raises:
             IndexError: If they are others.
         """
-        if positions.size and not (positions.min() >= 0 and positions.max() < self._size):
-            raise IndexError(f"positions must be from 0 to {self._size - 1}")
+        check_positions(positions, self._size)
         if not self.replacement:
             return self._drawn(epoch)[positions]
         bits = random_bits(random_key(self.seed, epoch, -9), positions)

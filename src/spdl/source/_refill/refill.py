@@ -60,11 +60,6 @@ def replacements(n: int, index: int, *, seed: int = 0, epoch: int = 0) -> Iterat
 class Refilled(NamedTuple):
     """An item that could not be loaded, and the one that took its place.
 
-    Attributes:
-        index: The item that failed.
-        replacement: The item that was loaded instead.
-        reason: What its error said.
-
     Example:
         >>> from spdl.source import Refilled
         >>> Refilled(3, 4, "OSError: corrupt").replacement
@@ -72,8 +67,11 @@ class Refilled(NamedTuple):
     """
 
     index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
+    """The item that failed."""
     replacement: int
+    """The item that was loaded instead."""
     reason: str
+    """What its error said."""
 
 
 class Refill(Generic[T]):

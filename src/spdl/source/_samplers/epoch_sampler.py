@@ -130,7 +130,7 @@ class EpochSampler:
 
     @property
     def num_repeats(self) -> int:
-        """How many of the last items of a whole epoch are repeated ones, which another rank yields too: 0 or 1."""
+        """The number of items at the end of a whole epoch that another rank yields too, 0 or 1."""
         return self._plan.repeats(self.rank)
 
     @property
