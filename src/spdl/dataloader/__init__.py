@@ -10,18 +10,23 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl.dataloader._cache_dataloader import CacheDataLoader
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._map_iterator import MapIterator
-from spdl.dataloader._media.batch import ImageBatch, LabelledBatch
+from spdl.dataloader._media.batch import ClipBatch, ImageBatch, LabelledBatch, SoundBatch
 from spdl.dataloader._media.sample_context import SampleContext
 from spdl.dataloader._media.sample_failure import SampleFailure
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
+    from spdl.dataloader._media.audio_loader import AudioLoader
+    from spdl.dataloader._media.clip_loader import ClipLoader
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader
 
 __all__ = [
+    "AudioLoader",
     "CacheDataLoader",
+    "ClipBatch",
+    "ClipLoader",
     "DataLoader",
     "ImageAugment",
     "ImageBatch",
@@ -33,10 +38,13 @@ __all__ = [
     "PyTorchDataLoader",
     "SampleContext",
     "SampleFailure",
+    "SoundBatch",
 ]
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
+    "AudioLoader": "_media.audio_loader",
+    "ClipLoader": "_media.clip_loader",
     "ImageAugment": "_media.image_augment",
     "ImageLoader": "_media.image_loader",
     "PyTorchDataLoader": "_pytorch.loader",

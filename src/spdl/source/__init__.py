@@ -1,6 +1,6 @@
 """Sources: what to load and in which order.
 
-Any iterable is a source. This package has those that many training jobs need: folders and lists of labelled images,
+Any iterable is a source. This package has those that many training jobs need: folders and lists of labelled media,
 samplers that share a dataset among processes, and functions that shuffle, repeat and merge sources. All give the same
 order for the same seed on every machine; for `DistributedRandomSampler`, the version of NumPy must be the same too.
 """
@@ -14,7 +14,9 @@ from spdl.source._iterables.merge_iterator import MergeIterator
 from spdl.source._iterables.repeat_source import repeat_source
 from spdl.source._labelled.image_folder import ImageFolder
 from spdl.source._labelled.image_list import ImageList
-from spdl.source._labelled.sample import ImageSample
+from spdl.source._labelled.media_folder import AudioFolder, VideoFolder
+from spdl.source._labelled.media_list import MediaList
+from spdl.source._labelled.sample import ImageSample, MediaSample
 from spdl.source._samplers.deterministic import DistributedDeterministicSampler
 from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from spdl.source._samplers.random import DistributedRandomSampler
 
 __all__ = [
+    "AudioFolder",
     "BlockShuffledOrder",
     "BucketedOrder",
     "DistributedDeterministicSampler",
@@ -48,6 +51,8 @@ __all__ = [
     "IterableWithShuffle",
     "KeyedPermutation",
     "LocalDirectory",
+    "MediaList",
+    "MediaSample",
     "MergeIterator",
     "MixedOrder",
     "Refill",
@@ -56,6 +61,7 @@ __all__ = [
     "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
+    "VideoFolder",
     "WeightedOrder",
     "embed_shuffle",
     "merge_states",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from spdl.dataloader._media.sample_failure import SampleFailure
 
-__all__ = ["ImageBatch", "LabelledBatch"]
+__all__ = ["ClipBatch", "ImageBatch", "LabelledBatch", "SoundBatch"]
 
 
 class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
@@ -112,6 +112,54 @@ class ImageBatch(LabelledBatch):
     """The name of the field with the images."""
     image: Any
     """The images, (B, C, H, W) or (B, H, W, C)."""
+
+
+class ClipBatch(LabelledBatch):
+    """A batch of clips of videos, as `ClipLoader` yields it: the pair ``clip, label`` with more fields.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import ClipBatch
+        >>> batch = ClipBatch({"clip": np.zeros((2, 8, 3, 4, 4)), "label": [0, 1], "length": np.array([8, 5])})
+        >>> clips, labels = batch
+        >>> clips is batch.clip, batch.length.tolist()
+        (True, [8, 5])
+    """
+
+    medium: ClassVar[str] = "clip"
+    """The name of the field with the clips."""
+    clip: Any
+    """The pictures, (B, N, C, H, W) or (B, N, H, W, C). Places behind a short clip hold zeros."""
+    length: Any
+    """How many of the N pictures of each clip are its own, int64 (B,)."""
+    mask: Any
+    """True where a picture is and False where zeros are, bool (B, N)."""
+    window: Any
+    """The part of the file that each clip was taken from, float64 (B, 2): the seconds of its beginning and its end."""
+
+
+class SoundBatch(LabelledBatch):
+    """A batch of sounds, as `AudioLoader` yields it: the pair ``sound, label`` with more fields.
+
+    Example:
+        >>> import numpy as np
+        >>> from spdl.dataloader import SoundBatch
+        >>> batch = SoundBatch({"sound": np.zeros((2, 1, 100)), "label": [0, 1], "length": np.array([100, 7])})
+        >>> sounds, labels = batch
+        >>> sounds is batch.sound, batch.length.tolist()
+        (True, [100, 7])
+    """
+
+    medium: ClassVar[str] = "sound"
+    """The name of the field with the sounds."""
+    sound: Any
+    """The samples, float32 (B, C, N). Places behind a short sound hold zeros."""
+    length: Any
+    """How many of the N samples of each sound are its own, int64 (B,)."""
+    mask: Any
+    """True where a sample of the sound is and False where zeros are, bool (B, N)."""
+    window: Any
+    """The part of the file that each sound was taken from, float64 (B, 2): the seconds of its beginning and its end."""
 
 
 def _sketch(value: Any) -> str:

@@ -102,7 +102,7 @@ class BatchMaker:
             except Exception as error:
                 error.add_note(f"spdl.dataloader was looking up sample {index} of {type(self._source).__name__}")
                 raise
-        return to_columns(samples, self._medium, indices)
+        return to_columns(samples, self._reader.column, indices)
 
     def _read(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         try:
@@ -152,7 +152,7 @@ class BatchMaker:
         self, columns: _Columns, fields: dict[str, Any], failures: Sequence[SampleFailure], epoch: int
     ) -> Any:
         indices, paths = columns["index"], columns["path"]
-        rest = {name: gather(it) for name, it in columns.items() if name not in (self._medium, "path", *fields)}
+        rest = {name: gather(it) for name, it in columns.items() if name not in (self._reader.column, "path", *fields)}
         everything = {**fields, **rest, "path": paths, "epoch": epoch, "failures": tuple(failures)}
         everything = self._reader.finish(everything, epoch)
         if self._output == "torch":

@@ -9,18 +9,19 @@ from spdl.dataloader._media.batch import ImageBatch
 from spdl.dataloader._media.image_augment import ImageAugment
 from spdl.dataloader._media.image_reader import ImageReader
 from spdl.dataloader._media.media_loader import MediaLoader
-from spdl.io import ImageOptions
+from spdl.dataloader._media.picture_options import make_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from spdl.dataloader._media.batch_maker import OnError, OutputKind
+    from spdl.dataloader._media.picture_options import Interpolation
+    from spdl.io import ImageOptions
     from spdl.source import EpochOrder
 
 __all__ = ["ImageLoader"]
 
 Augment: TypeAlias = Literal["train", "eval"] | ImageAugment
-Interpolation: TypeAlias = Literal["nearest", "area", "bilinear", "bicubic", "lanczos"]
 
 
 class ImageLoader(MediaLoader[ImageBatch]):
@@ -130,7 +131,7 @@ class ImageLoader(MediaLoader[ImageBatch]):
             "mean": mean,
             "std": std,
         }
-        self.options = _make_options(size, options, {name: it for name, it in given.items() if it is not None})
+        self.options = make_options(size, options, given)
         super().__init__(
             source,
             batch_size,
@@ -150,30 +151,6 @@ class ImageLoader(MediaLoader[ImageBatch]):
             prefetch=prefetch,
             timeout=timeout,
         )
-
-
-_DEFAULTS: dict[str, Any] = {"mode": "crop", "interpolation": "bilinear", "layout": "NCHW", "dtype": "float32"}
-
-
-def _make_options(
-    size: int | tuple[int, int] | None, options: ImageOptions | None, given: dict[str, Any]
-) -> ImageOptions:
-    if options is not None:
-        if not isinstance(options, ImageOptions):
-            refuse(TypeError, "options", "an `spdl.io.ImageOptions` or None", options)
-        for name, value in {**given, **({} if size is None else {"size": size})}.items():
-            refuse(TypeError, name, "left out with `options`", value, "Use dataclasses.replace(options, ...).")
-        if options.width is None or options.height is None:
-            refuse(ValueError, "options", "a record with `width` and `height`, since a batch has one size", options)
-        return options
-    if size is None:
-        refuse(TypeError, "size", "given, or `options`", size)
-    accepted = "a side in pixels, or (width, height)"
-    try:
-        width, height = size if isinstance(size, tuple | list) else (size, size)
-    except ValueError:
-        refuse(ValueError, "size", accepted, size)
-    return ImageOptions(width, height, **{**_DEFAULTS, **given})
 
 
 def _count_classes(source: object) -> int | None:

@@ -32,6 +32,7 @@ class ImageReader(MediaReader):
 
     media: ClassVar[str] = "images"
     batch_type: ClassVar[type[LabelledBatch]] = ImageBatch
+    column: ClassVar[str] = "image"
 
     def __init__(
         self, options: ImageOptions, augment: ImageAugment | None, seed: int, num_classes: int | None = None

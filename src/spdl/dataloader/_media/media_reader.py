@@ -22,6 +22,8 @@ class MediaReader(abc.ABC):
     """What messages call the media."""
     batch_type: ClassVar[type[LabelledBatch]]
     """The class of batches."""
+    column: ClassVar[str] = "media"
+    """The field of samples that holds what is read."""
 
     @abc.abstractmethod
     def read(
