@@ -11,7 +11,6 @@ from spdl.dataloader._cache_dataloader import CacheDataLoader
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._map_iterator import MapIterator
 from spdl.dataloader._media.batch import ClipBatch, ImageBatch, LabelledBatch, SoundBatch
-from spdl.dataloader._media.sample_context import SampleContext
 from spdl.dataloader._media.sample_failure import SampleFailure
 from spdl.pipeline import Pipeline, PipelineBuilder
 
@@ -36,7 +35,6 @@ __all__ = [
     "Pipeline",
     "PipelineBuilder",
     "PyTorchDataLoader",
-    "SampleContext",
     "SampleFailure",
     "SoundBatch",
 ]

@@ -11,8 +11,9 @@ import pytest
 import torch
 from tests.io.av.media import clip
 
-from spdl.dataloader import ClipBatch, ClipLoader, SampleContext
+from spdl.dataloader import ClipBatch, ClipLoader
 from spdl.io import ImageOptions, LoadError, load_video_batch, random_flip, to_numpy
+from spdl.pipeline import ItemContext  # noqa: TC001 - the loader looks it up.
 from spdl.source import MediaList, MediaSample, VideoFolder
 from spdl.testing import assert_resumes_exactly
 
@@ -164,7 +165,7 @@ def test_any_two_cuts_lose_nothing(sound_videos: list[MediaSample]) -> None:
 
 
 def test_transforms_and_options(sound_videos: list[MediaSample]) -> None:
-    def halve(clip: Any, context: SampleContext) -> Any:
+    def halve(clip: Any, context: ItemContext) -> Any:
         return clip[:: 2 if context.index % 2 else 1][:3]
 
     options = ImageOptions(12, 10, "stretch", layout="NHWC", exact=False)

@@ -17,7 +17,7 @@ import pytest
 import torch
 from tests.io.images import make_jpeg, resize_with_pillow
 
-from spdl.dataloader import ImageAugment, ImageBatch, ImageLoader, SampleContext
+from spdl.dataloader import ImageAugment, ImageBatch, ImageLoader
 from spdl.io import (
     ImageOptions,
     LoadError,
@@ -27,7 +27,8 @@ from spdl.io import (
     random_resized_crop,
     to_numpy,
 )
-from spdl.source import EpochSampler, ImageFolder, ImageList, SequentialOrder
+from spdl.pipeline import ItemContext  # noqa: TC001 - the loader looks it up.
+from spdl.source import EpochSampler, ImageFolder, ImageList, SequentialOrder, ShuffledOrder
 from spdl.testing import assert_resumes_exactly
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -450,18 +451,23 @@ def test_any_record_is_a_sample(folder: ImageFolder) -> None:
 
 
 def test_transforms_follow(folder: ImageFolder) -> None:
-    def spoil(image: torch.Tensor, context: SampleContext) -> torch.Tensor:
-        noise = torch.Generator().manual_seed(context.key % 2**63)
+    def spoil(image: torch.Tensor, context: ItemContext) -> torch.Tensor:
+        contexts.append((context.epoch, context.position, context.index))
+        noise = torch.Generator().manual_seed(context.key(seed=7) % 2**63)
         return image[:, ::2] + torch.rand((), generator=noise)
 
     kinds = set()
+    contexts: list[tuple[int, int, int]] = []
 
     def halve(batch: ImageBatch) -> dict[str, Any]:
         kinds.add(threading.current_thread())
         return {"pixels": batch.image / 2, "label": batch.label}
 
     options: dict[str, Any] = {"output": "torch", "shuffle": True, "transform": spoil, "batch_transform": halve}
-    batches = list(make(folder, **options))
+    loader = make(folder, **options)
+    batches = list(loader)
+    order = ShuffledOrder(COUNT, seed=0).take(0, np.arange(COUNT))
+    assert sorted(contexts) == [(0, position, int(index)) for position, index in enumerate(order)]
     assert batches[0]["pixels"].shape == (4, 3, 8, 16)
     assert threading.current_thread() not in kinds
     again = list(make(folder, **{**options, "num_threads": 5}))

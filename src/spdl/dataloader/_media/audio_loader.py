@@ -42,8 +42,8 @@ class AudioLoader(MediaLoader[SoundBatch]):
         seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
         drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
             ranks share them evenly, and where there are fewer than ranks, some get the same sample.
-        transform: Applied to each sound of a batch, a tensor or array. A function of two arguments also gets a
-            `SampleContext`, whose ``key`` is the seed to take for random numbers.
+        transform: Applied to each sound of a batch, a tensor or array. If it has a parameter that is annotated with
+            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
         batch_transform: Applied to each batch after that. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main

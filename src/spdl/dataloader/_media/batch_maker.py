@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from spdl.dataloader._media.columns import gather, to_columns
-from spdl.dataloader._media.sample_context import SampleContext, takes_context
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
 from spdl.io import LoadError
+from spdl.pipeline import ItemContext
+from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.source import replacements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from spdl.dataloader._media.epoch_steps import Step
     from spdl.dataloader._media.media_reader import MediaReader
 
 __all__ = ["BatchMaker", "Made", "OnError", "OutputKind"]
@@ -62,17 +65,18 @@ class BatchMaker:
         self._seed = seed
         self._on_error = on_error
         self._transform = transform
-        self._with_context = transform is not None and takes_context(transform)
+        self._context = None if transform is None else context_parameter(transform)
         self._batch_transform = batch_transform
         self._output = output
 
-    def make(self, indices: list[int], epoch: int, num_threads: int) -> Made:
-        """Return the batch of some samples.
+    def make(self, step: Step, epoch: int, num_threads: int) -> Made:
+        """Return the batch of the samples of a step.
 
         Raises:
             LoadError: If a sample fails and is neither to be left out nor replaced, or no replacement is found.
             Exception: Those of the source and of the transforms, with a note that names the sample.
         """
+        indices, positions = step.indices, step.positions
         columns = self._look_up(indices)
         fields, reasons = self._read(columns, epoch, num_threads)
         failures = [
@@ -91,8 +95,9 @@ class BatchMaker:
             if not kept:
                 return Made(None, tuple(failures))
             columns = {name: [column[place] for place in kept] for name, column in columns.items()}
+            positions = [positions[place] for place in kept]
             fields = {name: array[kept] for name, array in fields.items()}
-        return Made(self._assemble(columns, fields, failures, epoch), tuple(failures))
+        return Made(self._assemble(columns, fields, failures, epoch, positions), tuple(failures))
 
     def _look_up(self, indices: list[int]) -> _Columns:
         samples = []
@@ -149,7 +154,12 @@ class BatchMaker:
         raise LoadError(describe_failures(failures, len(columns["index"]), self._reader.media, remedy))
 
     def _assemble(
-        self, columns: _Columns, fields: dict[str, Any], failures: Sequence[SampleFailure], epoch: int
+        self,
+        columns: _Columns,
+        fields: dict[str, Any],
+        failures: Sequence[SampleFailure],
+        epoch: int,
+        positions: list[int],
     ) -> Any:
         indices, paths = columns["index"], columns["path"]
         rest = {name: gather(it) for name, it in columns.items() if name not in (self._reader.column, "path", *fields)}
@@ -158,7 +168,9 @@ class BatchMaker:
         if self._output == "torch":
             everything = _to_torch(everything)
         if self._transform is not None:
-            everything[self._medium] = self._transform_each(everything[self._medium], epoch, indices, paths)
+            everything[self._medium] = self._transform_each(
+                everything[self._medium], list(map(ItemContext, repeat(epoch), positions, indices)), paths
+            )
         batch = self._reader.batch_type(everything)
         if self._batch_transform is None:
             return batch
@@ -167,17 +179,14 @@ class BatchMaker:
             raise TypeError(f"`batch_transform` returned None for the batch of samples {indices}: it must return one.")
         return result
 
-    def _transform_each(self, data: Any, epoch: int, indices: list[int], paths: list[str | None]) -> Any:
+    def _transform_each(self, data: Any, contexts: list[ItemContext], paths: list[str | None]) -> Any:
         transform: Any = self._transform
         results = []
-        for each, index, path in zip(data, indices, paths, strict=True):
+        for each, context, path in zip(data, contexts, paths, strict=True):
             try:
-                if self._with_context:
-                    results.append(transform(each, SampleContext(self._seed, epoch, index)))
-                else:
-                    results.append(transform(each))
+                results.append(transform(each, **({self._context: context} if self._context else {})))
             except Exception as error:
-                error.add_note(f"spdl.dataloader was transforming sample {index}, {path!r}")
+                error.add_note(f"spdl.dataloader was transforming sample {context.index}, {path!r}")
                 raise
         if self._output == "torch":
             import torch  # noqa: PLC0415 - an optional dependency.

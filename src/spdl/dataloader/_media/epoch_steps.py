@@ -23,6 +23,8 @@ class Step(NamedTuple):
 
     indices: list[int]
     """The samples."""
+    positions: list[int]
+    """Their places in the epoch's order."""
     end: int
     """How many places of the epoch's order all ranks have taken after this step."""
 
@@ -61,6 +63,8 @@ class EpochSteps:
         for number in range(len(self)):
             first = number * self._batch_size
             turns = np.arange(first, min(first + self._batch_size, count), dtype=np.int64)
-            indices = self._order.take(epoch, self._plan.positions(self.world.rank, turns))
+            positions = self._plan.positions(self.world.rank, turns)
+            indices = self._order.take(epoch, positions)
             last = number == len(self) - 1
-            yield Step(indices.tolist(), self._size if last else self._start + (number + 1) * together)
+            end = self._size if last else self._start + (number + 1) * together
+            yield Step(indices.tolist(), positions.tolist(), end)

@@ -58,8 +58,9 @@ class ImageLoader(MediaLoader[ImageBatch]):
         options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
             `mean` and `std`. It has more fields.
         transform: Applied to each image of a batch, a tensor or array: any of torchvision's v2 transforms, or a
-            function of your own. A function of two arguments also gets a `SampleContext`, whose ``key`` is the seed to
-            take for random numbers. It runs in the loader's threads, so it should be quick or release the GIL.
+            function of your own. If it has a parameter that is annotated with `spdl.pipeline.ItemContext`, it also gets
+            that; its ``key(seed)`` is the seed to take for random numbers. It runs in the loader's threads, so it
+            should be quick or release the GIL.
         batch_transform: Applied to each batch after that. The loop gets its result.
         output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
         device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. They are copied there while

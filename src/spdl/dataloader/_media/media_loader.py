@@ -220,7 +220,7 @@ class MediaLoader(Generic[Batch]):
 
         def load(step: Step) -> Result:
             try:
-                made = maker.make(step.indices, epoch, share)
+                made = maker.make(step, epoch, share)
             except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
                 return Result(step.end, error=error)
             return Result(step.end, made.batch, failures=made.failures)
