@@ -188,7 +188,9 @@ def bound(x: Any, context: ItemContext | None = None) -> Any:
     return x, context
 
 
-@pytest.mark.parametrize("op", [two_parameters, functools.partial(plain, context="mine"), lambda x, context="mine": (x, context)])
+@pytest.mark.parametrize(
+    "op", [two_parameters, functools.partial(plain, context="mine"), lambda x, context="mine": (x, context)]
+)
 def test_ops_that_do_not_ask_are_left_alone(op: Any) -> None:
     assert run(source("ab").pipe(op)) == [("a", "mine"), ("b", "mine")]
 
