@@ -97,7 +97,7 @@ def test_another_batch_size() -> None:
     loader = make()
     iterator = iter(loader)
     next(iterator)
-    resumed = DataLoader(range(8), batch_size=5, output_order="input")
+    resumed: DataLoader[Any, Any] = DataLoader(range(8), batch_size=5, output_order="input")
     resumed.load_state_dict(loader.state_dict())
     assert list(resumed) == [[2, 3, 4, 5, 6], [7]]
 
@@ -106,7 +106,7 @@ def test_a_state_of_another_loader() -> None:
     loader = make()
     next(iter(loader))
     state = loader.state_dict()
-    other = DataLoader(range(9), batch_size=2)
+    other: DataLoader[Any, Any] = DataLoader(range(9), batch_size=2)
     with pytest.raises(ValueError, match=r"range of length 8 .*; this pipeline has range of length 9"):
         other.load_state_dict(state)
     with pytest.raises(ValueError, match="other stages: aggregate; this pipeline has pipe square -> aggregate"):
@@ -124,7 +124,7 @@ def test_it_is_what_torch_calls_stateful() -> None:
 
 
 def test_statistics() -> None:
-    loader = DataLoader(range(8), preprocessor=square, batch_size=2)
+    loader: DataLoader[Any, Any] = DataLoader(range(8), preprocessor=square, batch_size=2)
     assert loader.statistics().stages[1].num_completed == 0
     iterator = iter(loader)
     next(iterator)

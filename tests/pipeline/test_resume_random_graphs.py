@@ -19,6 +19,11 @@ from spdl.testing import assert_resumes_exactly
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The source .* cannot begin at a position"),
+    pytest.mark.filterwarnings("ignore:The source of the pipeline"),
+]
+
 
 class Replayed:
     """A source that can only be iterated."""
@@ -92,7 +97,6 @@ def maker(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore:The source .* cannot begin at a position")
 @slowly(150)
 @given(graph=graphs, kind=sources, num_threads=st.integers(4, 8), sink=st.integers(1, 5), data=st.data())
 def test_graphs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: int, sink: int, data: Any) -> None:
@@ -103,7 +107,6 @@ def test_graphs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: i
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore:The source .* cannot begin at a position")
 @slowly(100)
 @given(graph=graphs, kind=sources, num_threads=st.integers(4, 8), sink=st.integers(1, 5), data=st.data())
 def test_epochs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: int, sink: int, data: Any) -> None:
@@ -114,7 +117,6 @@ def test_epochs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: i
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.filterwarnings("ignore:The source .* cannot begin at a position")
 @slowly(150)
 @given(
     size=st.integers(0, 40),
@@ -125,7 +127,7 @@ def test_epochs_go_on_with_the_other_items(graph: Any, kind: str, num_threads: i
     epochs=st.integers(1, 2),
     data=st.data(),
 )
-def test_chains_go_on_in_the_same_order(
+def test_chains_go_on_in_the_same_order(  # noqa: PLR0917 - as hypothesis draws them.
     size: int, kind: str, chain: list[Any], num_threads: int, sink: int, epochs: int, data: Any
 ) -> None:
     graph: tuple[list[Any], list[Any]] = ([(size, [])], chain)

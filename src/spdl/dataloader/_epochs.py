@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._engine.checkpoint import source_state
 from spdl.pipeline._engine.resumption import has_state
-from spdl.pipeline._pipeline.state import VERSION, check_state, refuse_state
+from spdl.pipeline._engine.shares import can_merge, merge_into
+from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +30,7 @@ class Epochs:
         # The number of the next epoch, and the state from which to go on in it.
         self._following = 0
         self._loaded: dict[str, Any] | None = None
+        self._resumed = False
         # The pipeline that was begun last, with its epoch, until it has ended; then what is left of it.
         self._running: Pipeline[Any] | None = None
         self._epoch = 0
@@ -37,8 +40,9 @@ class Epochs:
     def begin(self, pipeline: Pipeline[Any]) -> None:
         """Prepare a pipeline that was not started for the next epoch."""
         loaded, self._loaded = self._loaded, None
+        resumed, self._resumed = self._resumed, False
         epoch = self._following
-        pipeline.begin_at(epoch)
+        pipeline.begin_at(epoch, resumed=resumed)
         if loaded is not None:
             pipeline.load_state_dict(loaded)
         self._left = None
@@ -89,6 +93,9 @@ class Epochs:
             TypeError, ValueError: If it is none, or of another loader.
         """
         check_state("state", state, _KIND)
+        if ranks := ranks_of("state", state, _KIND):
+            self._load_ranks(ranks, source, build)
+            return
         epoch, pipeline = state.get("epoch"), state.get("pipeline")
         if type(epoch) is not int or epoch < 0:
             refuse_state("state", "is damaged: its 'epoch' is no number")
@@ -97,5 +104,28 @@ class Epochs:
         elif state.get("source") is not None and has_state(source):
             source.load_state_dict(state["source"])
         self._following = epoch
+        self._resumed = True
         self._loaded = pipeline
         self._running = self._left = None
+
+    def _load_ranks(self, ranks: list[dict[str, Any]], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
+        if not can_merge(source):
+            refuse_state("state", "is of several ranks, and only an EpochSampler as `src` can share it anew")
+        states = []
+        for rank in ranks:
+            if type(rank.get("epoch")) is not int:
+                refuse_state("state", "is damaged: its 'epoch' is no number")
+            pipeline = rank.get("pipeline")
+            if pipeline is None:
+                states.append(rank.get("source"))
+                continue
+            check_state("state", pipeline, "pipeline")
+            compare_fingerprints(pipeline.get("fingerprint"), build().fingerprint())
+            try:
+                states.append(source_state(pipeline, source))
+            except ValueError as error:
+                refuse_state("state", f"cannot be loaded: {error}")
+        merge_into(source, states)
+        self._following = min(rank["epoch"] for rank in ranks)
+        self._resumed = True
+        self._loaded = self._running = self._left = None

@@ -21,7 +21,7 @@ def leaves(value: Any) -> Iterator[Hashable]:
     if type(value) is list:
         for element in value:
             yield from leaves(element)
-    elif _is_array(value) and getattr(value, "ndim", 0):
+    elif _is_array(value) and value.ndim:
         for element in value:
             yield freeze(element)
     elif (columns := _columns(value)) is not None:
@@ -45,7 +45,7 @@ def _columns(value: Any) -> list[Any] | None:
     return columns if len({len(column) for column in columns}) == 1 else None
 
 
-def freeze(value: Any) -> Hashable:
+def freeze(value: Any) -> Hashable:  # noqa: PLR0911 - a line for each kind of value.
     """Return a hashable value that equals another one's exactly if the values are the same."""
     if _is_array(value):
         array = value.detach().cpu().numpy() if hasattr(value, "detach") else value

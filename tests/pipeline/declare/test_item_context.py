@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-from contextlib import asynccontextmanager
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.pipeline.support import run, source
@@ -53,7 +54,7 @@ async def generates_async(x: Any, context: ItemContext) -> AsyncIterator[Any]:
     yield x, context
 
 
-ASKING = {
+ASKING: dict[str, Any] = {
     "function": plain,
     "keyword_only": keyword_only,
     "partial": functools.partial(with_more, 2),
@@ -72,7 +73,7 @@ class Hook(TaskHook):
         self.seen: list[Any] = []
 
     @asynccontextmanager
-    async def task_hook(self, input_item: Any) -> AsyncIterator[None]:
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
         self.seen.append(input_item)
         yield
 
@@ -85,18 +86,18 @@ def test_ops_that_ask_are_told(op: Any, policy: dict[str, Any], *, hooked: bool)
     builder = source("abc").pipe(op, concurrency=2, **policy).add_sink(3)
     pipeline = builder.build(num_threads=2, task_hook_factory=(lambda _: [hook]) if hooked else None)
     with pipeline.auto_stop():
-        got = sorted(pipeline)
+        got = sorted(pipeline, key=lambda each: each[0])
     assert got == [(x, ItemContext(0, position, position)) for position, x in enumerate("abc")]
     assert not hooked or set(hook.seen) == set("abc")
 
 
 @pytest.fixture(params=["threads", "processes"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    kind = {
+    kinds: dict[str, Any] = {
         "threads": ThreadPoolExecutor,
         "processes": functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("forkserver")),
-    }[request.param]
-    with kind(2) as executor:
+    }
+    with kinds[request.param](2) as executor:
         yield executor
 
 
@@ -129,7 +130,7 @@ def test_results_of_generators_have_numbers() -> None:
 def test_batches_have_members() -> None:
     contexts = run(source([7, 9, 11]).aggregate(2).pipe(last))
     first = (ItemContext(0, 0, 7), ItemContext(0, 1, 9))
-    assert contexts == [first[0]._replace(members=first), ItemContext(0, 2, 11, members=(ItemContext(0, 2, 11),))]
+    assert contexts == [replace(first[0], members=first), ItemContext(0, 2, 11, members=(ItemContext(0, 2, 11),))]
     assert contexts[0].keys(5) == [random_key(5, 0, 7), random_key(5, 0, 9)]
     assert contexts[0].key(5) not in contexts[0].keys(5)
     assert first[0].keys(5) == [random_key(5, 0, 7)] == [first[0].key(5)]
@@ -184,12 +185,18 @@ def two_parameters(x: Any, context: Any = "mine") -> Any:
     return x, context
 
 
-def bound(x: Any, context: ItemContext | None = None) -> Any:
+def bound(x: Any, context: ItemContext) -> Any:
     return x, context
 
 
 @pytest.mark.parametrize(
-    "op", [two_parameters, functools.partial(plain, context="mine"), lambda x, context="mine": (x, context)]
+    "op",
+    [
+        two_parameters,
+        functools.partial(two_parameters, context="mine"),
+        functools.partial(bound, context=cast("Any", "mine")),
+        lambda x, context="mine": (x, context),
+    ],
 )
 def test_ops_that_do_not_ask_are_left_alone(op: Any) -> None:
     assert run(source("ab").pipe(op)) == [("a", "mine"), ("b", "mine")]

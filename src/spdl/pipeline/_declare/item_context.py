@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spdl._random_key import random_key
 
@@ -15,7 +16,8 @@ __all__ = ["ItemContext"]
 _RESULT, _BATCH, _SOURCE = -1, -2, -3
 
 
-class ItemContext(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ItemContext:
     """Where an item comes from: its epoch, its place in it, and a random key of its own.
 
     An op gets it if a parameter besides the item is annotated with this class, whatever the parameter's name is. It is

@@ -14,6 +14,7 @@ from spdl._check import check_flag, check_str, positive, refuse
 
 from .aggregator import Aggregator
 from .context_parameter import context_parameter
+from .item_context import ItemContext
 from .op import called_function, is_async, place_of
 from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
 from .type_vars import T, U
@@ -50,7 +51,8 @@ class _Subscriptable(Protocol):
     def __getitem__(self, key: Any, /) -> Any: ...
 
 
-Op: TypeAlias = Callable[[Any], Any] | _Subscriptable
+# The context is passed by keyword, so the parameter may have any name.
+Op: TypeAlias = Callable[[Any], Any] | Callable[[Any, ItemContext], Any] | _Subscriptable
 
 OutputOrder: TypeAlias = Literal["completion", "input"]
 _ORDERS = ("completion", "input")

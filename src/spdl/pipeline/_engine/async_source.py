@@ -82,7 +82,8 @@ class AsyncSource(Source):
                         engine.progressed()
                 del value
             if ended:
-                self.note_end()
+                if (failure := self.note_end()) is not None:
+                    raise failure
                 with engine.lock:
                     self.finish_pass()
         finally:

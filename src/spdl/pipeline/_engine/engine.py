@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .attempt import Attempt
     from .channel import Entry
     from .event_loop import EventLoop
-    from .lineage import Root
+    from .groups import Root
     from .node import Node
 
 __all__ = ["Engine"]
@@ -71,6 +71,7 @@ class Engine:
         "pipeline_id",
         "ranked",
         "reporter",
+        "resumed",
         "sink",
         "sources",
         "started_at",
@@ -126,6 +127,8 @@ class Engine:
         self.epochs = EpochCounts()
         # How many epochs the consumer has seen the end of.
         self.epochs_read = 0
+        # It goes on where an earlier run was.
+        self.resumed = False
         self._make_event_loop = make_event_loop
         # True if an op asks for the contexts of its items.
         self.with_contexts = False
@@ -290,15 +293,21 @@ class Engine:
         """Note that the consumer has seen the end of an epoch. Needs no lock."""
         self.epochs_read += 1
 
-    def number_epochs(self, first: int) -> None:
+    def has_pulled(self) -> bool:
+        """Return whether a source has given anything, in this run or in an earlier one. Needs no lock."""
+        return self.resumed or any(source.counters.emitted for source in self.sources)
+
+    def number_epochs(self, first: int, *, resumed: bool) -> None:
         """Number the epochs from another number on. Called before the start."""
         self.epochs_read = first
+        self.resumed = resumed
         for source in self.sources:
             source.passes.restore([], first)
 
     def resume(self, epochs_read: int) -> None:
         """Go on where an earlier run was, of whose first epoch some items may have been delivered there."""
         self.epochs_read = epochs_read
+        self.resumed = True
         self.epochs.resume()
         if (restored := self.lineage.restored) is not None and restored.batches:
             for node in self.nodes:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._declare.item_context import ItemContext
 
-from .lineage import Group, Result
+from .groups import Group, Result
 
 if TYPE_CHECKING:
     from .engine import Engine
-    from .lineage import Root
+    from .groups import Root
 
 __all__ = ["ItemWithContext", "context_of", "without_context"]
 
@@ -58,7 +58,9 @@ def context_of(engine: Engine, root: Root) -> ItemContext:
             members = tuple(context_of(engine, member) for member in root.origins())
             if not members:
                 return ItemContext(0, -1, -1, 0, tuple(reversed(results)))
-            return members[0]._replace(results=tuple(reversed(results)), members=members)
+            first = members[0]
+            numbers = tuple(reversed(results))
+            return ItemContext(first.epoch, first.position, first.index, first.source, numbers, members)
     sources = engine.lineage.sources
     position, number = divmod(root, sources)
     source = next(source for source in engine.sources if source.index == number)

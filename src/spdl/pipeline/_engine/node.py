@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .attempt import Attempt
     from .channel import Entry
     from .engine import Engine
-    from .lineage import Root
+    from .groups import Root
     from .order import Order
     from .records import Restored
     from .source import Source
@@ -129,6 +129,10 @@ class Node:
         self.out = channel.entries
         self.next = following
         self.limits_changed()
+
+    def keeps_order(self) -> bool:
+        """Return whether its results come in the order of its items, apart from those that it drops."""
+        return self.order is not None or self.concurrency == 1
 
     def inputs(self) -> list[Channel]:
         """Return the channels that it takes from."""

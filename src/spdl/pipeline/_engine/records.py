@@ -5,18 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .lineage import Gathering, Group, Result
+from .groups import Gathering, Group, Result
 from .runs import Runs, runs_from_state, runs_to_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from .lineage import Root, Unconsumed
+    from .groups import Root
+    from .lineage import Unconsumed
 
 __all__ = ["Batch", "Member", "Record", "Restored", "restored_from_state", "state_of"]
 
-# An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or ``{"batch": index}``
-# of a list of batches. A batch is a list of items; there, [first, count] stands for contiguous positions of a source.
+# An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or, with the index of
+# a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.
 Term: TypeAlias = "int | dict[str, Any]"
 
 # So often may results of results be named; no graph has that many stages.
@@ -27,7 +28,7 @@ class Member(NamedTuple):
     """The place of an item in a batch that has to be made again as it was."""
 
     batch: Batch
-    index: int
+    place: int
 
 
 class Record:
@@ -257,7 +258,7 @@ def restored_from_state(state: object, sources: int, out: Collection[int]) -> Re
         return None
     batches, items = state.get("batches", []), state.get("items")
     if not isinstance(batches, list) or not isinstance(items, list):
-        raise ValueError("the partly consumed items are no lists")
+        raise ValueError("the partly consumed items are no lists")  # noqa: TRY004 - as above.
     for index, batch in enumerate(batches):
         if not isinstance(batch, list) or not batch:
             raise ValueError("a batch is no list of items")

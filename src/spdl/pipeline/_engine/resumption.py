@@ -185,6 +185,7 @@ class _Replayed(_Seeker):
     def _begin(self) -> None:
         """Find the pass: it begins with the item that it began with."""
         attempts = _attempts(self.source, self.leg)
+        first: list[Any] = []
         for _ in range(attempts):
             self.iterator = iter(self.source)
             first = list(islice(self.iterator, 1))
@@ -228,8 +229,7 @@ async def resumed_async(source: Any, leg: Leg) -> AsyncIterator[tuple[int | None
         at = leg.holes[0] if leg.holes else leg.following
         if at is None:
             return
-        iterator = aiter(source.iterate_from(at - begin))
-        first = []
+        iterator, first = aiter(source.iterate_from(at - begin)), list[Any]()
     else:
         at = begin
         iterator, first = await _begin_async(source, leg)

@@ -70,8 +70,8 @@ class Source:
         "info",
         "iterable",
         "iterator",
-        "name",
         "most_indices",
+        "name",
         "next_stage",
         "on_loop",
         "out",
@@ -236,11 +236,10 @@ class Source:
         ended = False
         failure: BaseException | None = None
         try:
-            try:
-                self._next(hand)
-            except StopIteration:
-                ended = True
-                self.note_end()
+            self._next(hand)
+        except StopIteration:
+            ended = True
+            failure = self.note_end()
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
             failure = error
         self.pulled_at = end = perf_counter()
@@ -256,16 +255,18 @@ class Source:
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)
-            return None
-        if ended:
-            self.finish_pass()
-        if ended and self.continuous:
-            self.end_epoch()
         elif ended:
-            self.run_out()
+            self._end_pass()
         else:
             engine.drops.extend(hand)
         return None
+
+    def _end_pass(self) -> None:
+        self.finish_pass()
+        if self.continuous:
+            self.end_epoch()
+        else:
+            self.run_out()
 
     def _next(self, hand: list[Any]) -> None:
         # A request to stop takes no lock, and `iter` may take long: it is looked for before each of the two.
@@ -317,9 +318,18 @@ class Source:
         assert self.current is not None
         self.current.note_first(item)
 
-    def note_end(self) -> None:
-        """Note what the source says of itself behind a pass. Runs code of the user's. Needs no lock."""
-        if self.continuous:
+    def note_end(self) -> BaseException | None:
+        """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
+        try:
+            if self.continuous:
+                self.state_behind = self.own_state()
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            return error
+        return None
+
+    def note_state(self) -> None:
+        """Note what the source says of itself before the first pass. Runs code of the user's."""
+        if self.resumption is None:
             self.state_behind = self.own_state()
 
     def own_state(self) -> Any:

@@ -30,6 +30,11 @@ class SourceIdentity:
         self._source = source
         self._complete = has_state(source)
 
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return str(self._known["type"])
+
     def note(self) -> None:
         """Look at the source before it is let go, as far as that runs no code of the user's."""
         if type(self._source) in _SEQUENCES:

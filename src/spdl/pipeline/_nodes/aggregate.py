@@ -13,7 +13,7 @@ from .regrouping import Regrouping
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Group, Root
+    from spdl.pipeline._engine.groups import Group, Root
     from spdl.pipeline._engine.records import Restored
 
     from .regrouping import Regrouped
@@ -117,9 +117,8 @@ class CollateNode(GatheringNode):
             self._begin_flush()
             self._end_batch()
             return
-        if self.regrouping is not None and self.regrouping.is_over():
-            self.regrouping = None
-            self.offers = True
+        if self.regrouping is not None:
+            self._end_regrouping(self.regrouping)
         queue, batch = self.queue, self.batch
         while queue:
             if queue[0] is MARK:
@@ -144,6 +143,11 @@ class CollateNode(GatheringNode):
                 batch = self.batch
         # All of them were taken at once.
         self.input.counters.took_uncounted(perf_counter(), self.input.excess(), item=False)
+
+    def _end_regrouping(self, regrouping: Regrouping) -> None:
+        if regrouping.is_over():
+            self.regrouping = None
+            self.offers = True
 
     def _regrouped(self, root: Root, value: Any) -> bool:
         """Take an item for a batch of an earlier run, and pass that on if it is complete."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.records import Restored
 
 __all__ = ["AggregateNode", "Call"]
@@ -54,6 +54,9 @@ class AggregateNode(GatheringNode):
     def start_afresh(self) -> None:
         # What a pipeline that was stopped has left in it would come into this one's batches.
         self.op.flush()
+
+    def keeps_order(self) -> bool:
+        return self.kept is None
 
     def ready(self) -> bool:
         passes_on = not (self.flush_due and self.drop_last)

@@ -6,7 +6,7 @@ from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.attempt import Attempt
-from spdl.pipeline._engine.lineage import Results
+from spdl.pipeline._engine.groups import Results
 from spdl.pipeline._failures.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
 from spdl.pipeline._failures.error_text import log_error
 from spdl.pipeline._world import perf_counter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
 
 __all__ = ["Kept"]
 
@@ -39,8 +39,8 @@ class Kept:
         missing = Counter(map(id, self._held)) - Counter(map(id, self._items))
         if missing:
             raise ValueError(
-                "The aggregator's `held_back()` returned an object that it was not given, or returned one twice: it must "
-                "return the very objects that `accumulate` received and that no result has contained yet."
+                "The aggregator's `held_back()` returned an object that it was not given, or one twice: it must return "
+                "the very objects that `accumulate` received and that no result has contained yet."
             )
 
     def divide(self, roots: Sequence[Root], *, flushed: bool) -> tuple[list[Root], list[Root], list[Any]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.policy import FailurePolicy
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Results, Root
+    from spdl.pipeline._engine.groups import Results, Root
     from spdl.pipeline._engine.order import Order, Ticket
 
 __all__ = ["OpNode", "Parked"]

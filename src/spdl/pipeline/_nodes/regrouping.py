@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.records import Batch, Record, Restored
 
 __all__ = ["HoldingBack", "Regrouped", "Regrouping", "Step"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.sentinel import EPOCH_END

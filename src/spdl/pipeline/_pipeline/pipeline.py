@@ -9,18 +9,27 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
-from spdl._locate import callers_line
+from spdl._locate import callers_line, warn_caller
 from spdl.pipeline._declare.stage_info import SINK
 from spdl.pipeline._engine import lifetime, limits
-from spdl.pipeline._engine.checkpoint import load, take
-from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.checkpoint import load, load_ranks, take
+from spdl.pipeline._engine.groups import Group
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._engine.start import abort, start
 from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
 from .in_hand import READS, in_hand
 from .iterator import PipelineIterator, deadline_of
-from .state import VERSION, check_state, compare_fingerprints, refuse_state, source_fingerprints, warn_of_replay
+from .state import (
+    VERSION,
+    check_state,
+    compare_fingerprints,
+    ranks_of,
+    refuse_state,
+    source_fingerprints,
+    warn_of_nothing,
+    warn_of_replay,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,6 +72,8 @@ class Pipeline(Generic[T]):
         self._collect = collect
         self._started = False
         self._observed = False
+        # A reader has seen the end of the last item's pipeline: there is nothing more to read.
+        self._read_to_end = False
         self._claims: dict[str, object] = {}
         # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them. Where none
         # runs, what the engine holds, such as an op, may refer to the pipeline: held here, it would never be collected.
@@ -224,13 +235,14 @@ class Pipeline(Generic[T]):
                 raise EOFError("The epoch has ended; the next read begins the next one.")
             return item
 
-    def begin_at(self, epoch: int) -> None:
+    def begin_at(self, epoch: int, *, resumed: bool = False) -> None:
         """Number the epochs from another number on. Called before the start, by loaders that build several pipelines.
 
         Args:
             epoch: The number of the first epoch.
+            resumed: Whether some of its items were received in an earlier run, or all of them.
         """
-        self._engine.number_epochs(epoch)
+        self._engine.number_epochs(epoch, resumed=resumed)
 
     def acknowledge(self, root: Any) -> None:
         """Note that an item has been received that `PipelineIterator.take` has returned, for loaders that read so.
@@ -249,6 +261,8 @@ class Pipeline(Generic[T]):
                 engine.progressed()
         elif root is EPOCH_END:
             engine.epoch_read()
+            if not engine.has_pulled():
+                warn_of_nothing(engine)
         else:
             engine.lineage.deliver_position(root)
         if not engine.sink.entries:
@@ -267,10 +281,21 @@ class Pipeline(Generic[T]):
 
         Raises:
             TypeError, ValueError: If the timeout is not a number, or is NaN.
+
+        Warns:
+            RuntimeWarning: If the pipeline has been read to its end before. A pipeline runs once.
         """
-        return PipelineIterator(self, check_timeout("timeout", timeout))
+        timeout = check_timeout("timeout", timeout)
+        if self._read_to_end:
+            warn_caller(
+                "The pipeline has been read to its end before, and a pipeline runs once, so this iteration yields "
+                "nothing. For several epochs, pass `continuous=True` to `add_source`, build another pipeline, or use a "
+                "`DataLoader`."
+            )
+        return PipelineIterator(self, timeout)
 
     def __iter__(self) -> PipelineIterator[T]:
+        """Return an iterator over the remaining items, or with a continuous source over those of one epoch."""
         return self.get_iterator()
 
     def statistics(self) -> PipelineStatistics:
@@ -312,7 +337,10 @@ class Pipeline(Generic[T]):
         engine = self._engine
         if engine.forked:
             raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
-        fingerprint = self._fingerprint(engine)
+        fingerprint = self.fingerprint()
+        if not self._started:
+            for source in engine.sources:
+                source.note_state()
         with engine.lock:
             taken = take(engine, in_hand(self))
         return {"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken}
@@ -337,14 +365,19 @@ class Pipeline(Generic[T]):
         check_state("state", state, "pipeline")
         if self._started or self._claims:
             raise RuntimeError(
-                "The pipeline was started already: load the state before the first read. A pipeline runs once, so build "
-                "another one for another state."
+                "The pipeline was started already: load the state before the first read. A pipeline runs once, so "
+                "build another one for another state."
             )
-        compare_fingerprints(state.get("fingerprint"), self._fingerprint(engine))
+        ranks = ranks_of("state", state, "pipeline")
+        for each in ranks or [state]:
+            compare_fingerprints(each.get("fingerprint"), self.fingerprint())
         try:
-            load(engine, state)
+            if ranks:
+                load_ranks(engine, ranks)
+            else:
+                load(engine, state)
         except ValueError as error:
-            refuse_state("state", f"is damaged: {error}")
+            refuse_state("state", f"cannot be loaded: {error}")
         for node in engine.nodes:
             node.start_afresh()
         warn_of_replay(engine)
@@ -513,11 +546,16 @@ class Pipeline(Generic[T]):
             finally:
                 # Its traceback holds this frame, which holds the pipeline.
                 del failure
+        if self._engine.done and not self._read_to_end:
+            self._read_to_end = True
+            if not (self._engine.has_pulled() or self._engine.stopping):
+                warn_of_nothing(self._engine)
         raise EOFError("The pipeline has no more items.")
 
-    def _fingerprint(self, engine: Engine) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what a state is compared by: the stages' names, and what the sources are known by."""
         if self._sources is None:
-            self._sources = source_fingerprints(engine)
+            self._sources = source_fingerprints(self._engine)
         return {"stages": self._graph, "sources": self._sources}
 
     def __repr__(self) -> str:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from spdl._check import refuse
-from spdl._locate import callers_line
+from spdl._locate import callers_line, warn_caller
 from spdl.pipeline._engine.resumption import how_to_seek
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
 
-__all__ = ["VERSION", "check_state", "compare_fingerprints", "refuse_state", "source_fingerprints", "warn_of_replay"]
+__all__ = [
+    "VERSION",
+    "check_state",
+    "compare_fingerprints",
+    "ranks_of",
+    "refuse_state",
+    "source_fingerprints",
+    "warn_of_nothing",
+    "warn_of_replay",
+]
 
 # States of earlier versions are read, of later ones not.
 VERSION = 1
@@ -38,6 +46,20 @@ def check_state(argument: str, state: object, kind: str) -> None:
             argument,
             f"has version {version}, and this release of spdl reads versions up to {VERSION}: update spdl",
         )
+
+
+def ranks_of(argument: str, state: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Return the states that a merged one is made of, checked; [] if it is that of one process."""
+    if "ranks" not in state:
+        return []
+    ranks = state["ranks"]
+    if not isinstance(ranks, list) or not ranks:
+        refuse_state(argument, "is damaged: its 'ranks' are no list of states")
+    for each in ranks:
+        check_state(argument, each, kind)
+        if "ranks" in each:
+            refuse_state(argument, "is damaged: one of its 'ranks' has ranks of its own")
+    return ranks
 
 
 def refuse_state(argument: str, what: str) -> NoReturn:
@@ -103,4 +125,14 @@ def warn_of_replay(engine: Engine) -> None:
                 "must yield the same items in the same order. To begin at once, give it a method "
                 "`iterate_from(position)`, or pass a list or another sequence."
             )
-            warnings.warn(message, stacklevel=3)
+            warn_caller(message, UserWarning)
+
+
+def warn_of_nothing(engine: Engine) -> None:
+    """Warn that no source has given anything."""
+    kinds = ", ".join(repr(source.identity.type) for source in engine.sources)
+    warn_caller(
+        f"The source of the pipeline ({kinds}) has yielded nothing, so the pipeline does. A path or a filter may be "
+        "wrong, or the source may be an iterator that was used before: give an iterable that starts anew, such as a "
+        "list or an object whose `__iter__` makes a generator."
+    )

@@ -38,7 +38,7 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
     match stage:
         case PipeConfig():
             kind, op = _contextual(engine, HookedNode, stage)
-            return kind(
+            node: Node = kind(
                 engine,
                 stage.name,
                 op,
@@ -49,6 +49,7 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
                 executor=stage.executor,
                 processes=stage.executor is not None and kind_of(stage.executor) == "processes",
             )
+            return node
         case AggregateConfig():
             return HookedAggregateNode(engine, stage.name, stage.op, drop_last=stage.drop_last, hooks=hooks)
         case DisaggregateConfig():

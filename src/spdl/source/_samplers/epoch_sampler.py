@@ -11,7 +11,7 @@ from spdl.source._order.runs import EMPTY, Runs
 from spdl.source._order.simple import SequentialOrder, ShuffledOrder
 from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
 from spdl.source._samplers.epoch_pass import Passes, pass_of_state, to_places
-from spdl.source._samplers.epoch_state import EpochState, read_state
+from spdl.source._samplers.epoch_state import EpochState, merge_states, read_state
 from spdl.source._samplers.world import find_rank
 
 if TYPE_CHECKING:
@@ -217,6 +217,9 @@ class EpochSampler:
         read = read_state(state)
         begun = pass_of_state(self.order, read)
         return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"))
+
+    # What loads the states of pipelines calls it for the sampler's.
+    merge_states = staticmethod(merge_states)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Make the next pass yield the items that a state does not say were received.

@@ -120,7 +120,8 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
     the order in which they are finished.
 
     Args:
-        states: What ``state_dict()`` returned in each rank, in any order.
+        states: What ``state_dict()`` returned in each rank, in any order: that of a sampler, or of a pipeline or
+            `DataLoader` whose source is an `EpochSampler`.
 
     Raises:
         TypeError: If an element is no dict.
@@ -137,6 +138,8 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         >>> list(alone)
         [3, 5, 6, 7, 8, 9]
     """
+    if states and all("spdl" in state for state in map(dict, states)):
+        return _merge_loaders(states)
     read = [read_state(state, f"states[{number}]") for number, state in enumerate(states)]
     if not read:
         raise ValueError("`states` must hold the state of each rank, got none.")
@@ -166,6 +169,16 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         else:
             received[rank] = Runs([(0, plan.count(rank))])
     return write_state(first._replace(epoch=epoch, rank=None, delivered=plan.taken(received), received=EMPTY))
+
+
+def _merge_loaders(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the states of pipelines or loaders side by side: what loads them knows the sampler, and merges its."""
+    kinds = {state["spdl"] for state in states}
+    if len(kinds) > 1 or any("ranks" in state for state in states):
+        raise ValueError(
+            f"`states` must be those of one kind of loader, each of one rank, got {sorted(map(str, kinds))}."
+        )
+    return {"spdl": states[0]["spdl"], "version": states[0].get("version"), "ranks": list(states)}
 
 
 def _compare(first: EpochState, state: EpochState, number: int) -> None:
