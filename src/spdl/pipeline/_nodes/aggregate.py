@@ -108,7 +108,7 @@ class CollateNode(GatheringNode):
         counters.completed += 1
         return True
 
-    def turn(self) -> None:
+    def turn(self) -> None:  # noqa: C901 - one step after the other, without a call for each item.
         # Its work takes no time, so it is short of items whenever it is not short of room.
         counters = self.counters
         if counters.waiting_for != STARVED:
