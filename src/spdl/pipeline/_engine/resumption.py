@@ -69,8 +69,13 @@ def how_to_seek(source: object) -> str:
 
 
 def has_state(source: object) -> bool:
-    """Return whether a source tells its state and takes it back."""
+    """Return whether a source tells its state and takes it back, also where it was iterated before.
+
+    A pipeline does not, since it runs once.
+    """
     kind = type(source)
+    if getattr(kind, "runs_once", False):
+        return False
     return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
 
 
@@ -82,7 +87,7 @@ class ResumedIterator(Interruptible):
         rest: What returns the further items then.
     """
 
-    __slots__ = ("_holes", "_leg", "_seeker", "rest", "taken")
+    __slots__ = ("_holes", "_interrupted", "_leg", "_seeker", "rest", "taken")
 
     def __init__(self, source: Any, leg: Leg) -> None:
         self._leg = leg
@@ -90,17 +95,27 @@ class ResumedIterator(Interruptible):
         self._seeker: _Seeker = _SEEKERS[how_to_seek(source)](source, leg)
         self.rest: Iterator[Any] = iter(())
         self.taken: int | None = None
+        self._interrupted = False
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        try:
+            return self._next()
+        except RuntimeError as error:
+            if self._interrupted and isinstance(error, TooShortError):
+                raise StopIteration from None
+            raise
+
+    def _next(self) -> Any:
         if self._holes:
             position = self._holes.popleft()
             item = self._seeker.item(position - self._leg.of.begin)
             self.taken = position
             return item
         if self._leg.following is None:
+            self._seeker.finish()
             raise StopIteration
         self.taken = None
         self.rest = self._seeker.rest(self._leg.following - self._leg.of.begin)
@@ -112,9 +127,15 @@ class ResumedIterator(Interruptible):
 
     def interrupt(self) -> None:
         """Interrupt the source's own iterator, if it can be interrupted. Takes no lock."""
+        # What it interrupts ends early.
+        self._interrupted = True
         iterator = self._seeker.iterator
         if issubclass(type(iterator), Interruptible):
             iterator.interrupt()
+
+
+class TooShortError(RuntimeError):
+    """A source has ended before a position that a state says it has handed out."""
 
 
 class _Seeker:
@@ -132,17 +153,21 @@ class _Seeker:
         for item in islice(self.rest(offset), 1):
             self.at = offset + 1
             return item
-        raise RuntimeError(_too_short(self.source, self.leg, offset))
+        raise TooShortError(_too_short(self.source, self.leg, offset))
 
     def rest(self, offset: int) -> Iterator[Any]:
         """Return an iterator that begins at an offset."""
         raise NotImplementedError
 
+    def finish(self) -> None:
+        """Leave a pass of which nothing more is asked for."""
+        self.close()
+
     def skip(self, count: int) -> None:
         """Pass over so many items."""
         skipped = sum(1 for _ in islice(self.iterator, count))
         if skipped < count:
-            raise RuntimeError(_too_short(self.source, self.leg, self.at + count))
+            raise TooShortError(_too_short(self.source, self.leg, self.at + count))
         self.at += count
 
     def close(self) -> None:
@@ -156,7 +181,7 @@ class _Indexed(_Seeker):
         source = self.source
         size = len(source)
         if offset > size:
-            raise RuntimeError(_too_short(source, self.leg, offset))
+            raise TooShortError(_too_short(source, self.leg, offset))
         if type(source) in _BUILT_IN:
             iterator: Any = iter(source)
             iterator.__setstate__(offset)
@@ -181,6 +206,13 @@ class _Replayed(_Seeker):
             self._begin()
         self.skip(offset - self.at)
         return self.iterator  # type: ignore[no-any-return]
+
+    def finish(self) -> None:
+        # The next pass may depend on what this one has done at its end.
+        if self.iterator is None:
+            self._begin()
+        for _ in self.iterator:
+            pass
 
     def _begin(self) -> None:
         """Find the pass: it begins with the item that it began with."""
@@ -239,14 +271,18 @@ async def resumed_async(source: Any, leg: Leg) -> AsyncIterator[tuple[int | None
             try:
                 item = first.pop() if first else await anext(iterator)
             except StopAsyncIteration:
-                if holes or at < (leg.following or 0):
-                    raise RuntimeError(_too_short(source, leg, at - begin)) from None
+                if holes or (leg.following is not None and at < leg.following):
+                    raise TooShortError(_too_short(source, leg, at - begin)) from None
                 return
             if holes and at == holes[0]:
                 yield holes.popleft(), item
             elif leg.following is not None and at >= leg.following:
                 yield None, item
             at += 1
+        if how_to_seek(source) == "replay":
+            # The next pass may depend on what this one has done at its end.
+            async for _ in iterator:
+                pass
     finally:
         if hasattr(iterator, "aclose"):
             await iterator.aclose()

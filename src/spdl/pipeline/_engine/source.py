@@ -321,7 +321,8 @@ class Source:
     def note_end(self) -> BaseException | None:
         """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
         try:
-            if self.continuous:
+            # Of a pass that had ended in an earlier run, that one knows better: it may not have been iterated here.
+            if self.continuous and self.current is not None and self.current.end is None:
                 self.state_behind = self.own_state()
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
             return error
@@ -398,8 +399,8 @@ class Source:
     # ---- its end ----
 
     def finish_pass(self) -> None:
-        """Note that a pass has ended. Called with the lock held."""
-        if self.current is not None and self.current.end is None:
+        """Note that a pass has ended, by itself and not because it was interrupted. Called with the lock held."""
+        if self.current is not None and self.current.end is None and self.is_wanted():
             self.current.finish(self.engine.lineage.next_position(self.index))
 
     def end_epoch(self) -> None:

@@ -61,6 +61,9 @@ class Pipeline(Generic[T]):
         3
     """
 
+    # Told to what would iterate it again from another position, as a source of another pipeline.
+    runs_once = True
+
     def __init__(self, engine: Engine, description: str, graph: Sequence[str] = ()) -> None:
         self._engine = engine
         self._description = description
