@@ -100,10 +100,10 @@ std::int64_t lead_in(const Stream& stream) {
                             AV_ROUND_UP);
 }
 
-// Returns whether a container has a header that names all streams, and an index of their packets.
+// Returns whether a container has a header that names all streams, and an index of all packets in front of them or
+// behind. Matroska may have both, but its demuxer finds out only at the end that a file was cut off.
 bool has_index(const AVFormatContext& context) {
-    const std::string_view name = context.iformat->name;
-    return name.find("mp4") != std::string_view::npos || name.find("matroska") != std::string_view::npos;
+    return std::string_view(context.iformat->name).find("mp4") != std::string_view::npos;
 }
 
 // Returns whether the header says all that it takes to read the packets of a video, and to open a decoder for them.
@@ -211,7 +211,7 @@ void Container::open() {
     LibavOptions format_options;
     if (plain_wav_ && format != nullptr && std::string_view(format->name) == "wav") {
         // At least one packet is looked at in any case.
-        raw->max_probe_packets = 1;
+        unopened->max_probe_packets = 1;
     }
     for (const auto& [key, value] : options_.format_options) {
         format_options.set(key.c_str(), value.c_str());

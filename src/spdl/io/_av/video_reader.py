@@ -150,9 +150,7 @@ class VideoReader:
         self._times = self._native.times()
         self._damage = self._native.damage()
         if self._damage and index is None:
-            _LOG.warning(
-                "%s: %s. A VideoReader reads the %d frames before.", demuxer.native().name(), self._damage, len(self)
-            )
+            _LOG.warning("%s: %s. A VideoReader reads the %d frames before.", container.name(), self._damage, len(self))
 
     def __len__(self) -> int:
         """Return the number of frames."""
