@@ -26,6 +26,7 @@ class AnyLoader(Protocol):
     multiprocessing_context: Any
     generator: Any
     prefetch_factor: int
+    persistent_workers: bool
     in_order: bool
     workers: Literal["thread", "process"] | None
     _epoch: Any

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import random
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils import worker as torch_worker
@@ -131,42 +128,25 @@ class _Deliveries:
 
 
 class StartWorker:
-    """What torch takes for ``worker_init_fn``: makes the process the worker that it is to be.
+    """What torch takes for ``worker_init_fn``: shows the user's dataset to those who ask what this worker is.
 
     Args:
         worker_init_fn: The user's function, or None.
-        base_seed: The seed of worker 0; each further worker's is one more.
-        first: The number of the worker that torch has start as its first.
     """
 
-    def __init__(self, worker_init_fn: Callable[[int], object] | None, base_seed: int, first: int) -> None:
+    def __init__(self, worker_init_fn: Callable[[int], object] | None) -> None:
         self._worker_init_fn = worker_init_fn
-        self._base_seed = base_seed
-        self._first = first
 
-    def __call__(self, place: int) -> None:
+    def __call__(self, worker: int) -> None:
         info = get_worker_info()
         assert info is not None
-        worker = (place + self._first) % info.num_workers
-        known = {"id": worker, "seed": self._base_seed + worker, "dataset": info.dataset.dataset}
         # Nobody else is in this process: the name is torch's, and it is what its function returns.
-        torch_worker._worker_info = _replaced(info, known)  # noqa: SLF001
-        if worker != place:
-            self._seed(worker)
+        torch_worker._worker_info = _replaced(info, info.dataset.dataset)  # noqa: SLF001
         if self._worker_init_fn is not None:
             self._worker_init_fn(worker)
 
-    def _seed(self, worker: int) -> None:
-        """Seed the global generators as torch does for that worker."""
-        seed = self._base_seed + worker
-        random.seed(seed)
-        torch.manual_seed(seed)
-        make_numpy_seed = getattr(torch_worker, "_generate_state", None)
-        if make_numpy_seed and (numpy := sys.modules.get("numpy")):
-            numpy.random.seed(make_numpy_seed(self._base_seed, worker))
 
-
-def _replaced(info: Any, known: dict[str, Any]) -> Any:
+def _replaced(info: Any, dataset: Any) -> Any:
     if dataclasses.is_dataclass(info):
-        return dataclasses.replace(info, **known)  # type: ignore[type-var]
-    return type(info)(num_workers=info.num_workers, **known)
+        return dataclasses.replace(info, dataset=dataset)  # type: ignore[type-var]
+    return type(info)(id=info.id, num_workers=info.num_workers, seed=info.seed, dataset=dataset)

@@ -14,10 +14,10 @@ from spdl._check import check_choice
 
 from .caller_iterator import CallerIterator
 from .iterable_epoch import IterableEpoch
-from .loader_state import apply_state, check_state, make_state
+from .loader_state import apply_state, check_state, make_epoch, make_state
 from .map_epoch import MapEpoch
 from .process_iterator import ProcessIterator
-from .random_states import GlobalStates
+from .random_states import Moment
 from .stream_iterator import StreamIterator
 from .thread_iterator import ThreadIterator
 from .worker_choice import WorkerChoice, choose_workers
@@ -85,8 +85,8 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         pin_memory_device: Deprecated by torch, without effect in its later releases.
         in_order: Whether batches come in the order of the sampler. Otherwise they come as they are finished.
         workers: ``"thread"`` or ``"process"``. None chooses: processes for an ``IterableDataset``, with
-            ``worker_init_fn`` or ``multiprocessing_context``, and if the dataset or ``collate_fn`` holds an open file or
-            a reader with one position, or sets its own attributes while it loads an item; otherwise threads.
+            ``worker_init_fn`` or ``multiprocessing_context``, and if the dataset or ``collate_fn`` holds an open file
+            or a reader with one position, or sets its own attributes while it loads an item; otherwise threads.
             `worker_choice` says which it is, and why.
 
     Attributes:
@@ -131,8 +131,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         self._epoch: MapEpoch | IterableEpoch | None = None
         # The state that was loaded, and what it says of the epoch to go on with, until the next iteration.
         self._loaded: dict[str, Any] | None = None
-        self._noted: dict[str, Any] | None = None
-        self._goes_on = False
+        self._packed: dict[str, Any] | None = None
         self._iterator: Any = None
         self._told: WorkerChoice | None = None
         super().__init__(
@@ -181,22 +180,23 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         return _IndexSampler(sampler, self._epoch) if isinstance(self._epoch, MapEpoch) else sampler
 
     def __iter__(self) -> Any:
-        noted, self._noted, self._loaded = self._noted, None, None
-        if self._iterator is not None and (noted is not None or self._goes_on):
-            # Persistent workers have begun elsewhere, or in another order.
+        packed, loaded = self._packed, self._loaded
+        self._packed = self._loaded = None
+        if self._is_pipe():
+            self._epoch = None
+            return super().__iter__()
+        seed = loaded["base_seed"] if loaded else None
+        self._epoch = make_epoch(self, super()._index_sampler, packed, seed)
+        if packed is None:
+            return super().__iter__()
+        if isinstance(self._epoch, IterableEpoch):
+            self._epoch.tell_what_is_repeated()
+        if self._iterator is not None:
+            # Persistent workers would begin at the beginning.
             self._iterator._shutdown_workers()  # noqa: SLF001 - torch's name.
             self._iterator = None
-        self._goes_on = noted is not None
-        if isinstance(self.dataset, (IterDataPipe, MapDataPipe)):
-            self._epoch = None
-        elif isinstance(self.dataset, IterableDataset):
-            self._epoch = IterableEpoch(self.dataset, self.num_workers, self.generator, noted)
-        else:
-            self._epoch = MapEpoch(super()._index_sampler, self.generator, noted)
-        if noted is None or self.generator is not None:
-            return super().__iter__()
-        # The rest of an epoch draws nothing that the whole epoch did not draw before.
-        with GlobalStates.note(only_torch=True).in_force():
+        # The rest of an epoch draws nothing that the whole epoch has not drawn before.
+        with Moment.note(of_torch=True).in_force():
             return super().__iter__()
 
     def _get_iterator(self) -> Any:
@@ -204,7 +204,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         if choice != self._told:
             self._told = choice
             _LG.info("A PyTorchDataLoader's workers: %s, since %s.", choice.kind, choice.reason)
-        if isinstance(self.dataset, (IterDataPipe, MapDataPipe)):
+        if self._is_pipe():
             return super()._get_iterator()
         if choice.kind == "caller":
             return CallerIterator(self)
@@ -244,11 +244,14 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             return
         sampler = super()._index_sampler
         check_state(state_dict, self, sampler)
-        self._noted = apply_state(state_dict, self, sampler)
+        self._packed = apply_state(state_dict, self, sampler)
         self._loaded = copy.deepcopy(state_dict)
 
+    def _is_pipe(self) -> bool:
+        return isinstance(self.dataset, (IterDataPipe, MapDataPipe))
+
     def _refuse_pipes(self) -> None:
-        if isinstance(self.dataset, (IterDataPipe, MapDataPipe)):
+        if self._is_pipe():
             raise TypeError(
                 f"A loader over a DataPipe has no state, got {type(self.dataset).__name__}. Make it a Dataset or an "
                 "IterableDataset."

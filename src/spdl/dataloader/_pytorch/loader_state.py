@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import struct
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import IterableDataset
@@ -10,19 +11,20 @@ from torch.utils.data import IterableDataset
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import refuse
 
+from .iterable_epoch import IterableEpoch
+from .map_epoch import MapEpoch
 from .random_states import pack_generator, unpack_generator
 from .requests import is_stateful
-from .sampler_parts import class_name, parts_of
-from .sampling import note_parts, restore_parts, tell_epochs
+from .sampler_parts import class_name, note_parts, parts_of, private_generator, restore_parts, tell_epochs
 
 if TYPE_CHECKING:
     from .any_loader import AnyLoader
 
-__all__ = ["apply_state", "check_state", "make_state"]
+__all__ = ["apply_state", "check_state", "make_epoch", "make_state"]
 
 _VERSION = 1
 
-_KEYS = {"version", "fingerprint", "_iterator_finished", "epoch", "samplers", "generator", "dataset"}
+_KEYS = {"version", "fingerprint", "_iterator_finished", "epoch", "samplers", "generator", "base_seed", "dataset"}
 
 
 def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
@@ -35,16 +37,17 @@ def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
     """
     finished = epoch is not None and epoch.finished
     within = epoch is not None and not finished
-    dataset, generator = loader.dataset, loader.generator
+    dataset, generator = loader.dataset, private_generator(loader)
     # Of an iterable dataset, the epoch knows the state that belongs to the batches received.
     keeps_dataset = is_stateful(dataset) and not (within and isinstance(dataset, IterableDataset))
     return {
         "version": _VERSION,
         "fingerprint": _fingerprint(loader, sampler),
         "_iterator_finished": finished,
-        "epoch": epoch.note() if within else None,
-        "samplers": None if within else note_parts(sampler),
+        "epoch": epoch.pack() if within else None,
+        "samplers": None if within else note_parts(sampler, generators=True),
         "generator": None if within or generator is None else pack_generator(generator.get_state()),
+        "base_seed": epoch.base_seed if finished and loader.persistent_workers else None,
         "dataset": copy.deepcopy(dataset.state_dict()) if keeps_dataset else None,
     }
 
@@ -105,15 +108,41 @@ def apply_state(state: dict[str, Any], loader: AnyLoader, sampler: Any) -> dict[
         ValueError: If the state is damaged.
     """
     within = None if state["_iterator_finished"] else state["epoch"]
+    generator = private_generator(loader)
     try:
-        parts = state["samplers"] if within is None else within.get("sampling", {}).get("parts", ())
+        if within is not None:
+            make_epoch(loader, sampler, within)
+        seed = state["base_seed"]
+        if seed is not None and type(seed) is not int:
+            raise ValueError(f"the seed is {seed!r}")  # noqa: TRY301 - as all others.
+        parts = state["samplers"] if within is None else within.get("sampling", {}).get("parts", [])
+        own = None if within is not None or generator is None else state["generator"]
+        own_state = None if own is None else unpack_generator(own)
         if parts:
             tell_epochs(sampler, parts)
             restore_parts(sampler, parts)
-        if within is None and state["generator"] is not None and loader.generator is not None:
-            loader.generator.set_state(unpack_generator(state["generator"]))
-    except (KeyError, ValueError, AttributeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
         raise ValueError(f"The state is damaged: {error!r}. Pass what `state_dict()` returned.") from error
+    if generator is not None and own_state is not None:
+        generator.set_state(own_state)
     if state["dataset"] is not None:
         loader.dataset.load_state_dict(copy.deepcopy(state["dataset"]))
     return within
+
+
+def make_epoch(
+    loader: AnyLoader, sampler: Any, packed: dict[str, Any] | None, base_seed: int | None = None
+) -> MapEpoch | IterableEpoch:
+    """Return a new epoch, or the rest of one that was packed.
+
+    Args:
+        loader: The loader.
+        sampler: Yields its indices.
+        packed: The epoch, or None for a new one.
+        base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
+    """
+    # torch refuses a generator that is none when it draws.
+    generator = private_generator(loader)
+    if isinstance(loader.dataset, IterableDataset):
+        return IterableEpoch(loader.dataset, loader.num_workers, generator, packed, base_seed)
+    return MapEpoch(sampler, generator, packed, base_seed)

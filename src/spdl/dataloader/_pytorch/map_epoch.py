@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-from .random_states import pack_generator, unpack_generator
+from .loader_generator import LoaderGenerator
 from .received import Received
-from .sampling import Sampling
+from .sampling import Sampling, SamplingNotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,43 +24,45 @@ class MapEpoch:
     Args:
         sampler: Yields the indices of the batches.
         generator: The loader's torch generator, or None.
-        noted: What `note` returned for the same epoch in another process, or None for a new epoch.
+        packed: What `pack` returned for the same epoch in another process, or None for a new epoch.
+        base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
+
+    Raises:
+        ValueError, TypeError, KeyError: If it is anything else.
     """
 
-    def __init__(self, sampler: Any, generator: Any, noted: dict[str, Any] | None) -> None:
+    def __init__(self, sampler: Any, generator: Any, packed: dict[str, Any] | None, base_seed: int | None) -> None:
         self.finished = False
-        self.base_seed: int | None = None
-        self.generator_state = None if generator is None else generator.get_state()
-        self.progress = Received()
-        if noted is not None:
-            self.base_seed = noted["base_seed"]
-            self.progress = Received(noted["received"], noted["beyond"])
-            if generator is not None:
-                self.generator_state = unpack_generator(noted["generator"])
-                generator.set_state(self.generator_state)
-        self.sampling = Sampling(sampler, self.progress, noted and noted["sampling"])
+        if packed is None:
+            self._generator = LoaderGenerator(generator)
+            if base_seed is not None:
+                self._generator = LoaderGenerator.staying(generator, base_seed)
+            self.progress = Received()
+            self._sampling = Sampling(sampler, self.progress)
+        else:
+            self._generator = LoaderGenerator.unpack(generator, packed)
+            self.progress = Received.unpack(packed["received"], packed["beyond"])
+            self._sampling = Sampling(sampler, self.progress, SamplingNotes.unpack(packed["sampling"]))
 
     def requests(self) -> Iterator[Request]:
         """Start the sampler, and return an iterator over what is to be loaded."""
-        return self.sampling.requests()
+        return self._sampling.requests()
 
     def settle_seed(self, drawn: int) -> int:
-        """Return the seed of the epoch's first worker: the one that was drawn, unless the epoch has one."""
-        if self.base_seed is None:
-            self.base_seed = drawn
-        return self.base_seed
+        """Return the seed of the epoch's first worker: the one that was drawn, unless the epoch began elsewhere."""
+        return self._generator.settle(drawn)
+
+    @property
+    def base_seed(self) -> int | None:
+        """The seed of the epoch's first worker; None until it is drawn."""
+        return self._generator.base_seed
 
     def finish(self) -> None:
         """Note that there are no more batches, and that the consumer was told so."""
         self.finished = True
 
-    def note(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
         below, beyond = self.progress.snapshot()
-        return {
-            "received": below,
-            "beyond": beyond,
-            "base_seed": self.base_seed,
-            "generator": None if self.generator_state is None else pack_generator(self.generator_state),
-            "sampling": self.sampling.note(),
-        }
+        sampling = self._sampling.note().pack()
+        return {"received": below, "beyond": beyond, **self._generator.pack(), "sampling": sampling}

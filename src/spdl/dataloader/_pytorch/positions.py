@@ -23,6 +23,14 @@ class Position(NamedTuple):
     batches: int
     state: Any
 
+    @classmethod
+    def unpack(cls, packed: Any) -> Position:
+        """Return the position of a list. Raises ValueError or TypeError if it is none."""
+        batches, state = packed
+        if type(batches) is not int or batches < 0:
+            raise ValueError(f"{batches!r} batches")
+        return cls(batches, state)
+
 
 class Step(NamedTuple):
     """One batch that was received.

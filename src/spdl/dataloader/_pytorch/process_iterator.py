@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
@@ -38,12 +39,8 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         self._dataset: WorkerStream | WorkerDataset
         if isinstance(epoch, IterableEpoch):
             options = StreamOptions(loader.collate_fn, loader.batch_size, self._drop_last)
-            # torch asks its first worker first.
-            self._first_worker = epoch.first_worker
             self._dataset = WorkerStream(loader.dataset, options, epoch.begins)
         else:
-            below, _ = epoch.progress.snapshot()
-            self._first_worker = below % self._num_workers if loader.in_order else 0
             batched = loader.batch_sampler is not None
             self._dataset = WorkerDataset(loader.dataset, loader.collate_fn, batched=batched)
         self._collate_fn = take_as_it_is
@@ -51,11 +48,19 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
 
     @property
     def _worker_init_fn(self) -> StartWorker:
-        return StartWorker(self._users_init_fn, self._base_seed, self._first_worker)
+        return StartWorker(self._users_init_fn)
 
     @_worker_init_fn.setter
     def _worker_init_fn(self, worker_init_fn: Callable[[int], object] | None) -> None:
         self._users_init_fn = worker_init_fn
+
+    def _try_put_index(self) -> None:
+        if self._send_idx == 0 and isinstance(self._epoch, IterableEpoch):
+            # torch asks its workers in turns, and begins with the first.
+            turns = range(self._num_workers)
+            first = self._epoch.first_worker
+            self._worker_queue_idx_cycle = itertools.cycle([*turns[first:], *turns[:first]])
+        super()._try_put_index()
 
     def _next_data(self) -> Any:
         delivery: Delivery = super()._next_data()

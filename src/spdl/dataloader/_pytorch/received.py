@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
@@ -28,6 +28,14 @@ class Received:
         # It is set by a mere assignment, as the last step before a batch is returned: a signal handler sees either that
         # the batch was received, or a consumer that has not got it.
         self.latest: int | None = None
+
+    @classmethod
+    def unpack(cls, below: Any, beyond: Any) -> Received:
+        """Return the set of a mark and the numbers beyond it. Raises ValueError or TypeError if they are none."""
+        numbers = [below, *beyond]
+        if any(type(number) is not int or number < 0 for number in numbers) or sorted({*numbers}) != numbers:
+            raise ValueError(f"{below!r} batches received, and {beyond!r}")
+        return cls(below, beyond)
 
     def receive(self, number: int) -> None:
         """Note that the consumer was told that a batch failed."""

@@ -68,8 +68,10 @@ class StreamFetch:
             iterator: Any = iter(self._dataset)
             iterator.load_state_dict(copy.deepcopy(value))
             return cast("Iterator[Any]", iterator)
-        self._dataset.load_state_dict(copy.deepcopy(value))
-        return iter(self._dataset)
+        if value is not None:
+            self._dataset.load_state_dict(copy.deepcopy(value))
+        # At its end, a dataset may be about to begin anew.
+        return iter(()) if kind == "end" else iter(self._dataset)
 
     def __call__(self) -> tuple[Any, Any]:
         """Return the next batch and the state after it.
@@ -106,6 +108,8 @@ class StreamFetch:
         return items
 
     def _state(self) -> Any:
+        if self._ended:
+            return ["end", copy.deepcopy(self._dataset.state_dict()) if is_stateful(self._dataset) else None]
         if is_stateful(self._iterator):
             return ["iterator", copy.deepcopy(self._iterator.state_dict())]
         if is_stateful(self._dataset):

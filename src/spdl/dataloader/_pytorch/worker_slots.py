@@ -80,7 +80,7 @@ class _Slot:
     def __init__(self, info: Any) -> None:
         self.info = info
         self.initialised = False
-        self.failure: BaseException | None = None
+        self.failure: str | None = None
 
 
 class WorkerSlots:
@@ -132,7 +132,7 @@ class WorkerSlots:
 
     def _initialise(self, slot: _Slot) -> None:
         if slot.failure is not None:
-            raise slot.failure
+            raise RuntimeError(f"`worker_init_fn` failed for worker {slot.info.id} before: {slot.failure}")
         if slot.initialised:
             return
         slot.initialised = True
@@ -140,5 +140,6 @@ class WorkerSlots:
             try:
                 self._worker_init_fn(slot.info.id)
             except BaseException as error:
-                slot.failure = error
+                # Not the exception itself: its traceback leads back here, once it was raised to the consumer.
+                slot.failure = repr(error)
                 raise
