@@ -231,7 +231,7 @@ class TestSources:
     def test_one_whose_order_follows_from_the_passes_before(self) -> None:
         class Draws:
             def __init__(self) -> None:
-                self.random = random.Random(3)
+                self.random = random.Random(3)  # noqa: S311 - no secret.
 
             def __iter__(self) -> Iterator[int]:
                 return iter(self.random.sample(range(12), 12))
@@ -349,7 +349,8 @@ class TestAggregators:
             got = [pipeline.get_item()]
             time.sleep(0.05)
         resumed = builder.build(num_threads=1)
-        assert sorted(sum(got + rest(resumed, through_json(pipeline)), [])) == list(range(20))
+        everything = [*got, *rest(resumed, through_json(pipeline))]
+        assert sorted(x for batch in everything for x in batch) == list(range(20))
 
 
 class TestFailures:
@@ -369,7 +370,7 @@ class TestFailures:
             return x
 
         pipeline = build(range(6), op, name="op", max_failures=0)
-        got = []
+        got: list[int] = []
         with text_log(), pytest.raises(PipelineFailure), pipeline.auto_stop():
             got.extend(pipeline)
         assert got == [0, 1, 2]
@@ -445,12 +446,12 @@ class TestBadStates:
     def test_of_another_pipeline(self) -> None:
         with pytest.raises(ValueError, match="other stages: pipe str; this pipeline has pipe repr"):
             build(range(10), repr).load_state_dict(self.state())
-        message = "range of length 10 with fingerprint .*; this pipeline has range of length 11"
+        message = r"range of length 10 with fingerprint .*; this pipeline has range of length 11"
         with pytest.raises(ValueError, match=message):
             build(range(11), str).load_state_dict(self.state())
-        with pytest.raises(ValueError, match="range of length 10 .*; this pipeline has list of length 10"):
+        with pytest.raises(ValueError, match=r"range of length 10 .*; this pipeline has list of length 10"):
             build(list(range(10)), str).load_state_dict(self.state())
-        with pytest.raises(ValueError, match="range of length 10 .*; this pipeline has range of length 10"):
+        with pytest.raises(ValueError, match=r"range of length 10 .*; this pipeline has range of length 10"):
             build(range(1, 11), str).load_state_dict(self.state())
 
     def test_too_late(self) -> None:
@@ -553,11 +554,8 @@ def _change(state: Any, data: Any) -> None:
 class TestWarnings:
     def test_a_loop_for_each_epoch(self) -> None:
         pipeline = build(range(4))
-        counts = []
         with pipeline.auto_stop(), pytest.warns(RuntimeWarning, match="has been read to its end before") as caught:
-            for _ in range(3):
-                counts.append(sum(1 for _ in pipeline))
-        assert counts == [4, 0, 0]
+            assert [len(list(pipeline)) for _ in range(3)] == [4, 0, 0]
         assert "continuous=True" in str(caught[0].message)
         assert caught[0].filename == __file__
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_timeout, positive, refuse
-from spdl.dataloader._epochs import Epochs
+from spdl.dataloader._loader_epochs import Epochs
 from spdl.dataloader._loader_iterator import LoaderIterator, reads
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread

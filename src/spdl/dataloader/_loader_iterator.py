@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._pipeline.for_loaders import acknowledge, take
 from spdl.pipeline._pipeline.in_hand import READS
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def reads(pipeline: Pipeline[Any], items: PipelineIterator[Any]) -> Generator[Re
     hand: list[Read] = []
     while True:
         try:
-            hand.append(Read(pipeline, *items.take(), None))
+            hand.append(Read(pipeline, *take(items), None))
         except StopIteration:
             return
         except TimeoutError as error:
@@ -59,7 +60,7 @@ class LoaderIterator(Generic[Output]):
         self._pipeline, root, item, error = next(self._passed)
         if error is None:
             # Not before: a signal handler may come between, and the loop does not have the item yet.
-            self._pipeline.acknowledge(root)
+            acknowledge(self._pipeline, root)
             return item  # type: ignore[no-any-return]
         try:
             raise error

@@ -10,12 +10,12 @@ from typing import Any
 from spdl.pipeline import PipelineFailure
 
 from .build import Built
-from .check import compare_epoch
+from .check import Value, compare_epoch
 from .host import Host
 from .lab import Lab
 from .model import Expected, expect
 from .program import Consumer, Program, all_pipes
-from .run import Value, checked, value_of
+from .run import checked, value_of
 
 _MOST_CUTS = 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._declare.item_context import ItemContext
 from spdl.pipeline._failures.epoch_counts import EpochCounts
 from spdl.pipeline._failures.failure_collector import FailureCollector
 from spdl.pipeline._failures.report import report_failed_item
@@ -296,6 +297,14 @@ class Engine:
     def has_pulled(self) -> bool:
         """Return whether a source has given anything, in this run or in an earlier one. Needs no lock."""
         return self.resumed or any(source.counters.emitted for source in self.sources)
+
+    def locate_item(self, root: int) -> ItemContext:
+        """Return the context of a source's item that is in flight. Needs no lock."""
+        position, number = divmod(root, self.lineage.sources)
+        source = next(source for source in self.sources if source.index == number)
+        epoch, place = source.passes.locate(position)
+        index = place if source.indices is None else source.indices.get(root, place)
+        return ItemContext(epoch, place, index, number)
 
     def number_epochs(self, first: int, *, resumed: bool) -> None:
         """Number the epochs from another number on. Called before the start."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.pipeline._declare.item_context import ItemContext
 
 from .groups import Group, Result
 
 if TYPE_CHECKING:
-    from .engine import Engine
+    from collections.abc import Callable
+
     from .groups import Root
+
+    # Returns the context of a source's item, by its root.
+    Locate: TypeAlias = Callable[[int], ItemContext]
 
 __all__ = ["ItemWithContext", "context_of", "without_context"]
 
@@ -18,20 +22,20 @@ __all__ = ["ItemWithContext", "context_of", "without_context"]
 class ItemWithContext:
     """An item on its way to an op that asks for its context, which is made there, or where the item is pickled."""
 
-    __slots__ = ("_engine", "_root", "item")
+    __slots__ = ("_locate", "_root", "item")
 
-    def __init__(self, item: Any, engine: Engine | None, root: Any) -> None:
+    def __init__(self, item: Any, locate: Locate | None, root: Any) -> None:
         self.item = item
-        # In another process there is no engine, and the root is the context.
-        self._engine = engine
+        # In another process nothing is located, and the root is the context.
+        self._locate = locate
         self._root = root
 
     def context(self) -> ItemContext:
         """Return the context. Called without the lock."""
-        if self._engine is None:
+        if self._locate is None:
             context: ItemContext = self._root
             return context
-        return context_of(self._engine, self._root)
+        return context_of(self._locate, self._root)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ItemWithContext, (self.item, None, self.context())
@@ -45,7 +49,7 @@ def without_context(item: Any) -> Any:
     return item.item if type(item) is ItemWithContext else item
 
 
-def context_of(engine: Engine, root: Root) -> ItemContext:
+def context_of(locate: Locate, root: Root) -> ItemContext:
     """Return the context of an item that is in flight. Called without the lock."""
     results: list[int] = []
     while isinstance(root, Group):
@@ -55,15 +59,11 @@ def context_of(engine: Engine, root: Root) -> ItemContext:
         elif len(root.parents) == 1 and root.packed() is None and not root.is_gathered:
             root = root.parents[0]
         else:
-            members = tuple(context_of(engine, member) for member in root.origins())
+            members = tuple(context_of(locate, member) for member in root.origins())
             if not members:
                 return ItemContext(0, -1, -1, 0, tuple(reversed(results)))
             first = members[0]
             numbers = tuple(reversed(results))
             return ItemContext(first.epoch, first.position, first.index, first.source, numbers, members)
-    sources = engine.lineage.sources
-    position, number = divmod(root, sources)
-    source = next(source for source in engine.sources if source.index == number)
-    epoch, place = source.passes.locate(position)
-    index = place if source.indices is None else source.indices.get(root, place)
-    return ItemContext(epoch, place, index, number, tuple(reversed(results)))
+    base = locate(root)
+    return ItemContext(base.epoch, base.position, base.index, base.source, tuple(reversed(results)))

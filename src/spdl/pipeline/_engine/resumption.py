@@ -74,7 +74,7 @@ def has_state(source: object) -> bool:
     A pipeline does not, since it runs once.
     """
     kind = type(source)
-    if getattr(kind, "runs_once", False):
+    if getattr(kind, "_runs_once", False):
         return False
     return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
 
@@ -254,7 +254,9 @@ class _Chain(Interruptible):
 _SEEKERS = {"index": _Indexed, "iterate_from": _FromPosition, "replay": _Replayed}
 
 
-async def resumed_async(source: Any, leg: Leg) -> AsyncIterator[tuple[int | None, Any]]:
+async def resumed_async(  # noqa: C901 - what several classes do for iterators.
+    source: Any, leg: Leg
+) -> AsyncIterator[tuple[int | None, Any]]:
     """Yield the items of the rest of a pass over an async source, each with its position if it was out."""
     begin = leg.of.begin
     if how_to_seek(source) == "iterate_from":

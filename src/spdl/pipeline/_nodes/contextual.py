@@ -37,7 +37,7 @@ class _Contextual(OpNode):
         if entry is MARK:
             return entry
         root, item = entry
-        return root, ItemWithContext(item, self.engine, root)
+        return root, ItemWithContext(item, self.engine.locate_item, root)
 
 
 @cache

@@ -118,16 +118,6 @@ class PipelineBuilder(Generic[T, U]):
         self._source = MergeConfig(_declarations(pipelines), op)
         return self
 
-    def as_branch(self) -> PipelineConfig[Any]:
-        """Return the declaration for a merge, for which a sink is not needed.
-
-        Raises:
-            RuntimeError: If the source is missing.
-        """
-        if self._source is None:
-            raise RuntimeError(f"A pipeline to be merged has no source: call `add_source` first ({callers_line()}).")
-        return PipelineConfig(self._source, tuple(self._stages), self._sink or SinkConfig(1))
-
     def pipe(
         self,
         op: Op,
@@ -351,4 +341,12 @@ def _declarations(pipelines: Any) -> Any:
     if not isinstance(pipelines, Iterable) or isinstance(pipelines, str):
         # The record says what is accepted.
         return pipelines
-    return tuple(each.as_branch() if isinstance(each, PipelineBuilder) else each for each in pipelines)
+    return tuple(_declaration(each) if isinstance(each, PipelineBuilder) else each for each in pipelines)
+
+
+def _declaration(builder: PipelineBuilder[Any, Any]) -> PipelineConfig[Any]:
+    """Return what a builder declares, which needs no sink to be merged."""
+    source, stages, sink = builder._source, builder._stages, builder._sink  # noqa: SLF001 - this module's class.
+    if source is None:
+        raise RuntimeError(f"A pipeline to be merged has no source: call `add_source` first ({callers_line()}).")
+    return PipelineConfig(source, tuple(stages), sink or SinkConfig(1))

@@ -81,14 +81,8 @@ class PipelineIterator(Interruptible, Generic[T]):
         self._ended = True
         raise StopIteration
 
-    def take(self) -> tuple[Any, T]:
-        """Return the next item and its root, which counts as received only when that is acknowledged.
-
-        For loaders that hand the item on to their own caller: see `Pipeline.acknowledge`.
-
-        Raises:
-            StopIteration, TimeoutError, PipelineFailure: As ``next`` raises them.
-        """
+    def _take(self) -> tuple[Any, T]:
+        """Return the next item and its root, which counts as received only when that is acknowledged."""
         deadline = None
         while not self._ended:
             try:
@@ -98,7 +92,7 @@ class PipelineIterator(Interruptible, Generic[T]):
                 self._wait(deadline)
                 continue
             if root is EPOCH_END:
-                self._pipeline.acknowledge(root)
+                self._pipeline._took(root)  # noqa: SLF001
                 break
             return root, value
         self._ended = True

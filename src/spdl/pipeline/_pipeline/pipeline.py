@@ -62,7 +62,7 @@ class Pipeline(Generic[T]):
     """
 
     # Told to what would iterate it again from another position, as a source of another pipeline.
-    runs_once = True
+    _runs_once = True
 
     def __init__(self, engine: Engine, description: str, graph: Sequence[str] = ()) -> None:
         self._engine = engine
@@ -238,23 +238,6 @@ class Pipeline(Generic[T]):
                 raise EOFError("The epoch has ended; the next read begins the next one.")
             return item
 
-    def begin_at(self, epoch: int, *, resumed: bool = False) -> None:
-        """Number the epochs from another number on. Called before the start, by loaders that build several pipelines.
-
-        Args:
-            epoch: The number of the first epoch.
-            resumed: Whether some of its items were received in an earlier run, or all of them.
-        """
-        self._engine.number_epochs(epoch, resumed=resumed)
-
-    def acknowledge(self, root: Any) -> None:
-        """Note that an item has been received that `PipelineIterator.take` has returned, for loaders that read so.
-
-        Args:
-            root: What came with the item.
-        """
-        self._took(root)
-
     def _took(self, root: Any) -> None:
         """Acknowledge an entry that was popped from the sink."""
         engine = self._engine
@@ -340,7 +323,7 @@ class Pipeline(Generic[T]):
         engine = self._engine
         if engine.forked:
             raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
-        fingerprint = self.fingerprint()
+        fingerprint = self._fingerprint()
         if not self._started:
             for source in engine.sources:
                 source.note_state()
@@ -373,7 +356,7 @@ class Pipeline(Generic[T]):
             )
         ranks = ranks_of("state", state, "pipeline")
         for each in ranks or [state]:
-            compare_fingerprints(each.get("fingerprint"), self.fingerprint())
+            compare_fingerprints(each.get("fingerprint"), self._fingerprint())
         try:
             if ranks:
                 load_ranks(engine, ranks)
@@ -555,7 +538,7 @@ class Pipeline(Generic[T]):
                 warn_of_nothing(self._engine)
         raise EOFError("The pipeline has no more items.")
 
-    def fingerprint(self) -> dict[str, Any]:
+    def _fingerprint(self) -> dict[str, Any]:
         """Return what a state is compared by: the stages' names, and what the sources are known by."""
         if self._sources is None:
             self._sources = source_fingerprints(self._engine)

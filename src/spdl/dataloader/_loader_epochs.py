@@ -8,6 +8,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl.pipeline._engine.checkpoint import source_state
 from spdl.pipeline._engine.resumption import has_state
 from spdl.pipeline._engine.shares import can_merge, merge_into
+from spdl.pipeline._pipeline.for_loaders import begin_at, fingerprint_of
 from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Epochs:
         loaded, self._loaded = self._loaded, None
         resumed, self._resumed = self._resumed, False
         epoch = self._following
-        pipeline.begin_at(epoch, resumed=resumed)
+        begin_at(pipeline, epoch, resumed=resumed)
         if loaded is not None:
             pipeline.load_state_dict(loaded)
         self._left = None
@@ -120,7 +121,7 @@ class Epochs:
                 states.append(rank.get("source"))
                 continue
             check_state("state", pipeline, "pipeline")
-            compare_fingerprints(pipeline.get("fingerprint"), build().fingerprint())
+            compare_fingerprints(pipeline.get("fingerprint"), fingerprint_of(build()))
             try:
                 states.append(source_state(pipeline, source))
             except ValueError as error:
