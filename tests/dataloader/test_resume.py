@@ -39,7 +39,7 @@ def test_the_same_batches_in_the_same_order(preprocessor: Any, aggregator: Any, 
             num_threads=3,
         )
 
-    assert_resumes_exactly(make, epochs=2)
+    assert_resumes_exactly(make, epochs=2, items=list)
 
 
 def test_the_same_items_in_any_order() -> None:

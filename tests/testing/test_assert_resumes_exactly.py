@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from spdl.dataloader import DataLoader
+from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.source import EpochSampler
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -49,3 +52,72 @@ def test_a_right_one_passes() -> None:
 def test_a_wrong_one_is_found(fault: str, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         assert_resumes_exactly(lambda: Loader(fault))
+
+
+def sharded(rank: int, world_size: int, batch_size: int) -> DataLoader[Any, Any]:
+    sampler = EpochSampler(17, batch_size=batch_size, seed=5, rank=rank, world_size=world_size)
+    return DataLoader(sampler, preprocessor=lambda x: x, batch_size=batch_size, output_order="input", num_threads=2)
+
+
+def sharded_pipeline(rank: int, world_size: int) -> Pipeline[Any]:
+    sampler = EpochSampler(17, seed=5, rank=rank, world_size=world_size)
+    return (
+        PipelineBuilder[Any, Any]()
+        .add_source(sampler)
+        .pipe(lambda x: x, concurrency=3)
+        .add_sink(2)
+        .build(num_threads=3)
+    )
+
+
+@pytest.mark.timeout(300)
+def test_other_ranks_and_batches_go_on() -> None:
+    assert_resumes_exactly(sharded, epochs=2)
+
+
+@pytest.mark.timeout(300)
+def test_ranks_whose_items_come_as_they_are_finished() -> None:
+    assert_resumes_exactly(sharded_pipeline, ordered=False, world=(1, 2, 3))
+
+
+class Forgets(DataLoader[Any, Any]):
+    """Goes on with the same items on all ranks."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if "ranks" in state:
+            state = state["ranks"][0]
+        super().load_state_dict({**state, "pipeline": None, "source": None})
+
+
+def test_ranks_that_begin_anew_are_found() -> None:
+    def make(rank: int, world_size: int) -> Forgets:
+        return Forgets(EpochSampler(9, shuffle=False, rank=rank, world_size=world_size), batch_size=1)
+
+    with pytest.raises(AssertionError, match="Repeated: "):
+        assert_resumes_exactly(make, world=(1, 2))
+
+
+def test_only_the_batch_size_changes() -> None:
+    def make(batch_size: int) -> DataLoader[Any, Any]:
+        return DataLoader(range(10), batch_size=batch_size, drop_last=True, output_order="input")
+
+    assert_resumes_exactly(make)
+
+
+def unknown_parameter(size: int) -> Loader:
+    return Loader(str(size))
+
+
+def only_rank(rank: int) -> Loader:
+    return Loader(str(rank))
+
+
+def test_mistakes() -> None:
+    wrong: Any
+    for wrong in (3, unknown_parameter, only_rank):
+        with pytest.raises(TypeError, match="`make` must be"):
+            assert_resumes_exactly(wrong)
+    with pytest.raises(ValueError, match="`cuts` must be numbers of steps up to 7"):
+        assert_resumes_exactly(Loader, cuts=[8])
+    with pytest.raises(ValueError, match="`world` must be at least one number"):
+        assert_resumes_exactly(sharded, world=())

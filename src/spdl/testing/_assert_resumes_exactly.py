@@ -6,8 +6,9 @@ from collections import Counter
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from spdl._check import check_flag, positive, refuse
+from spdl._check import check_flag, check_int, positive, refuse
 from spdl.testing._differences import describe_difference
+from spdl.testing._elsewhere import Setup, check_elsewhere
 from spdl.testing._leaves import freeze, leaves
 from spdl.testing._sessions import Reader, open_reader
 
@@ -35,17 +36,19 @@ def assert_resumes_exactly(
     JSON, loads that into a third one, reads some steps, does the same again, and reads the rest. A step is an item, or
     the end of an epoch. What came in all must be what came without cuts.
 
+    With several numbers of processes or batch sizes, all processes are also cut after each step of the first epoch, and
+    those of every other number and batch size go on: together they must receive what was left, each item once, but for
+    those that a process repeats to be in step with the others.
+
     Args:
         make: Makes a new loader: a `Pipeline` that was not started, a `DataLoader`, or anything that can be iterated
             and has ``state_dict`` and ``load_state_dict``. Without parameters, or with ``batch_size`` only, it makes
             one that belongs to a single process. With ``rank`` and ``world_size``, it makes that of one process of
             several. They are passed by keyword.
-        world: The numbers of processes. Each is cut and goes on with each of the others. Unused if `make` takes no
-            ``rank``.
+        world: The numbers of processes. Unused if `make` takes no ``rank``.
         batch: The batch sizes, likewise. Unused if `make` takes no ``batch_size``.
         ordered: Whether the very sequence has to be the same, or only the set of items, whichever batches they are in:
-            for stages in the order of completion, and for merges. With several processes or batch sizes, sets are
-            compared where these change.
+            for stages in the order of completion, and for merges. Where other processes go on, sets are compared.
         epochs: How many epochs to read. A loader is iterated so often; a pipeline needs ``continuous=True`` for more
             than one.
         cuts: After how many steps to cut. The default is after each, from 0 to the last.
@@ -75,12 +78,20 @@ def assert_resumes_exactly(
         given = {"rank": rank, "world_size": size, "batch_size": batch_size}
         return lambda: make(**{name: given[name] for name in parameters})
 
-    check = _Check(epochs, ordered, items, None if cuts is None else sorted(set(cuts)))
+    cuts = None if cuts is None else sorted({check_int("cuts", cut, least=0) for cut in cuts})
+    check = _Check(epochs, ordered, items, cuts)
     for size in worlds:
         for batch_size in batches:
             for rank in range(size):
                 where = _where(rank, size, batch_size)
-                check.alone(maker(rank, size, batch_size), where)
+                check.alone(maker(rank, size, batch_size), f" ({where})" if where else "")
+    setups = [
+        Setup([maker(rank, size, batch_size) for rank in range(size)], batch_size, _where(None, size, batch_size))
+        for size in dict.fromkeys(worlds)
+        for batch_size in dict.fromkeys(batches)
+    ]
+    if len(setups) > 1:
+        check_elsewhere(setups, items, cuts)
 
 
 def _parameters(make: Callable[..., Loader]) -> set[str]:
@@ -100,11 +111,15 @@ def _parameters(make: Callable[..., Loader]) -> set[str]:
     return names | optional
 
 
-def _where(rank: int, size: int, batch_size: int | None) -> str:
-    parts = [f"rank {rank} of {size}"] if size > 1 else []
+def _where(rank: int | None, size: int, batch_size: int | None) -> str:
+    parts = []
+    if rank is None:
+        parts.append("1 rank" if size == 1 else f"{size} ranks")
+    elif size > 1:
+        parts.append(f"rank {rank} of {size}")
     if batch_size is not None:
         parts.append(f"batch size {batch_size}")
-    return f" ({', '.join(parts)})" if parts else ""
+    return ", ".join(parts)
 
 
 class _Check:

@@ -56,6 +56,10 @@ class Resumption:
             for leg in self._legs
         )
 
+    def is_over(self) -> bool:
+        """Return whether no pass is left."""
+        return not self._legs
+
     def next_leg(self) -> Leg | None:
         """Return the rest of the next pass; None if there is none."""
         return self._legs.popleft() if self._legs else None

@@ -296,8 +296,7 @@ class Source:
             state = self.resumption.state if leg is None else leg.of.state
             if leg is None:
                 self.resumption = None
-            if state is not None and has_state(self.iterable):
-                self.iterable.load_state_dict(state)
+            self._load_state(state)
         if leg is not None:
             self.current = leg.of
             self.unread = not leg.read
@@ -313,6 +312,10 @@ class Source:
         )
         return None
 
+    def _load_state(self, state: Any) -> None:
+        if state is not None and has_state(self.iterable):
+            self.iterable.load_state_dict(state)
+
     def note_first(self, item: object) -> None:
         """Note what the first item of a pass is."""
         assert self.current is not None
@@ -321,9 +324,11 @@ class Source:
     def note_end(self) -> BaseException | None:
         """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
         try:
-            # Of a pass that had ended in an earlier run, that one knows better: it may not have been iterated here.
-            if self.continuous and self.current is not None and self.current.end is None:
+            if self.current is not None and self.current.end is None:
                 self.state_behind = self.own_state()
+            elif self.resumption is not None and self.resumption.is_over():
+                # The pass had ended in an earlier run, and may not have been iterated here, but others follow.
+                self._load_state(self.resumption.state)
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
             return error
         return None

@@ -115,6 +115,8 @@ class Pipeline(Generic[T]):
                 return False
             self._started = True
             lifetime.watch(self._engine)
+            for source in self._engine.sources:
+                source.note_state()
             start(self._engine)
         except BaseException as error:
             if claims.get("start") is claim:
