@@ -43,7 +43,7 @@ _PACKAGES = {
     "io": set[str](),
     "source": set[str](),
     "dataloader": {"io", "pipeline", "source"},
-    "testing": set[str](),
+    "testing": {"source"},
     "cli": {"io", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},

@@ -108,6 +108,9 @@ class MediaIterator(Generic[Batch]):
         self._results.close()
 
     def _read(self, pipeline: Pipeline[Result], timeout: float | None) -> Generator[Result | Exception, None, None]:
+        if not len(self._steps):
+            # A state may be of the end of an epoch.
+            return
         with pipeline.auto_stop():
             items = pipeline.get_iterator(timeout=timeout)
             # The loop may drop its batch, which this frame must not hold until there is another.
