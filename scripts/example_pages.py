@@ -122,6 +122,17 @@ def image_classification(record: Record) -> list[str]:
     return [f"After the first epoch, with {record['num_threads']} loading threads, waiting takes {share} of the time."]
 
 
+def resume_training(record: Record) -> list[str]:
+    """Say how often the run was stopped, and whether its losses are the same."""
+    rows = record["rows"]
+    differing = sum(row["loss"] != row["resumed_loss"] for row in rows)
+    same = "All losses are the same to the last bit" if not differing else f"{differing} losses differ"
+    return [
+        f"The second run was stopped {len(record['stops'])} times in {len(rows)} steps. {same}.",
+        f"The loss fell from {rows[0]['loss']:.2f} to {rows[-1]['loss']:.2f}.",
+    ]
+
+
 def headspace(record: Record) -> list[str]:
     """Return how much faster training could get."""
     return [
@@ -153,6 +164,7 @@ OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
         migration,
         npz_training,
         image_classification,
+        resume_training,
         headspace,
         noisy_neighbour,
     )

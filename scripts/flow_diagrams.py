@@ -195,6 +195,25 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
+    "resume_training": (
+        (
+            "An undisturbed run",
+            (
+                Step("data", "ImageList", "photos and classes"),
+                Step("thread", "ImageLoader", "one native call for each batch"),
+                TRAIN,
+            ),
+        ),
+        (
+            "A run that is stopped, again and again",
+            (
+                Step("data", "checkpoint", "model, optimiser, loader"),
+                Step("thread", "ImageLoader", "the batches that were not received"),
+                TRAIN,
+                Step("main", "SIGTERM", "write the checkpoint, exit"),
+            ),
+        ),
+    ),
     "headspace": (
         (
             "With the loader",

@@ -15,13 +15,16 @@ from spdl.dataloader._media.sample_failure import SampleFailure
 from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
+    from spdl.dataloader._media.array_loader import ArrayLoader
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
+    from spdl.dataloader._media.image_shards import ImageShards
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader
 
 __all__ = [
+    "ArrayLoader",
     "AudioLoader",
     "CacheDataLoader",
     "ClipBatch",
@@ -30,6 +33,7 @@ __all__ = [
     "ImageAugment",
     "ImageBatch",
     "ImageLoader",
+    "ImageShards",
     "LabelledBatch",
     "MapIterator",
     "Pipeline",
@@ -41,10 +45,12 @@ __all__ = [
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
+    "ArrayLoader": "_media.array_loader",
     "AudioLoader": "_media.audio_loader",
     "ClipLoader": "_media.clip_loader",
     "ImageAugment": "_media.image_augment",
     "ImageLoader": "_media.image_loader",
+    "ImageShards": "_media.image_shards",
     "PyTorchDataLoader": "_pytorch.loader",
 }
 
