@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stop a training run in the middle of its epochs, go on, and compare the losses with those of an undisturbed run.
 
-With `--checkpoint FILE` the program trains: it goes on from the file if there is one, and SIGTERM, as schedulers send
+With ``--checkpoint FILE`` the program trains: it goes on from the file if there is one, and SIGTERM, as schedulers send
 it before they take a machine away, makes it write the file and exit. Without it, the program runs itself that way, once
 undisturbed and once with a SIGTERM every few steps, and shows both losses of every step. They are the same to the last
 bit: the loader delivers exactly the batches that the loop had not received, with the same pixels.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from tests.io.av import oracle
 from tests.io.av.ffmpeg import run_ffmpeg
@@ -156,8 +156,15 @@ def test_every_processor_gives_the_same_bytes(
     pictures = {}
     for name in native.kernel_names():
         assert native.select_kernels(name)
-        pictures[name] = read(data, *target, **keywords)
-    assert native.select_kernels("")
+        try:
+            pictures[name] = read(data, *target, **keywords)
+        except RuntimeError as error:
+            if "cannot scale" not in str(error):
+                raise
+            # libswscale, which scales what is not planar, does not shrink that far.
+            reject()
+        finally:
+            assert native.select_kernels("")
     portable = pictures.pop("scalar")
     for name, picture in pictures.items():
         np.testing.assert_array_equal(picture, portable, err_msg=name)

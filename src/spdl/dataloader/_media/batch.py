@@ -33,7 +33,7 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
     medium: ClassVar[str] = "data"
     """The name of the field with the data, which the batch unpacks as the first."""
     label: Any
-    """The labels: int64 or float32 (B,), arrays stacked, or a list of anything else; None without labels."""
+    """The labels as int64 or float32 (B,), arrays stacked, or a list of anything else; None without labels."""
     path: list[str | None]
     """The path or name of each sample, or None."""
     index: Any
@@ -41,7 +41,7 @@ class LabelledBatch(tuple[Any, Any]):  # noqa: SLOT001 - fields are attributes.
     epoch: int
     """The number of the epoch."""
     failures: tuple[SampleFailure, ...]
-    """The samples of this batch that failed: left out, or replaced by others."""
+    """The samples of this batch that failed and were left out, or replaced by others."""
 
     def __new__(cls, fields: Mapping[str, Any]) -> Self:
         """Make a batch of fields by their names."""
@@ -135,7 +135,7 @@ class ClipBatch(LabelledBatch):
     mask: Any
     """True where a picture is and False where zeros are, bool (B, N)."""
     window: Any
-    """The part of the file that each clip was taken from, float64 (B, 2): the seconds of its beginning and its end."""
+    """Where each clip begins and ends in its file in seconds, as float64 (B, 2)."""
 
 
 class SoundBatch(LabelledBatch):
@@ -159,7 +159,7 @@ class SoundBatch(LabelledBatch):
     mask: Any
     """True where a sample of the sound is and False where zeros are, bool (B, N)."""
     window: Any
-    """The part of the file that each sound was taken from, float64 (B, 2): the seconds of its beginning and its end."""
+    """Where each sound begins and ends in its file in seconds, as float64 (B, 2)."""
 
 
 def _sketch(value: Any) -> str:

@@ -219,10 +219,10 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         handler.
 
         Returns:
-            A dict that `json.dumps` takes, if it takes what the user's own ``state_dict`` methods return.
+            A dict that ``json.dumps`` takes, if it takes what the user's own ``state_dict`` methods return.
 
         Raises:
-            TypeError: If the dataset is one of the `DataPipe` s of torchdata, which have no position.
+            TypeError: If the dataset is a ``DataPipe`` of torchdata, which has no position.
         """
         self._refuse_pipes()
         if self._loaded is not None:
@@ -236,7 +236,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             state_dict: What `state_dict` returned, in this process or another. An empty one changes nothing.
 
         Raises:
-            TypeError: If it is no dict, or the dataset a `DataPipe`.
+            TypeError: If it is no dict, or the dataset a ``DataPipe``.
             ValueError: If it is truncated or damaged, was saved by a newer release, or by a loader over other data.
         """
         self._refuse_pipes()

@@ -168,7 +168,7 @@ class VideoReader:
 
     @property
     def damage(self) -> str | None:
-        """What is wrong with the file behind the frames that there are: where it was cut off, say. None if it is whole.
+        """What is wrong with the file behind the frames that there are, say that it was cut off. None if it is whole.
 
         The reader has the frames before the damage. Damage within a frame shows when the frame is read, as an error.
         """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ImageOptions:
     """How `load_image_batch` makes an array of images: size, pixels, values, layout.
 
-    The record can be shared, compared, pickled and used as a key. `dataclasses.replace` makes another one. All fields
+    The record can be shared, compared, pickled and used as a key. ``dataclasses.replace`` makes another one. All fields
     mean what the arguments of `load_image_batch` do, except that `exif` stands for itself.
 
     Args:
