@@ -122,6 +122,22 @@ def image_classification(record: Record) -> list[str]:
     return [f"After the first epoch, with {record['num_threads']} loading threads, waiting takes {share} of the time."]
 
 
+def video_classification(record: Record) -> list[str]:
+    """Say which share of the time was spent waiting, and what was learnt."""
+    rows = record["rows"][1:]
+    shares = sorted(row["data_share"] for row in rows)
+    share = f"{shares[len(shares) // 2]:.0%}"
+    return [
+        f"After the first epoch, waiting takes {share} of the time.",
+        f"In the end, {record['rows'][-1]['held_out']:.0%} of the samples that were held out are classified correctly.",
+    ]
+
+
+def audio_keywords(record: Record) -> list[str]:
+    """Say which share of the time was spent waiting, and what was learnt."""
+    return video_classification(record)
+
+
 def resume_training(record: Record) -> list[str]:
     """Say how often the run was stopped, and whether its losses are the same."""
     rows = record["rows"]
@@ -164,6 +180,8 @@ OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
         migration,
         npz_training,
         image_classification,
+        video_classification,
+        audio_keywords,
         resume_training,
         headspace,
         noisy_neighbour,

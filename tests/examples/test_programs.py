@@ -61,6 +61,10 @@ def _headspace_is_the_quotient(rows: list[Row]) -> bool:
     return all(row["headspace"] == row["cached_images_per_second"] / row["images_per_second"] for row in rows)
 
 
+def _shares_are_shares(rows: list[Row]) -> bool:
+    return all(0 <= row[key] <= 1 for row in rows for key in ("held_out", "accuracy", "data_share"))
+
+
 def _losses_are_the_same(rows: list[Row]) -> bool:
     return all(row["loss"] == row["resumed_loss"] for row in rows)
 
@@ -85,7 +89,9 @@ PROGRAMS = {
         "--root-dir",
         _eight_images,
     ),
-    "resume_training": Expected("step  loss", 8, "loss", "--photos", _losses_are_the_same),
+    "video_classification": Expected("epoch  clips/s", 2, "clips_per_second", None, _shares_are_shares),
+    "audio_keywords": Expected("epoch  sounds/s", 2, "sounds_per_second", None, _shares_are_shares),
+    "resume_training": Expected("step      loss  when resumed", 8, "loss", "--photos", _losses_are_the_same),
     "noisy_neighbour": Expected(
         "neighbours  steps/s", 6, "steps_per_second", holds=lambda rows: all(row["p99_ms"] > 0 for row in rows)
     ),
