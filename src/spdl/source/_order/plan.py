@@ -105,7 +105,8 @@ class Plan:
             start, stop = self._share(rank)
             line[last] = turns[last] - self.full_steps * size + first + start
             if start == stop:
-                line[last] = rank % self._line.count
+                # One of this very step: any other would depend on where the epoch was cut.
+                line[last] = first + rank % self.rest
         return self._line.select(line)
 
     def same_steps(self, rank: int, turns: int, other: int) -> Runs:
