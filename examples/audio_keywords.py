@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 
     from spdl.dataloader import SoundBatch
 
-__all__ = ["main", "make_loader", "make_model", "test", "train_epochs"]
+__all__ = ["main", "make_loader", "make_model", "spectrograms", "test", "train_epochs"]
+
+Batch = tuple[torch.Tensor, torch.Tensor]
 
 RATE, SECONDS, BINS = 8000, 1.0, 64
 
 
 def make_loader(sounds: Sequence[Any], *, train: bool, batch_size: int, **options: Any) -> AudioLoader:
-    """Return a loader of seconds of sound, at 8000 samples per second.
+    """Return a loader of spectrograms of seconds of sound, at 8000 samples per second.
 
     Args:
         sounds: The samples of an `AudioFolder`.
@@ -53,34 +55,24 @@ def make_loader(sounds: Sequence[Any], *, train: bool, batch_size: int, **option
         shuffle=train,
         drop_last=train,
         seed=1,
+        batch_transform=spectrograms,
         **options,
     )
 
 
-class Model(nn.Module):
-    """A convolutional network over the spectrogram of sounds (N, 1, T)."""
-
-    def __init__(self, num_classes: int) -> None:
-        super().__init__()
-        layers: list[nn.Module] = []
-        for inputs, outputs in ((BINS, 32), (32, 32)):
-            layers += [nn.Conv1d(inputs, outputs, 5, stride=2, padding=2), nn.BatchNorm1d(outputs), nn.ReLU()]
-        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(num_classes))
-        self.register_buffer("window", torch.hann_window(2 * BINS))
-
-    def forward(self, sounds: torch.Tensor) -> torch.Tensor:
-        """Return a score for each class."""
-        window: Any = self.window
-        spectrum = torch.stft(sounds[:, 0], 2 * BINS, hop_length=BINS, window=window, return_complex=True)
-        scores: torch.Tensor = self.layers(torch.log1p(10 * spectrum[:, :BINS].abs()))
-        return scores
+def spectrograms(batch: SoundBatch) -> Batch:
+    """Return the logarithms of the spectra of the sounds of a batch, (N, 64, T), and the labels."""
+    window = torch.hann_window(2 * BINS)
+    spectra = torch.stft(batch.sound[:, 0], 2 * BINS, hop_length=BINS, window=window, return_complex=True)
+    return torch.log1p(10 * spectra[:, :BINS].abs()), batch.label
 
 
 def make_model(num_classes: int) -> nn.Module:
-    """Return the network."""
-    model = Model(num_classes)
-    model(torch.zeros(2, 1, int(RATE * SECONDS)))  # Its last layer learns its size.
-    return model
+    """Return a convolutional network over spectrograms of a second, (N, 64, 126)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in ((BINS, 32), (32, 32)):
+        layers += [nn.Conv1d(inputs, outputs, 5, stride=2, padding=2), nn.BatchNorm1d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 32, num_classes))
 
 
 def train_epochs(*, root: Path, batch_size: int, num_threads: int | None, epochs: int) -> list[dict[str, float]]:
@@ -113,7 +105,7 @@ def train_epochs(*, root: Path, batch_size: int, num_threads: int | None, epochs
     return figures
 
 
-def test(model: nn.Module, batches: Iterable[SoundBatch]) -> float:
+def test(model: nn.Module, batches: Iterable[Batch]) -> float:
     """Return the share of sounds that a model classifies correctly."""
     model.eval()
     correct = count = 0

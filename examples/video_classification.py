@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     from spdl.dataloader import ClipBatch
 
-__all__ = ["main", "make_loader", "make_model", "test", "train_epochs"]
+__all__ = ["channels_first", "main", "make_loader", "make_model", "test", "train_epochs"]
+
+Batch = tuple[torch.Tensor, torch.Tensor]
 
 SIZE, NUM_FRAMES, FPS = 32, 8, 12.5
 
@@ -56,33 +58,22 @@ def make_loader(videos: Sequence[Any], *, train: bool, batch_size: int, **option
         seed=1,
         mean=(0.3, 0.3, 0.3),
         std=(0.25, 0.25, 0.25),
+        batch_transform=channels_first,
         **options,
     )
 
 
-class Model(nn.Module):
-    """A convolutional network over time and space for clips (N, T, C, H, W)."""
-
-    def __init__(self, num_classes: int) -> None:
-        super().__init__()
-        layers: list[nn.Module] = []
-        for inputs, outputs in ((3, 16), (16, 32), (32, 64)):
-            layers += [
-                nn.Conv3d(inputs, outputs, 3, stride=(1, 2, 2), padding=1),
-                nn.BatchNorm3d(outputs),
-                nn.ReLU(),
-            ]
-        self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(64, num_classes))
-
-    def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        """Return a score for each class."""
-        scores: torch.Tensor = self.layers(clips.transpose(1, 2))
-        return scores
+def channels_first(batch: ClipBatch) -> Batch:
+    """Return the clips of a batch as three-dimensional convolutions want them, (N, C, T, H, W), and the labels."""
+    return batch.clip.transpose(1, 2), batch.label
 
 
 def make_model(num_classes: int) -> nn.Module:
-    """Return the network."""
-    return Model(num_classes)
+    """Return a convolutional network over time and space for clips (N, C, T, H, W)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in ((3, 16), (16, 32), (32, 64)):
+        layers += [nn.Conv3d(inputs, outputs, 3, stride=(1, 2, 2), padding=1), nn.BatchNorm3d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(64, num_classes))
 
 
 def train_epochs(*, root: Path, batch_size: int, num_threads: int | None, epochs: int) -> list[dict[str, float]]:
@@ -115,7 +106,7 @@ def train_epochs(*, root: Path, batch_size: int, num_threads: int | None, epochs
     return figures
 
 
-def test(model: nn.Module, batches: Iterable[ClipBatch]) -> float:
+def test(model: nn.Module, batches: Iterable[Batch]) -> float:
     """Return the share of clips that a model classifies correctly."""
     model.eval()
     correct = count = 0

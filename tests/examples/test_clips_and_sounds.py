@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -50,17 +50,19 @@ def test_made_sounds_are_as_long_and_loud_as_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [video_classification, audio_keywords], ids=lambda it: str(it.__name__))
-def test_loaders_vary_what_they_train_on_and_not_what_they_test(program: object, tmp_path: Path) -> None:
+def test_loaders_vary_what_they_train_on_and_not_what_they_test(program: Any, tmp_path: Path) -> None:
+    source: Any
     if program is video_classification:
         make_videos(tmp_path / "media", 3)
-        source, make = VideoFolder(tmp_path / "media"), video_classification.make_loader
+        source = VideoFolder(tmp_path / "media")
     else:
         make_sounds(tmp_path / "media", 3)
-        source, make = AudioFolder(tmp_path / "media"), audio_keywords.make_loader
-    training, testing = (make(list(source), train=train, batch_size=5) for train in (True, False))
+        source = AudioFolder(tmp_path / "media")
+    training, testing = (program.make_loader(list(source), train=train, batch_size=5) for train in (True, False))
     first, second = list(training), list(training)
     assert [len(labels) for _, labels in first] == [5, 5]
     assert not torch.equal(first[0][0], second[0][0])
+    assert program.make_model(4)(first[0][0]).shape == (5, 4)
     one, two = list(testing), list(testing)
     assert [len(labels) for _, labels in one] == [5, 5, 2]
     assert all(torch.equal(a[0], b[0]) and torch.equal(a[1], b[1]) for a, b in zip(one, two, strict=True))

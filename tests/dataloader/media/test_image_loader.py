@@ -682,6 +682,9 @@ def test_batches_move_to_a_device(folder: ImageFolder) -> None:
     batch = next(iter(loader))
     assert (batch.image.device.type, batch.label.device.type, len(batch.path)) == ("meta", "meta", 4)
     assert [stage.name for stage in loader.statistics().stages] == ["src", "load", "transfer", "sink"]
+    options: dict[str, Any] = {"size": 16, "device": "meta", "batch_transform": lambda it: {"x": [it.image, it.path]}}
+    images, paths = next(iter(ImageLoader(folder, 4, **options)))["x"]
+    assert (images.device.type, len(paths)) == ("meta", 4)
     local = next(iter(ImageLoader(folder, 4, size=16)))
     assert local.to("meta").image.device.type == "meta"
     assert local.to("cpu").image is local.image

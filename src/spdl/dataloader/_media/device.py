@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import refuse
 from spdl.dataloader._media.batch import LabelledBatch
 from spdl.io import transfer_tensor_h2d
+from spdl.io._device.transfer_tensor import map_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -42,8 +43,12 @@ def check_device(device: Any, output: str) -> torch.device | None:
 
 def send(batch: Any, device: torch.device) -> Any:
     """Return a batch with its tensors on a device. For a GPU, pinned memory and a stream of this thread are used."""
-    if device.type != "cuda":
-        return batch.to(device)
-    if isinstance(batch, LabelledBatch):
-        return batch.replace(**transfer_tensor_h2d(batch.fields(), device=device))
-    return transfer_tensor_h2d(batch, device=device)
+    own = isinstance(batch, LabelledBatch)
+    fields = batch.fields() if own else batch
+    if device.type == "cuda":
+        sent = transfer_tensor_h2d(fields, device=device)
+    else:
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        sent = map_tensors(lambda tensor: tensor.to(device), fields, torch.Tensor)
+    return batch.replace(**sent) if own else sent

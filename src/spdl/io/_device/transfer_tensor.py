@@ -87,7 +87,7 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.devic
         return sent
 
     with torch.cuda.stream(stream):
-        result: T = _map_tensors(send, batch, torch.Tensor)
+        result: T = map_tensors(send, batch, torch.Tensor)
     stream.synchronize()
     _state.sent.append(result)
     while len(_state.sent) > num_caches:
@@ -174,7 +174,7 @@ def transfer_tensor_d2h(
         return fetched.copy_(tensor, non_blocking=True)
 
     with torch.cuda.stream(stream):
-        result: T = _map_tensors(fetch, batch, torch.Tensor)
+        result: T = map_tensors(fetch, batch, torch.Tensor)
     stream.synchronize()
     return result
 
@@ -202,11 +202,11 @@ def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:
     return _state.streams[device]
 
 
-def _map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
-    """Return `value` with `function` applied to the tensors in it."""
+def map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
+    """Return a value with a function applied to the tensors in it, which are of the type `tensor`."""
 
     def convert(item: Any) -> Any:
-        return _map_tensors(function, item, tensor)
+        return map_tensors(function, item, tensor)
 
     if isinstance(value, tensor):
         return function(value)
