@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NEEDS_TORCH", "describe_public_api"]
 
-# Classes that are PyTorch's, too, and are missing where it is not installed.
-NEEDS_TORCH = ("spdl.dataloader.PyTorchDataLoader",)
+# What is missing where PyTorch is not installed.
+NEEDS_TORCH = ("spdl.dataloader.PyTorchDataLoader", "spdl.dataloader.get_pytorch_dataloader")
 
 _ROOT = Path(spdl.__file__).parent
 

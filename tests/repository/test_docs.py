@@ -40,7 +40,7 @@ def programs(page: Path) -> list[Program]:
 
 def needs_torch(code: str) -> bool:
     """Return whether a program imports PyTorch, or uses a loader that makes its tensors."""
-    makes_tensors = re.search(r"(Image|Clip|Audio)Loader\(", code) and 'output="numpy"' not in code
+    makes_tensors = re.search(r"(Image|Clip|Audio|PyTorchData)Loader\(", code) and 'output="numpy"' not in code
     return "import torch" in code or bool(makes_tensors)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spdl.dataloader._media.image_augment import ImageAugment
     from spdl.dataloader._media.image_loader import ImageLoader
     from spdl.dataloader._media.image_shards import ImageShards
+    from spdl.dataloader._pytorch.get_pytorch_dataloader import get_pytorch_dataloader
     from spdl.dataloader._pytorch.loader import PyTorchDataLoader
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "PyTorchDataLoader",
     "SampleFailure",
     "SoundBatch",
+    "get_pytorch_dataloader",
 ]
 
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
@@ -52,6 +54,7 @@ _MODULES = {
     "ImageLoader": "_media.image_loader",
     "ImageShards": "_media.image_shards",
     "PyTorchDataLoader": "_pytorch.loader",
+    "get_pytorch_dataloader": "_pytorch.get_pytorch_dataloader",
 }
 
 

@@ -30,4 +30,5 @@ class AnyLoader(Protocol):
     in_order: bool
     workers: Literal["thread", "process"] | None
     _epoch: Any
+    _pickles_once: int | None
     _index_sampler: Any

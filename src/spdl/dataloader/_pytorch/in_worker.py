@@ -12,6 +12,7 @@ from torch.utils.data._utils import worker as torch_worker
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .map_fetch import MapFetch
+from .pickled_once import PickledOnce
 from .stream_fetch import StreamFetch
 
 if TYPE_CHECKING:
@@ -65,23 +66,29 @@ class WorkerDataset:
     """What torch takes for a map-style dataset: looks up requests and returns deliveries.
 
     Args:
-        dataset: The dataset.
+        dataset: The dataset, or its pickle.
         collate_fn: Makes a batch.
         batched: Whether requests are for batches.
     """
 
     def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], *, batched: bool) -> None:
-        self.dataset = dataset
-        self._fetch = MapFetch(dataset, collate_fn, batched=batched)
+        self._dataset = dataset
+        self._collate_fn = collate_fn
+        self._batched = batched
+        self._fetch: MapFetch | None = None
+
+    def open(self) -> Any:
+        """Return the dataset. It is unpickled now, if it was pickled once for all workers."""
+        dataset = self._dataset.load() if isinstance(self._dataset, PickledOnce) else self._dataset
+        self._fetch = MapFetch(dataset, self._collate_fn, batched=self._batched)
+        return dataset
 
     def __getitem__(self, request: Request) -> Delivery:
+        assert self._fetch is not None
         try:
             return Delivery(request.number, self._fetch(request.index), None, None)
         except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
             return Delivery(request.number, None, None, _failure())
-
-    def __repr__(self) -> str:
-        return repr(self.dataset)
 
 
 class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types of torch's.
@@ -94,19 +101,23 @@ class WorkerStream(IterableDataset):  # type: ignore[misc] # mypy sees no types 
     """
 
     def __init__(self, dataset: Any, options: StreamOptions, positions: Sequence[Position]) -> None:
-        self.dataset = dataset
+        self._dataset = dataset
         self._options = options
         self._positions = positions
 
+    def open(self) -> Any:
+        """Return the dataset."""
+        return self._dataset
+
     def __iter__(self) -> Iterator[Delivery]:
         worker = _worker_id()
-        fetch = StreamFetch(self.dataset, self._options, self._positions[worker])
+        fetch = StreamFetch(self._dataset, self._options, self._positions[worker])
         # An epoch that persistent workers go on with begins at the beginning.
         self._positions = [type(it)(0, None) for it in self._positions]
         return _Deliveries(worker, fetch)
 
     def __repr__(self) -> str:
-        return repr(self.dataset)
+        return repr(self._dataset)
 
 
 class _Deliveries:
@@ -128,7 +139,7 @@ class _Deliveries:
 
 
 class StartWorker:
-    """What torch takes for ``worker_init_fn``: shows the user's dataset to those who ask what this worker is.
+    """What torch takes for ``worker_init_fn``: opens the user's dataset, and shows it to those who ask for the worker.
 
     Args:
         worker_init_fn: The user's function, or None.
@@ -141,7 +152,7 @@ class StartWorker:
         info = get_worker_info()
         assert info is not None
         # Nobody else is in this process: the name is torch's, and it is what its function returns.
-        torch_worker._worker_info = _replaced(info, info.dataset.dataset)  # noqa: SLF001
+        torch_worker._worker_info = _replaced(info, info.dataset.open())  # noqa: SLF001
         if self._worker_init_fn is not None:
             self._worker_init_fn(worker)
 

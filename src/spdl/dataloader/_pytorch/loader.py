@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_choice
+from spdl._check import check_choice, check_instance
 
 from .caller_iterator import CallerIterator
 from .iterable_epoch import IterableEpoch
@@ -133,6 +133,8 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         self._loaded: dict[str, Any] | None = None
         self._packed: dict[str, Any] | None = None
         self._iterator: Any = None
+        # How many worker processes unpickle the dataset at once, 0 for all. None leaves pickling to multiprocessing.
+        self._pickles_once: int | None = None
         self._told: WorkerChoice | None = None
         super().__init__(
             dataset,
@@ -155,6 +157,42 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         )
         if not _KNOWS_IN_ORDER:
             self.in_order = in_order
+
+    @classmethod
+    def like(cls, loader: DataLoader, *, workers: Literal["thread", "process"] | None = None) -> PyTorchDataLoader:
+        """Return a loader of this class with the arguments of one of torch's.
+
+        Args:
+            loader: A loader of ``torch.utils.data.DataLoader``, or of a subclass.
+            workers: As for the class.
+
+        Example:
+            >>> from torch.utils.data import DataLoader
+            >>> from spdl.dataloader import PyTorchDataLoader
+            >>> PyTorchDataLoader.like(DataLoader(range(5), batch_size=2, num_workers=1)).worker_choice.kind
+            'thread'
+        """
+        check_instance("loader", loader, DataLoader, "a torch.utils.data.DataLoader")
+        order: dict[str, Any] = {"batch_size": loader.batch_size, "drop_last": loader.drop_last}
+        if loader.batch_size is None and loader.batch_sampler is not None:
+            # torch wants its defaults beside a batch sampler.
+            order = {"batch_sampler": loader.batch_sampler}
+        elif not isinstance(loader.dataset, IterableDataset):
+            order["sampler"] = loader.sampler
+        others = (
+            "num_workers",
+            "collate_fn",
+            "pin_memory",
+            "timeout",
+            "worker_init_fn",
+            "multiprocessing_context",
+            "generator",
+            "prefetch_factor",
+            "persistent_workers",
+            "pin_memory_device",
+        )
+        arguments = {name: getattr(loader, name) for name in others}
+        return cls(loader.dataset, **order, **arguments, in_order=getattr(loader, "in_order", True), workers=workers)
 
     @property
     def worker_choice(self) -> WorkerChoice:
@@ -211,6 +249,9 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         if choice.kind == "process":
             return ProcessIterator(self)
         return (StreamIterator if isinstance(self.dataset, IterableDataset) else ThreadIterator)(self)
+
+    def _pickle_once(self, at_once: int | None) -> None:
+        self._pickles_once = at_once or 0
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the latest iterator over this loader is, so that another process can go on from there.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
 from .in_worker import StartWorker, WorkerDataset, WorkerStream, take_as_it_is
 from .iterable_epoch import IterableEpoch
+from .pickled_once import PickledOnce
 from .positions import Step
 from .stream_fetch import StreamOptions
 from .tracked_iterator import TrackedIterator
@@ -34,6 +36,15 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         loader: The loader.
     """
 
+    def __init__(self, loader: AnyLoader) -> None:
+        self._pickled: PickledOnce | None = None
+        try:
+            super().__init__(loader)
+        finally:
+            # The workers have memory of their own.
+            if self._pickled is not None:
+                self._pickled.close()
+
     def _prepare(self, loader: AnyLoader) -> None:
         epoch = self._epoch
         self._dataset: WorkerStream | WorkerDataset
@@ -42,7 +53,10 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
             self._dataset = WorkerStream(loader.dataset, options, epoch.begins)
         else:
             batched = loader.batch_sampler is not None
-            self._dataset = WorkerDataset(loader.dataset, loader.collate_fn, batched=batched)
+            dataset = self._pickled = _pickle_once(loader)
+            if dataset is None:
+                dataset = loader.dataset
+            self._dataset = WorkerDataset(dataset, loader.collate_fn, batched=batched)
         self._collate_fn = take_as_it_is
         self._auto_collation = False
 
@@ -72,3 +86,12 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
                 progress.receive(self._handed)
             delivery.failure.reraise()
         return delivery.batch
+
+
+def _pickle_once(loader: AnyLoader) -> PickledOnce | None:
+    """Return the dataset's pickle, if the loader wants that and its processes unpickle the dataset at all."""
+    context = loader.multiprocessing_context or torch.multiprocessing
+    if loader._pickles_once is None or context.get_start_method() == "fork":  # noqa: SLF001 - the classes belong together.
+        return None
+    at_once = loader._pickles_once  # noqa: SLF001
+    return PickledOnce(loader.dataset, context.BoundedSemaphore(at_once) if at_once else None)
