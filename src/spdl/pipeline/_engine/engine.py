@@ -295,8 +295,10 @@ class Engine:
         self.epochs_read += 1
 
     def has_pulled(self) -> bool:
-        """Return whether a source has given anything, in this run or in an earlier one. Needs no lock."""
-        return self.resumed or any(source.counters.emitted for source in self.sources)
+        """Return whether anything has come, in this run or in an earlier one. Needs no lock."""
+        # A merge of the user's may make items of its own.
+        made = self.nodes and self.nodes[-1].counters.emitted
+        return bool(self.resumed or made or any(source.counters.emitted for source in self.sources))
 
     def locate_item(self, root: int) -> ItemContext:
         """Return the context of a source's item that is in flight. Needs no lock."""

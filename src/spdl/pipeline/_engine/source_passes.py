@@ -84,11 +84,11 @@ class Passes:
 
 def mark_of(item: object) -> str | None:
     """Return a short text that differs for most items; None for objects that have none of their own."""
-    if isinstance(item, (tuple, list)) and len(item) <= _MOST_PARTS:
+    if type(item) in (tuple, list) and len(item) <= _MOST_PARTS:
         marks = [mark_of(part) for part in item]
         return None if None in marks else _short(f"({','.join(map(str, marks))})")
     if item is None or type(item) in (int, bool, float, str, bytes):
-        return _short(repr(item[:_LONGEST] if isinstance(item, (str, bytes)) else item))
+        return _short(repr(item[:_LONGEST] if type(item) in (str, bytes) else item))
     return None
 
 
