@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PYAV, DECORD, TORCHCODEC, OPENCV, SOUNDFILE = "PyAV", "decord", "torchcodec", "OpenCV", "soundfile"
-DECODE = "decode only"
+DECODE, FILTERS = "decode only", "FFmpeg's filters"
 
 BILINEAR, ALIASED, FULL = "bilinear", "bilinear, not antialiased", "full size"
 ALONE, TOGETHER, CLIPS_TOGETHER = "frames_per_cpu_second", "frames_per_second", "clips_per_second"
@@ -50,9 +50,14 @@ def whole(title: str, clip: str, times: int) -> Row:
         f"{name}, {DECODE}": read(name, "video_work.decoded", FULL, **arguments)
         for name in (OURS, OUR_WHEEL, REFERENCE, PYAV, OPENCV)
     }
-    both = contenders | alone
+    filters = {
+        f"{name}, {FILTERS}": read(name, "video_work.filtered", BILINEAR, **arguments) for name in (OURS, OUR_WHEEL)
+    }
+    unresized = f"{TORCHCODEC}, not resized"
+    alone[unresized] = read(TORCHCODEC, "video_work.decoded", FULL, **arguments)
+    both = contenders | filters | alone
     limits = tuple(Claim(ALONE, "at least", None, f"{name}, {DECODE}", name) for name in (OURS, OUR_WHEEL, REFERENCE))
-    others = [claim for name in (REFERENCE, PYAV, TORCHCODEC) for claim in reported(ALONE, contenders, name)]
+    others = [claim for name in (REFERENCE, PYAV, TORCHCODEC, unresized) for claim in reported(ALONE, contenders, name)]
     return Row(title, ALONE, both, (*limits, *others))
 
 

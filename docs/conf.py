@@ -48,10 +48,12 @@ OTHERS = (
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
-    r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Backend"
+    r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
-    r"|FrameRate|Frames|Future|ImageInput|ImageTarget|Interpolation|Layout|MaxFailures|MediaTarget|MergeOp"
-    r"|Mode|OnError|OnFailure|OnTimeout|Op|OutputOrder|Photos|ProcessPoolExecutor|QueueClass|Record"
+    r"|Fraction|FrameRate|Frames|Future|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
+    r"|MediaTarget|MergeOp"
+    r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"
+    r"|QueueClass|Range|Record"
     r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )

@@ -17,7 +17,7 @@
 #include "av/packet_feed.h"
 #include "av/picture_array.h"
 #include "av/video_batch.h"
-#include "av/video_index.h"
+#include "av/video_scan.h"
 #include "bindings/backends.h"
 #include "core/media_error.h"
 #include "core/memory_source.h"
@@ -96,7 +96,7 @@ void pick_frames(Draw& draw, Container& container) {
         return;
     }
     const auto stream = container.stream(*number);
-    const VideoIndex index = VideoIndex::scan(container, *number);
+    const auto [index, damage] = scan_video(container, *number, decode_options(draw));
     if (index.num_frames() == 0) {
         return;
     }

@@ -122,6 +122,33 @@ def image_classification(record: Record) -> list[str]:
     return [f"After the first epoch, with {record['num_threads']} loading threads, waiting takes {share} of the time."]
 
 
+def video_classification(record: Record) -> list[str]:
+    """Say which share of the time was spent waiting, and what was learnt."""
+    rows = record["rows"][1:]
+    shares = sorted(row["data_share"] for row in rows)
+    share = f"{shares[len(shares) // 2]:.0%}"
+    return [
+        f"After the first epoch, waiting takes {share} of the time.",
+        f"In the end, {record['rows'][-1]['held_out']:.0%} of the samples that were held out are classified correctly.",
+    ]
+
+
+def audio_keywords(record: Record) -> list[str]:
+    """Say which share of the time was spent waiting, and what was learnt."""
+    return video_classification(record)
+
+
+def resume_training(record: Record) -> list[str]:
+    """Say how often the run was stopped, and whether its losses are the same."""
+    rows = record["rows"]
+    differing = sum(row["loss"] != row["resumed_loss"] for row in rows)
+    same = "All losses are the same to the last bit" if not differing else f"{differing} losses differ"
+    return [
+        f"The second run was stopped {len(record['stops'])} times in {len(rows)} steps. {same}.",
+        f"The loss fell from {rows[0]['loss']:.2f} to {rows[-1]['loss']:.2f}.",
+    ]
+
+
 def headspace(record: Record) -> list[str]:
     """Return how much faster training could get."""
     return [
@@ -153,6 +180,9 @@ OBSERVATIONS: dict[str, Callable[[Record], list[str]]] = {
         migration,
         npz_training,
         image_classification,
+        video_classification,
+        audio_keywords,
+        resume_training,
         headspace,
         noisy_neighbour,
     )

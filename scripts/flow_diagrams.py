@@ -195,6 +195,49 @@ DIAGRAMS: dict[str, tuple[Flow, ...]] = {
             ),
         ),
     ),
+    "video_classification": (
+        (
+            "ClipLoader and training loop",
+            (
+                Step("data", "VideoFolder", "videos and classes"),
+                Step("thread", "window", "drawn for each video and epoch"),
+                Step("thread", "load_video_batch", "one native call for each batch"),
+                Step("main", "wait", "data time"),
+                Step("main", "train", "step time"),
+            ),
+        ),
+    ),
+    "audio_keywords": (
+        (
+            "AudioLoader and training loop",
+            (
+                Step("data", "AudioFolder", "sounds and words"),
+                Step("thread", "window", "drawn for each sound and epoch"),
+                Step("thread", "load_audio_batch", "one native call for each batch"),
+                Step("main", "wait", "data time"),
+                Step("main", "train", "step time"),
+            ),
+        ),
+    ),
+    "resume_training": (
+        (
+            "An undisturbed run",
+            (
+                Step("data", "ImageList", "photos and classes"),
+                Step("thread", "ImageLoader", "one native call for each batch"),
+                TRAIN,
+            ),
+        ),
+        (
+            "A run that is stopped, again and again",
+            (
+                Step("data", "checkpoint", "model, optimiser, loader"),
+                Step("thread", "ImageLoader", "the batches that were not received"),
+                TRAIN,
+                Step("main", "SIGTERM", "write the checkpoint, exit"),
+            ),
+        ),
+    ),
     "headspace": (
         (
             "With the loader",

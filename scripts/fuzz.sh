@@ -15,7 +15,7 @@ case $name in
   arrays)
     sources=(native/archive/{inflate,tar_parser,tar_walk,zip_directory,zstd_stream}.cpp
       native/arrays/{npy_header,wav_header}.cpp native/npz/{npz_batch,npz_member}.cpp
-      native/core/{decompressor,large_blocks,parallel}.cpp)
+      native/core/{decompressor,interrupt,large_blocks,parallel}.cpp)
     libraries=(libdeflate libzstd)
     ;;
   images | clips)

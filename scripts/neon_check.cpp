@@ -11,12 +11,15 @@
 #include <random>
 #include <vector>
 
+#include "image/planes/fine_weights.h"
+#include "image/planes/plane_kernels.h"
 #include "image/resize/kernels.h"
 
 namespace {
 
 using namespace spdl;
 using Bytes = std::vector<std::uint8_t>;
+using Levels = std::vector<FineLevel>;
 
 constexpr std::uint8_t kCanary = 0xa5;
 constexpr int kRows = 2;
@@ -42,6 +45,8 @@ class Check {
         vertical(tables[0], tables[2]);
         pixels();
         colors();
+        planes(wanted, filter);
+        yuv();
     }
 
     [[nodiscard]] std::uint64_t digest() const { return digest_; }
@@ -185,6 +190,83 @@ class Check {
             other_.write_colors(from, count, blue_first, results[1].data());
             equal(results[0], results[1], 3 * count, "colors");
             untouched(results[1], 3 * count, "colors");
+        }
+    }
+
+    Levels levels(std::size_t size, int limit) {
+        Levels levels(size);
+        for (FineLevel& level : levels) {
+            const auto range = static_cast<std::size_t>(2 * limit + 1);
+            level = static_cast<FineLevel>(
+                static_cast<int>(below(3) == 0 ? below(2) * 2 * static_cast<std::size_t>(limit) : below(range)) -
+                limit);
+        }
+        return levels;
+    }
+
+    static Bytes bytes(const Levels& levels) {
+        Bytes bytes(levels.size() * sizeof(FineLevel));
+        std::memcpy(bytes.data(), levels.data(), bytes.size());
+        return bytes;
+    }
+
+    void equal(const Levels& one, const Levels& other, std::size_t size, const char* what) {
+        equal(bytes(one), bytes(other), size * sizeof(FineLevel), what);
+        untouched(bytes(other), (size + kFineSlack) * sizeof(FineLevel), what);
+    }
+
+    static Levels canaries(std::size_t size) {
+        Levels levels(size + kFineSlack + 1);
+        std::memset(levels.data(), kCanary, levels.size() * sizeof(FineLevel));
+        return levels;
+    }
+
+    void planes(const Axis& axis, Interpolation filter) {
+        ResampleTable table;
+        table.build(axis, filter);
+        fine::pack_row(table);
+        // With overshoots, as negative weights make them.
+        constexpr int kMost = 400 << kFineBits;
+        const Levels row = levels(static_cast<std::size_t>(table.source_count) + fine_slack(table), kMost);
+        const auto width = static_cast<std::size_t>(table.output);
+        Levels narrowed[2] = {canaries(width), canaries(width)};
+        kScalarPlanes.narrow(table, row.data(), narrowed[0].data());
+        other_.planes->narrow(table, row.data(), narrowed[1].data());
+        equal(narrowed[0], narrowed[1], width, "narrow");
+
+        fine::pack_column(table);
+        const std::size_t size = 1 + below(200);
+        std::vector<Bytes> rows;
+        std::vector<const std::uint8_t*> window;
+        const int count = fine::pairs(table);
+        for (int i = 0; i < 2 * count; ++i) {
+            rows.push_back(noise(size));
+            window.push_back(rows.back().data());
+        }
+        for (int output = 0; output < table.output; output += 1 + static_cast<int>(below(9))) {
+            Levels shortened[2] = {canaries(size), canaries(size)};
+            const std::int32_t* const weights = fine::column(table, output);
+            kScalarPlanes.shorten(weights, count, window.data(), shortened[0].data(), size);
+            other_.planes->shorten(weights, count, window.data(), shortened[1].data(), size);
+            equal(shortened[0], shortened[1], size, "shorten");
+        }
+    }
+
+    void yuv() {
+        constexpr int kMost = 32767;
+        const std::size_t count = 1 + below(200);
+        const Levels planes[3] = {levels(count + kFineSlack, kMost), levels(count + kFineSlack, kMost),
+                                  levels(count + kFineSlack, kMost)};
+        const YuvRow row{planes[0].data(), planes[1].data(), planes[2].data()};
+        const auto factor = [&] { return static_cast<std::int16_t>(below(20000)); };
+        const YuvColors colors{
+            static_cast<FineLevel>(below(2) * 1024), factor(), factor(), factor(), factor(), factor()};
+        for (const bool blue_first : {false, true}) {
+            Bytes results[2] = {Bytes(3 * count + 1, kCanary), Bytes(3 * count + 1, kCanary)};
+            kScalarPlanes.write(colors, row, count, blue_first, results[0].data());
+            other_.planes->write(colors, row, count, blue_first, results[1].data());
+            equal(results[0], results[1], 3 * count, "yuv");
+            untouched(results[1], 3 * count, "yuv");
         }
     }
 

@@ -25,6 +25,12 @@ def whole(*, folder: str, workers: int, reader: str, clip: str, times: int) -> F
     return _frames(lambda path: int(load(path, SIZE)), str(Path(folder) / clip), workers, times)
 
 
+def filtered(*, folder: str, workers: int, reader: str, clip: str, times: int) -> Figures:
+    """Do the work of `whole` with FFmpeg's filters."""
+    load = import_module(reader).filtered
+    return _frames(lambda path: int(load(path, SIZE)), str(Path(folder) / clip), workers, times)
+
+
 def decoded(*, folder: str, workers: int, reader: str, clip: str, times: int) -> Figures:
     """Decode a whole clip, and leave the frames as they come out of the decoder."""
     decode = import_module(reader).decode

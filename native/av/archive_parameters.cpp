@@ -10,6 +10,7 @@
 #include "core/limits.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/channel_layout.h"
 
 namespace spdl {
 namespace {
@@ -41,11 +42,7 @@ T read_name(ArchiveReader& reader, const char* what, T unknown, const Find& find
 }
 
 std::string layout_text(const AVChannelLayout& layout) {
-    char text[1024]{};
-    if (layout.order == AV_CHANNEL_ORDER_UNSPEC || av_channel_layout_describe(&layout, text, sizeof(text)) < 0) {
-        return "";
-    }
-    return text;
+    return layout.order == AV_CHANNEL_ORDER_UNSPEC ? "" : channel_layout_text(layout);
 }
 
 void read_layout(ArchiveReader& reader, AVChannelLayout& layout) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <new>
 #include <string>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "av/encoder_choice.h"
 #include "core/media_error.h"
 #include "ffmpeg/borrowed_frame.h"
+#include "ffmpeg/channel_layout.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -89,9 +92,7 @@ void check_rate(const AVCodec& encoder, int rate) {
 }
 
 std::string layout_name(const AVChannelLayout* layout) {
-    char text[128]{};
-    av_channel_layout_describe(layout, text, sizeof(text));
-    return text;
+    return channel_layout_text(*layout);
 }
 
 // Sets the usual layout of that many channels, or the one that the encoder has for them.
@@ -146,10 +147,34 @@ void AudioEncoder::check(const AVFrame& frame) const {
     }
 }
 
+std::int64_t AudioEncoder::time_of(const AVFrame& frame, AVRational time_base) const {
+    if (frame.pts == AV_NOPTS_VALUE || time_base.num <= 0 || time_base.den <= 0) {
+        return next_time_;
+    }
+    const AVRational sample{1, options_.sample_rate};
+    const std::int64_t time = rescale_time(frame.pts, time_base, sample);
+    if (!started_ || time == next_time_) {
+        return time;
+    }
+    // Times in other units than samples, such as milliseconds, are rounded: those of sound without a gap are off by up
+    // to one unit.
+    const bool exact = time_base.den % (static_cast<std::int64_t>(options_.sample_rate) * time_base.num) == 0;
+    const std::int64_t rounded = exact ? 0 : av_rescale_q_rnd(1, time_base, sample, AV_ROUND_UP);
+    if (std::abs(time - next_time_) <= rounded) {
+        return next_time_;
+    }
+    if (time < next_time_) {
+        throw MediaError(encoder_->what() + ": the frames at " +
+                         std::to_string(static_cast<double>(time) / options_.sample_rate) +
+                         " s begin before the end of those before them: pass sound in the order in which it is heard, "
+                         "with times that go on from one clip to the next");
+    }
+    return time;
+}
+
 FramePtr AudioEncoder::prepare(const AVFrame& frame, AVRational time_base) {
     FramePtr input = given_ != taken_ && is_borrowed(frame) ? copy_frame(frame) : reference(frame);
-    const bool timed = frame.pts != AV_NOPTS_VALUE && time_base.num > 0 && time_base.den > 0;
-    const std::int64_t time = timed ? av_rescale_q(frame.pts, time_base, {1, options_.sample_rate}) : next_time_;
+    const std::int64_t time = time_of(frame, time_base);
     input->pts = time;
     // The names of the channels are the encoder's; their number is the same.
     av_channel_layout_uninit(&input->ch_layout);
@@ -157,6 +182,7 @@ FramePtr AudioEncoder::prepare(const AVFrame& frame, AVRational time_base) {
         throw std::bad_alloc();
     }
     next_time_ = time + frame.nb_samples;
+    started_ = true;
     if (given_ == taken_) {
         return input;
     }
@@ -173,18 +199,6 @@ FramePtr AudioEncoder::prepare(const AVFrame& frame, AVRational time_base) {
     return converted;
 }
 
-void AudioEncoder::encode(FramePtr frame, std::vector<PacketPtr>& packets) {
-    if (frame->pts < next_encoded_) {
-        throw MediaError(encoder_->what() + ": the frames at " +
-                         std::to_string(static_cast<double>(frame->pts) / options_.sample_rate) +
-                         " s begin before the end of those before them: pass sound in the order in which it is heard, "
-                         "with times that go on from one clip to the next");
-    }
-    // Times in coarse units, such as milliseconds, overlap by less than that.
-    next_encoded_ = frame->pts + (frame->nb_samples + 1) / 2;
-    encoder_->add(std::move(frame), packets);
-}
-
 void AudioEncoder::add(const std::vector<FramePtr>& frames, AVRational time_base, std::vector<PacketPtr>& packets) {
     encoder_->check_takes_more();
     const int size = frame_size();
@@ -192,19 +206,19 @@ void AudioEncoder::add(const std::vector<FramePtr>& frames, AVRational time_base
         check(*frame);
         FramePtr prepared = prepare(*frame, time_base);
         if (size == 0) {
-            encode(std::move(prepared), packets);
+            encoder_->add(std::move(prepared), packets);
             continue;
         }
         queue_.add(std::move(prepared));
         while (queue_.size() >= size) {
-            encode(queue_.take(size), packets);
+            encoder_->add(queue_.take(size), packets);
         }
     }
 }
 
 void AudioEncoder::flush(std::vector<PacketPtr>& packets) {
     if (queue_.size() > 0) {
-        encode(queue_.take(static_cast<int>(queue_.size())), packets);
+        encoder_->add(queue_.take(static_cast<int>(queue_.size())), packets);
     }
     encoder_->flush(packets);
 }

@@ -29,8 +29,8 @@ class AudioEncoder {
 
   private:
     void check(const AVFrame& frame) const;
+    [[nodiscard]] std::int64_t time_of(const AVFrame& frame, AVRational time_base) const;
     FramePtr prepare(const AVFrame& frame, AVRational time_base);
-    void encode(FramePtr frame, std::vector<PacketPtr>& packets);
 
     AudioEncodeOptions options_;
     AVSampleFormat given_;
@@ -38,8 +38,8 @@ class AudioEncoder {
     std::optional<StreamEncoder> encoder_;
     std::optional<FilterChain> chain_;
     SampleQueue queue_;
-    std::int64_t next_time_ = 0;             // Of a frame without a time, in samples.
-    std::int64_t next_encoded_ = INT64_MIN;  // The earliest time that the encoder may be given.
+    std::int64_t next_time_ = 0;  // The end of the frames so far, in samples.
+    bool started_ = false;
 };
 
 }  // namespace spdl

@@ -4,6 +4,14 @@
 
 namespace spdl {
 
+bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeWindow& window, const ClipChoice& choice,
+                      std::size_t chosen) {
+    if (window.end && is_after(index.time(index.num_frames() - 1), stream.time_base, window)) {
+        return false;
+    }
+    return choice.spread || chosen < choice.num_frames;
+}
+
 std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& stream, const TimeWindow& window,
                                        const ClipChoice& choice) {
     std::size_t first = 0;

@@ -11,10 +11,12 @@
 #include "av/packet_samples.h"
 #include "av/plain_wav.h"
 #include "av/sample_clock.h"
+#include "core/interrupt.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav_options.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -144,6 +146,15 @@ int find_stream_info(AVFormatContext& context, Probing probing, FfmpegLog& log) 
     return found;
 }
 
+// Throws if a packet could not be read.
+void check_read(int code, const FfmpegLog& log) {
+    try {
+        log.check(code, kRead);
+    } catch (const MediaError& error) {
+        throw DamageError(error.what());
+    }
+}
+
 // Finds the demuxer for the data, and throws if it is one that opens other files or addresses.
 const AVInputFormat* probe(AVFormatContext& container, Input& input, const FfmpegLog& log) {
     const AVInputFormat* format = nullptr;
@@ -177,42 +188,41 @@ void Container::open() {
     context_.reset();
     input_ = std::make_unique<Input>(*source_, std::max(options_.buffer_size, kLeastBuffer));
     const AVInputFormat* format = options_.format.empty() ? nullptr : find_demuxer(options_.format);
-    AVFormatContext* raw = avformat_alloc_context();
-    if (raw == nullptr) {
+    // A context that is not open yet is freed by another function.
+    struct FreeUnopened {
+        void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
+    };
+    std::unique_ptr<AVFormatContext, FreeUnopened> unopened(avformat_alloc_context());
+    if (!unopened) {
         throw std::bad_alloc();
     }
-    raw->pb = input_->context();
-    raw->flags |= AVFMT_FLAG_CUSTOM_IO;
-    raw->io_open = refuse_to_open;
+    unopened->pb = input_->context();
+    unopened->flags |= AVFMT_FLAG_CUSTOM_IO;
+    unopened->io_open = refuse_to_open;
     // Demuxers that open further demuxers pass on this list (of no protocol that exists), not the callback.
-    raw->protocol_whitelist = av_strdup("none");
-    if (raw->protocol_whitelist == nullptr) {
-        avformat_free_context(raw);
+    unopened->protocol_whitelist = av_strdup("none");
+    if (unopened->protocol_whitelist == nullptr) {
         throw std::bad_alloc();
     }
     FfmpegLog log;
     if (format == nullptr) {
-        // A context that is not open yet is freed by another function.
-        struct FreeUnopened {
-            void operator()(AVFormatContext* context) const noexcept { avformat_free_context(context); }
-        };
-        std::unique_ptr<AVFormatContext, FreeUnopened> unopened(raw);
-        format = probe(*raw, *input_, log);
-        static_cast<void>(unopened.release());
+        format = probe(*unopened, *input_, log);
     }
     LibavOptions format_options;
     if (plain_wav_ && format != nullptr && std::string_view(format->name) == "wav") {
         // At least one packet is looked at in any case.
-        raw->max_probe_packets = 1;
+        unopened->max_probe_packets = 1;
     }
     for (const auto& [key, value] : options_.format_options) {
         format_options.set(key.c_str(), value.c_str());
     }
     // On failure libav frees what it was given.
-    const int opened = avformat_open_input(&raw, nullptr, format, format_options.get());
+    AVFormatContext* given = unopened.release();
+    const int opened = avformat_open_input(&given, nullptr, format, format_options.get());
+    FormatContextPtr made(given);
     input_->rethrow();
     log.check(opened, kRead);
-    context_.reset(raw);
+    context_ = std::move(made);
     format_options.check_all_used("demuxer", context_->iformat->name);
     const int found = find_stream_info(*context_, probing_, log);
     input_->rethrow();
@@ -271,17 +281,21 @@ PacketPtr Container::read_packet() {
     const FfmpegLog log;
     PacketPtr packet = make_packet();
     do {
+        check_interrupt();
         av_packet_unref(packet.get());
         at_start_ = false;
         const int code = av_read_frame(&context(), packet.get());
-        broken_ = code < 0 && code != AVERROR_EOF;
+        broken_ = (code < 0 && code != AVERROR_EOF) || input_->failed();
         input_->rethrow();
         if (code == AVERROR_EOF) {
             check_end(context(), source_->size(), log, last_end_, cut_wav_);
             return nullptr;
         }
-        log.check(code, kRead);
+        check_read(code, log);
     } while (!selected_.contains(packet->stream_index));
+    for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
+        check_time(time, "cannot read the file: the time of a packet");
+    }
     last_end_ = packet->pts == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : packet->pts + packet->duration;
     return packet;
 }

@@ -15,15 +15,15 @@ void check_containers(std::string_view format, std::int64_t size, const FfmpegLo
     const bool cut_packet = format == "mpegts" && size > 0 && size % 188 != 0 && size % 192 != 0 && size % 204 != 0;
     const std::string& line = log.line();
     if (cut_packet || line.find("prematurely") != std::string::npos || line.find("truncated") != std::string::npos) {
-        throw MediaError(std::string("cannot read the file: it ends in the middle") +
-                         (line.empty() ? "" : " (FFmpeg: " + line + ")") + ". A window that ends before can be read");
+        throw DamageError(std::string("cannot read the file: it ends in the middle") +
+                          (line.empty() ? "" : " (FFmpeg: " + line + ")") + ". A window that ends before can be read");
     }
 }
 
 [[noreturn]] void raise_cut(const std::string& found, const std::string& promised) {
-    throw MediaError("the file ends after " + found + " of sound, but its header says " + promised +
-                     ": it is cut off. To take what there is, pass "
-                     "demux_config(format_options={\"err_detect\": \"ignore_err\"})");
+    throw DamageError("the file ends after " + found + " of sound, but its header says " + promised +
+                      ": it is cut off. To take what there is, pass "
+                      "demux_config(format_options={\"err_detect\": \"ignore_err\"})");
 }
 
 std::string seconds(std::int64_t time, AVRational unit) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/interrupt.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -89,6 +90,7 @@ FramePtr FramePicker::decode_from_here(std::size_t frame) {
             next_ = kNone;
             return nullptr;
         }
+        check_interrupt();
         const PacketPtr packet = feed_.next();
         ended = !packet;
         if (packet) {

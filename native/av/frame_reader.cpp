@@ -4,7 +4,9 @@
 #include <new>
 #include <utility>
 
+#include "core/interrupt.h"
 #include "core/media_error.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -12,6 +14,21 @@ namespace {
 // Returns the first sample, counted from time 0, that is not before `moment`.
 std::int64_t sample_at(const Moment& moment, int rate) {
     return av_rescale_q_rnd(moment.numerator, {1, moment.denominator}, {1, rate}, AV_ROUND_UP);
+}
+
+// A second of silence in the form of other sound.
+FramePtr silence_like(const AVFrame& sound) {
+    FramePtr silence = make_frame();
+    silence->format = sound.format;
+    silence->sample_rate = sound.sample_rate;
+    silence->nb_samples = sound.sample_rate;
+    if (av_channel_layout_copy(&silence->ch_layout, &sound.ch_layout) < 0 ||
+        av_frame_get_buffer(silence.get(), 0) < 0) {
+        throw std::bad_alloc();
+    }
+    av_samples_set_silence(silence->extended_data, 0, silence->nb_samples, sound.ch_layout.nb_channels,
+                           static_cast<AVSampleFormat>(sound.format));
+    return silence;
 }
 
 FramePtr copy_samples(const AVFrame& frame, AVRational time_base, int begin, int end) {
@@ -85,17 +102,22 @@ void FrameReader::flush(std::vector<FramePtr>& frames, std::size_t most) {
             reader.decoder_.reset();
             reader.clock_.reset();
             reader.chain_.reset();
+            reader.last_.reset();
+            reader.next_place_.reset();
         }
     };
     const Reset reset{*this};
     decoder_.add(nullptr);
     decode(frames);
+    if (fills_ && last_ && window_.end) {
+        fill(sample_at(*window_.end, last_->sample_rate), *last_, frames);
+    }
     end_filters(frames, most);
 }
 
 void FrameReader::decode(std::vector<FramePtr>& frames) {
     while (FramePtr frame = decoder_.get()) {
-        if (cut(frame)) {
+        if (cut(frame, frames)) {
             decoder_.check(*frame);
             first_shown_ = first_shown_ == AV_NOPTS_VALUE ? frame->pts : std::min(first_shown_, frame->pts);
             filter(std::move(frame), frames);
@@ -103,15 +125,15 @@ void FrameReader::decode(std::vector<FramePtr>& frames) {
     }
 }
 
-bool FrameReader::cut(FramePtr& frame) {
+bool FrameReader::cut(FramePtr& frame, std::vector<FramePtr>& frames) {
     if (decoder_.stream().medium == Medium::kAudio) {
-        return cut_sound(frame);
+        return cut_sound(frame, frames);
     }
     const AVRational time_base = decoder_.stream().time_base;
     return !is_before(frame->pts, time_base, window_) && !is_after(frame->pts, time_base, window_);
 }
 
-bool FrameReader::cut_sound(FramePtr& frame) {
+bool FrameReader::cut_sound(FramePtr& frame, std::vector<FramePtr>& frames) {
     const std::int64_t place = clock_.place(*frame);
     const std::int64_t size = frame->nb_samples;
     const auto bound = [&](const std::optional<Moment>& moment, std::int64_t otherwise) {
@@ -119,13 +141,52 @@ bool FrameReader::cut_sound(FramePtr& frame) {
     };
     const std::int64_t begin = bound(window_.start, 0);
     const std::int64_t end = bound(window_.end, size);
+    if (fills_) {
+        if (last_ && last_->sample_rate != frame->sample_rate) {
+            next_place_.reset();
+        }
+        last_ = reference(*frame);
+    }
     if (begin >= end) {
         return false;
+    }
+    if (fills_) {
+        fill(place + begin, *frame, frames);
+        next_place_ = place + end;
     }
     if (begin > 0 || end < size) {
         frame = copy_samples(*frame, decoder_.stream().time_base, static_cast<int>(begin), static_cast<int>(end));
     }
     return true;
+}
+
+// Puts silence up to a sample into the filters.
+void FrameReader::fill(std::int64_t end, const AVFrame& like, std::vector<FramePtr>& frames) {
+    const AVRational unit{1, like.sample_rate};
+    if (!next_place_ && !window_.start) {
+        return;
+    }
+    std::int64_t place = next_place_ ? *next_place_ : sample_at(*window_.start, like.sample_rate);
+    if (place >= end) {
+        return;
+    }
+    // Whoever reads a clip of sound whose times jump by years does not want the silence.
+    constexpr std::int64_t kLongestSeconds = 24 * 60 * 60;
+    if (end - place > kLongestSeconds * like.sample_rate) {
+        throw MediaError("there is a gap of " + std::to_string((end - place) / like.sample_rate) +
+                         " s in the sound at " + std::to_string(place / like.sample_rate) +
+                         " s, and at most a day is filled with silence: read what is before and after it");
+    }
+    const FramePtr second = silence_like(like);
+    while (place < end) {
+        // They share one memory.
+        FramePtr silence = reference(*second);
+        silence->nb_samples = static_cast<int>(std::min<std::int64_t>(end - place, like.sample_rate));
+        silence->pts = rescale_time(place, unit, decoder_.stream().time_base);
+        place += silence->nb_samples;
+        filter(std::move(silence), frames);
+    }
+    next_place_ = end;
 }
 
 void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
@@ -140,12 +201,30 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
     if (!chain_) {
         const Stream& stream = decoder_.stream();
         chain_.emplace(*frame, stream.time_base, stream.frame_rate, filters_);
-        time_base_ = chain_->time_base();
+        if (!filtered_) {
+            time_base_ = chain_->time_base();
+            filtered_ = true;
+        }
     }
     chain_->add(std::move(frame));
-    while (FramePtr finished = chain_->get()) {
-        frames.push_back(std::move(finished));
+    // Filters such as loop make frames for ever of one. Otherwise the frames that were made of it would be lost.
+    constexpr int kMany = 1000;
+    for (int count = 0; FramePtr finished = chain_->get(); ++count) {
+        take(std::move(finished), frames);
+        if (count > kMany) {
+            check_interrupt();
+        }
     }
+}
+
+// Appends a frame that has passed the filters. Those of another form may count time in another unit than the first
+// did.
+void FrameReader::take(FramePtr finished, std::vector<FramePtr>& frames) const {
+    const AVRational unit = chain_->time_base();
+    if (finished->pts != AV_NOPTS_VALUE && av_cmp_q(unit, time_base_) != 0) {
+        finished->pts = rescale_time(finished->pts, unit, time_base_);
+    }
+    frames.push_back(std::move(finished));
 }
 
 void FrameReader::end_filters(std::vector<FramePtr>& frames, std::size_t most) {
@@ -153,11 +232,12 @@ void FrameReader::end_filters(std::vector<FramePtr>& frames, std::size_t most) {
         chain_->add(nullptr);
         // Some filters, such as apad, go on for ever.
         while (frames.size() < most) {
+            check_interrupt();
             FramePtr finished = chain_->get();
             if (!finished) {
                 break;
             }
-            frames.push_back(std::move(finished));
+            take(std::move(finished), frames);
         }
         chain_.reset();
     }
@@ -179,12 +259,16 @@ void FrameReader::check_beginning(const PacketList& packets) const {
 }
 
 FrameList read_frames(const PacketList& packets, const DecodeOptions& options, const std::string& filters,
-                      std::int64_t num_frames) {
+                      std::int64_t num_frames, bool fills_gaps) {
     FrameReader reader(packets.stream, options, filters);
     reader.set_window(packets.window);
+    if (fills_gaps) {
+        reader.fill_gaps();
+    }
     std::vector<FramePtr> frames;
     const auto enough = [&] { return num_frames >= 0 && static_cast<std::int64_t>(frames.size()) >= num_frames; };
     for (const PacketPtr& packet : packets.packets) {
+        check_interrupt();
         reader.add(*packet, frames);
         if (enough()) {
             break;

@@ -38,6 +38,10 @@ class FrameReader {
     // The window of the packets that follow. Decoding goes on as before.
     void set_window(const TimeWindow& window) { window_ = window; }
 
+    // Has silence stand where the times of sound leave a gap, also between the bounds of the window and what there is
+    // within it.
+    void fill_gaps() { fills_ = true; }
+
     // Takes the next packet, and appends the frames that are finished.
     void add(const AVPacket& packet, std::vector<FramePtr>& frames);
 
@@ -59,9 +63,11 @@ class FrameReader {
 
   private:
     void decode(std::vector<FramePtr>& frames);
-    bool cut(FramePtr& frame);
-    bool cut_sound(FramePtr& frame);
+    bool cut(FramePtr& frame, std::vector<FramePtr>& frames);
+    bool cut_sound(FramePtr& frame, std::vector<FramePtr>& frames);
+    void fill(std::int64_t end, const AVFrame& like, std::vector<FramePtr>& frames);
     void filter(FramePtr frame, std::vector<FramePtr>& frames);
+    void take(FramePtr finished, std::vector<FramePtr>& frames) const;
     void end_filters(std::vector<FramePtr>& frames, std::size_t most);
 
     StreamDecoder decoder_;
@@ -70,11 +76,15 @@ class FrameReader {
     TimeWindow window_;
     std::optional<FilterChain> chain_;
     AVRational time_base_;
+    bool filtered_ = false;  // Whether the time base is that of filters.
+    bool fills_ = false;
+    FramePtr last_;                              // The sound that was decoded last, for silence of its form.
+    std::optional<std::int64_t> next_place_;     // The sample that follows those that were put into the filters.
     std::int64_t first_shown_ = AV_NOPTS_VALUE;  // The earliest frame within the window so far.
 };
 
-// Returns the frames of all packets; of the first `num_frames` if that is not -1.
+// Returns the frames of all packets; of the first `num_frames` if that is not -1. See FrameReader::fill_gaps.
 FrameList read_frames(const PacketList& packets, const DecodeOptions& options, const std::string& filters,
-                      std::int64_t num_frames);
+                      std::int64_t num_frames, bool fills_gaps = false);
 
 }  // namespace spdl

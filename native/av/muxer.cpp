@@ -9,6 +9,7 @@
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav_options.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -150,6 +151,11 @@ void Muxer::write(int stream, const PacketList& packets) {
     for (const PacketPtr& packet : packets.packets) {
         PacketPtr shared = reference(*packet);
         shared->stream_index = stream;
+        for (const std::int64_t time : {shared->pts, shared->dts}) {
+            if (time != AV_NOPTS_VALUE) {
+                static_cast<void>(rescale_time(time, packets.stream->time_base, to.time_base));
+            }
+        }
         av_packet_rescale_ts(shared.get(), packets.stream->time_base, to.time_base);
         const int code = av_interleaved_write_frame(context_.get(), shared.get());
         output_->rethrow();
@@ -175,6 +181,7 @@ void Muxer::close() {
     output_->rethrow();
     log.check(code, what().c_str());
     log.check(context_->pb->error, what().c_str());
+    output_->go_to_end();
 }
 
 }  // namespace spdl

@@ -14,6 +14,7 @@
 #include "av/archive_writer.h"
 #include "core/limits.h"
 #include "core/media_error.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 constexpr std::uint8_t kMagic[] = {'S', 'P', 'D', 'L', 'p', 'k', 't', 's'};
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kPadding = AV_INPUT_BUFFER_PADDING_SIZE;
-constexpr std::int64_t kMaxTime = std::int64_t{1} << 62;
 constexpr int kKeptFlags = AV_PKT_FLAG_KEY | AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_DISPOSABLE;
 
 // It stands in front of everything else.

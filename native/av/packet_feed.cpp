@@ -1,5 +1,7 @@
 #include "av/packet_feed.h"
 
+#include "core/media_error.h"
+
 namespace spdl {
 
 ContainerFeed::ContainerFeed(Container& container, int stream, const VideoIndex& index)
@@ -18,7 +20,15 @@ void ContainerFeed::seek(std::size_t position) {
 }
 
 PacketPtr ContainerFeed::next() {
-    PacketPtr packet = container_.read();
+    PacketPtr packet;
+    try {
+        packet = container_.read();
+    } catch (const DamageError&) {
+        // An index of a damaged file ends there, too.
+        if (!found_ || position_ + 1 < index_.num_packets()) {
+            throw;
+        }
+    }
     if (packet && !found_) {
         position_ = index_.find(time_of(*packet));
         found_ = true;

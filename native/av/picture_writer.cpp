@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "av/yuv_planes.h"
 #include "image/load/write_image.h"
 
 namespace spdl {
@@ -39,8 +40,24 @@ FramePtr PictureWriter::scaled(const AVFrame& frame, const Orientation& orientat
     return reference(scaler_.scale(frame, size, options_.format.channels(), options_.interpolation));
 }
 
+bool PictureWriter::open_planes(const AVFrame& frame, const Orientation& orientation) {
+    planes_ = options_.exact ? std::nullopt : yuv_planes(frame);
+    if (!planes_) {
+        return false;
+    }
+    const ImageShape shape{{frame.width, frame.height}, orientation};
+    plan_ = plan_image(shape, options_, {whole(shape.upright()), false});
+    if (plan_.black || !YuvResizer::takes(plan_.resampling)) {
+        planes_.reset();
+    }
+    return planes_.has_value();
+}
+
 Size PictureWriter::open(const AVFrame& frame) {
     const Orientation orientation = orientation_of(rotation_);
+    if (open_planes(frame, orientation)) {
+        return plan_.canvas;
+    }
     FramePtr picture = options_.exact ? nullptr : scaled(frame, orientation);
     ImageShape shape = decoder_.open(picture ? std::move(picture) : reference(frame));
     shape.orientation = orientation;
@@ -49,6 +66,11 @@ Size PictureWriter::open(const AVFrame& frame) {
 }
 
 void PictureWriter::write(std::uint8_t* to) {
+    if (planes_) {
+        scratch_.yuv_resizer.write(*planes_, plan_.resampling, {to, plan_.canvas, &options_.format}, plan_.target);
+        planes_.reset();
+        return;
+    }
     write_image(decoder_, plan_, options_.format, to, scratch_);
     decoder_.close();
 }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "av/packet_samples.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -28,7 +29,7 @@ void SampleClock::see(const AVPacket& packet) {
 }
 
 std::int64_t SampleClock::place(const AVFrame& frame) {
-    std::int64_t found = av_rescale_q(frame.pts, stream_->time_base, {1, frame.sample_rate});
+    std::int64_t found = rescale_time(frame.pts, stream_->time_base, {1, frame.sample_rate});
     if (next_ && is_counted(*stream_)) {
         found = *next_;
     } else if (!times_are_exact(*stream_)) {
@@ -55,7 +56,7 @@ std::int64_t SampleClock::on_grid(std::int64_t place, const AVFrame& frame) cons
     const std::int64_t error = largest_error(*stream_, frame.sample_rate);
     // The grid begins with the first packet. Where the decoder leaves out what the encoder put in front, the sound
     // begins at 0, and that says more than the packet's rounded time.
-    std::int64_t origin = av_rescale_q(stream_->start, stream_->time_base, {1, frame.sample_rate});
+    std::int64_t origin = rescale_time(stream_->start, stream_->time_base, {1, frame.sample_rate});
     if (sound.initial_padding > 0 && std::abs(origin + sound.initial_padding) < error) {
         origin = -sound.initial_padding;
     }

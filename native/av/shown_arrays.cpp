@@ -7,6 +7,7 @@
 #include "core/media_error.h"
 #include "ffmpeg/borrowed_frame.h"
 #include "ffmpeg/shown_pixels.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 
@@ -21,6 +22,7 @@ FrameList show_pictures(std::shared_ptr<const void> owner, Bytes array, const st
                          std::to_string(count) + " pictures of " + std::to_string(width) + "x" +
                          std::to_string(height) + " " + pixel_format);
     }
+    check_time(time, "the time of the first picture");
     FrameList list{Medium::kVideo, {}, av_inv_q(frame_rate)};
     for (int i = 0; i < count; ++i) {
         FramePtr frame = make_frame();
@@ -49,6 +51,7 @@ FrameList show_sound(std::shared_ptr<const void> owner, Bytes array, const std::
                          std::to_string(samples) + " samples of " + std::to_string(channels) + " channels of " +
                          sample_format);
     }
+    check_time(time, "the time of the first sample");
     FramePtr frame = make_frame();
     frame->format = format;
     frame->nb_samples = samples;

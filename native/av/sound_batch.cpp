@@ -6,41 +6,17 @@
 
 #include "av/container.h"
 #include "av/frame_reader.h"
+#include "av/sound_store.h"
 #include "core/media_error.h"
 #include "core/parallel.h"
 
 namespace spdl {
 namespace {
 
-// One decoded sound. Nothing of its frames is copied until the size of the batch is known.
-struct Sound {
-    std::vector<FramePtr> frames;
-    std::size_t channels = 0;
-    std::size_t samples = 0;
-    std::string reason;
+using Take = std::function<void(const FramePtr&)>;
 
-    [[nodiscard]] bool loaded() const { return reason.empty(); }
-};
-
-void take(Sound& sound, std::vector<FramePtr>& frames) {
-    for (FramePtr& frame : frames) {
-        if (frame->format != AV_SAMPLE_FMT_FLTP) {
-            throw MediaError("the filters do not give a plane of 32-bit floats for each channel");
-        }
-        const auto channels = static_cast<std::size_t>(frame->ch_layout.nb_channels);
-        if (sound.channels != 0 && channels != sound.channels) {
-            throw MediaError("the number of channels changes in it from " + std::to_string(sound.channels) + " to " +
-                             std::to_string(channels) + ": give num_channels");
-        }
-        sound.channels = channels;
-        sound.samples += static_cast<std::size_t>(frame->nb_samples);
-        sound.frames.push_back(std::move(frame));
-    }
-    frames.clear();
-}
-
-// Decodes until there are enough samples.
-void decode(const SoundInput& input, const SoundBatchOptions& options, Sound& sound) {
+// Decodes until there are `most` samples, and hands over the frames.
+void decode(const SoundInput& input, const SoundBatchOptions& options, const Take& take) {
     Container container(input.open(), options.demux);
     const std::optional<int> index = container.best_stream(Medium::kAudio);
     if (!index) {
@@ -50,46 +26,158 @@ void decode(const SoundInput& input, const SoundBatchOptions& options, Sound& so
     FrameReader reader(stream, options.decode, options.filters);
     reader.set_window(input.window);
     std::vector<FramePtr> frames;
-    const auto enough = [&] { return options.num_frames && sound.samples >= *options.num_frames; };
-    while (!enough()) {
+    int channels = 0;
+    std::size_t samples = 0;
+    const auto hand_over = [&] {
+        for (const FramePtr& frame : frames) {
+            if (frame->format != AV_SAMPLE_FMT_FLTP) {
+                throw MediaError("the filters do not give a plane of 32-bit floats for each channel");
+            }
+            if (channels != 0 && frame->ch_layout.nb_channels != channels) {
+                throw MediaError("the number of channels changes in it from " + std::to_string(channels) + " to " +
+                                 std::to_string(frame->ch_layout.nb_channels) + ": give num_channels");
+            }
+            channels = frame->ch_layout.nb_channels;
+            samples += static_cast<std::size_t>(frame->nb_samples);
+            take(frame);
+        }
+        frames.clear();
+    };
+    while (!options.num_frames || samples < *options.num_frames) {
         const PacketPtr packet = container.read();
         if (!packet || is_behind(*packet, *stream, input.window)) {
             reader.flush(frames);
-            take(sound, frames);
+            hand_over();
             break;
         }
         reader.add(*packet, frames);
-        take(sound, frames);
+        hand_over();
     }
-    if (sound.samples == 0) {
+    if (samples == 0) {
         throw MediaError("there is no sound within the window");
     }
 }
 
-// Copies what fits of a sound to its row of the batch, and puts silence behind it.
-std::size_t write(const Sound& sound, std::size_t length, std::uint8_t* row) {
-    std::size_t written = 0;
-    for (const FramePtr& frame : sound.frames) {
-        const std::size_t count = std::min(static_cast<std::size_t>(frame->nb_samples), length - written);
-        for (std::size_t channel = 0; channel < sound.channels; ++channel) {
-            std::memcpy(row + (channel * length + written) * sizeof(float), frame->extended_data[channel],
-                        count * sizeof(float));
+// A row of the batch, (C, N), that is being written.
+class Row {
+  public:
+    Row(std::uint8_t* to, std::size_t channels, std::size_t length) : to_(to), channels_(channels), length_(length) {}
+
+    // Writes what fits of the next samples, whose channels lie at `planes`.
+    template <typename Plane>
+    void write(const Plane& plane, std::size_t samples) {
+        const std::size_t count = std::min(samples, length_ - written_);
+        for (std::size_t channel = 0; channel < channels_; ++channel) {
+            std::memcpy(at(channel), plane(channel), count * sizeof(float));
         }
-        written += count;
+        written_ += count;
     }
-    for (std::size_t channel = 0; channel < sound.channels; ++channel) {
-        std::memset(row + (channel * length + written) * sizeof(float), 0, (length - written) * sizeof(float));
+
+    // Puts silence behind what was written, and returns how much that was.
+    std::int64_t finish() {
+        for (std::size_t channel = 0; channel < channels_; ++channel) {
+            std::memset(at(channel), 0, (length_ - written_) * sizeof(float));
+        }
+        return static_cast<std::int64_t>(written_);
     }
-    return written;
+
+  private:
+    [[nodiscard]] std::uint8_t* at(std::size_t channel) const {
+        return to_ + (channel * length_ + written_) * sizeof(float);
+    }
+
+    std::uint8_t* to_;
+    std::size_t channels_;
+    std::size_t length_;
+    std::size_t written_ = 0;
+};
+
+Buffer make_batch(std::size_t rows, std::size_t channels, std::size_t length, const Memory* memory) {
+    std::vector<std::size_t> shape{rows, channels, length};
+    return memory == nullptr ? allocate(std::move(shape), ElementType::kFloat32)
+                             : allocate_in(*memory, std::move(shape), ElementType::kFloat32);
 }
 
-void decode_or_report(const SoundInput& input, const SoundBatchOptions& options, Sound& sound) {
-    try {
-        decode(input, options, sound);
-    } catch (const MediaError& error) {
-        sound = Sound();
-        sound.reason = error.what();
+// The size of the batch is known: sounds are decoded to where they belong.
+SoundBatch load_in_place(std::span<const SoundInput> inputs, const SoundBatchOptions& options, std::size_t channels,
+                         std::size_t length, const Memory* memory) {
+    SoundBatch batch;
+    batch.sounds = make_batch(inputs.size(), channels, length, memory);
+    batch.lengths.resize(inputs.size());
+    std::vector<std::string> reasons(inputs.size());
+    const std::size_t row_bytes = channels * length * sizeof(float);
+    run_parallel(options.num_threads, 0, inputs.size(), [&](std::size_t index) {
+        std::uint8_t* const to = batch.sounds.data + index * row_bytes;
+        try {
+            Row row(to, channels, length);
+            decode(inputs[index], options, [&](const FramePtr& frame) {
+                row.write([&](std::size_t channel) { return frame->extended_data[channel]; },
+                          static_cast<std::size_t>(frame->nb_samples));
+            });
+            batch.lengths[index] = row.finish();
+        } catch (const MediaError& error) {
+            reasons[index] = error.what();
+            std::memset(to, 0, row_bytes);
+        }
+    });
+    std::size_t rows = 0;
+    for (std::size_t index = 0; index < inputs.size(); ++index) {
+        const bool failed = !reasons[index].empty();
+        if (failed) {
+            batch.failures.push_back({index, std::move(reasons[index])});
+        }
+        if (failed && !options.keep_failed) {
+            continue;
+        }
+        if (rows != index) {
+            std::memcpy(batch.sounds.data + rows * row_bytes, batch.sounds.data + index * row_bytes, row_bytes);
+            batch.lengths[rows] = batch.lengths[index];
+        }
+        ++rows;
     }
+    if (batch.failures.size() == inputs.size()) {
+        return {{}, {}, std::move(batch.failures)};
+    }
+    batch.lengths.resize(rows);
+    batch.sounds.shape[0] = rows;
+    return batch;
+}
+
+// One decoded sound.
+struct Sound {
+    std::vector<SoundStore::Piece> pieces;
+    std::size_t channels = 0;
+    std::size_t samples = 0;
+    std::string reason;
+
+    [[nodiscard]] bool loaded() const { return reason.empty(); }
+};
+
+Sound keep(const SoundInput& input, const SoundBatchOptions& options, SoundStore& store) {
+    Sound sound;
+    std::vector<FramePtr> frames;
+    std::size_t bytes = 0;
+    const auto put_away = [&] {
+        sound.pieces.push_back(store.keep(frames, sound.channels));
+        sound.samples += sound.pieces.back().samples;
+        frames.clear();
+        bytes = 0;
+    };
+    try {
+        decode(input, options, [&](const FramePtr& frame) {
+            sound.channels = static_cast<std::size_t>(frame->ch_layout.nb_channels);
+            const std::size_t size = sound.channels * static_cast<std::size_t>(frame->nb_samples) * sizeof(float);
+            if (bytes + size > SoundStore::kPieceBytes && !frames.empty()) {
+                put_away();
+            }
+            frames.push_back(reference(*frame));
+            bytes += size;
+        });
+        put_away();
+    } catch (const MediaError& error) {
+        return {{}, 0, 0, error.what()};
+    }
+    return sound;
 }
 
 // Makes the sounds fail that have other channels than the first.
@@ -103,20 +191,22 @@ void check_channels(std::vector<Sound>& sounds) {
     }
 }
 
-}  // namespace
-
-SoundBatch load_sounds(std::span<const SoundInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
+// The size of the batch is known only after all sounds were decoded.
+SoundBatch load_then_copy(std::span<const SoundInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
     std::vector<Sound> sounds(inputs.size());
-    run_parallel(options.num_threads, 0, inputs.size(),
-                 [&](std::size_t index) { decode_or_report(inputs[index], options, sounds[index]); });
+    {
+        SoundStore store;
+        run_parallel(options.num_threads, 0, inputs.size(),
+                     [&](std::size_t index) { sounds[index] = keep(inputs[index], options, store); });
+    }
     check_channels(sounds);
 
     SoundBatch batch;
-    std::vector<const Sound*> rows;
+    std::vector<Sound*> rows;
     std::size_t channels = 0;
     std::size_t length = options.num_frames.value_or(0);
     for (std::size_t index = 0; index < sounds.size(); ++index) {
-        const Sound& sound = sounds[index];
+        Sound& sound = sounds[index];
         if (!sound.loaded()) {
             batch.failures.push_back({index, sound.reason});
         } else {
@@ -130,20 +220,32 @@ SoundBatch load_sounds(std::span<const SoundInput> inputs, const SoundBatchOptio
     if (channels == 0) {
         return batch;
     }
-    std::vector<std::size_t> shape{rows.size(), channels, length};
-    batch.sounds = memory == nullptr ? allocate(std::move(shape), ElementType::kFloat32)
-                                     : allocate_in(*memory, std::move(shape), ElementType::kFloat32);
+    batch.sounds = make_batch(rows.size(), channels, length, memory);
     batch.lengths.resize(rows.size());
     const std::size_t row_bytes = channels * length * sizeof(float);
-    run_parallel(options.num_threads, 0, rows.size(), [&](std::size_t row) {
-        std::uint8_t* const to = batch.sounds.data + row * row_bytes;
-        if (rows[row]->loaded()) {
-            batch.lengths[row] = static_cast<std::int64_t>(write(*rows[row], length, to));
-        } else {
-            std::memset(to, 0, row_bytes);
+    run_parallel(options.num_threads, 0, rows.size(), [&](std::size_t index) {
+        Row row(batch.sounds.data + index * row_bytes, channels, length);
+        Sound& sound = *rows[index];
+        for (SoundStore::Piece& piece : sound.pieces) {
+            if (sound.loaded()) {
+                row.write(
+                    [&](std::size_t channel) { return piece.data.get() + channel * piece.samples * sizeof(float); },
+                    piece.samples);
+            }
+            piece.data.reset();
         }
+        batch.lengths[index] = row.finish();
     });
     return batch;
+}
+
+}  // namespace
+
+SoundBatch load_sounds(std::span<const SoundInput> inputs, const SoundBatchOptions& options, const Memory* memory) {
+    if (options.num_frames && options.num_channels) {
+        return load_in_place(inputs, options, *options.num_channels, *options.num_frames, memory);
+    }
+    return load_then_copy(inputs, options, memory);
 }
 
 }  // namespace spdl

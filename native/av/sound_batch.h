@@ -27,8 +27,9 @@ struct SoundInput {
 struct SoundBatchOptions {
     DemuxOptions demux;
     DecodeOptions decode;
-    std::string filters;                    // They give a plane of 32-bit floats for each channel.
-    std::optional<std::size_t> num_frames;  // Samples of each channel; nothing for those of the longest sound.
+    std::string filters;                      // They give a plane of 32-bit floats for each channel.
+    std::optional<std::size_t> num_frames;    // Samples of each channel; nothing for those of the longest sound.
+    std::optional<std::size_t> num_channels;  // That the filters give; nothing for those that the sounds have.
     int num_threads = 1;
     bool keep_failed = false;  // Sounds that fail become silence instead of being left out.
 };

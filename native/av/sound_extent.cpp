@@ -9,6 +9,7 @@
 #include "av/sample_clock.h"
 #include "av/stream_decoder.h"
 #include "core/media_error.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -71,7 +72,9 @@ SoundExtent measure_sound(Container& container, int index, const DecodeOptions& 
     if (last == AV_NOPTS_VALUE || counted) {
         return {beginning.begin(), beginning.end() - beginning.begin(), beginning.rate()};
     }
-    Decoding ending(container.begin(index, {Moment{last * stream->time_base.num, stream->time_base.den}, {}}), options);
+    const AVRational unit{1, stream->time_base.den};
+    const Moment begin{rescale_time(last, stream->time_base, unit), unit.den};
+    Decoding ending(container.begin(index, {begin, {}}), options);
     while (const PacketPtr packet = container.read()) {
         try {
             ending.add(packet.get());

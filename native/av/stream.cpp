@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "ffmpeg/times.h"
+
 namespace spdl {
 namespace {
 
@@ -38,6 +40,11 @@ int rotation_of(const AVStream& stream) {
     return (turns * kQuarter + kFull) % kFull;
 }
 
+// Returns the time, or none if it is one that no clip can have.
+std::int64_t sane(std::int64_t time) {
+    return time >= -kMaxTime && time <= kMaxTime ? time : AV_NOPTS_VALUE;
+}
+
 }  // namespace
 
 std::string Stream::describe() const {
@@ -66,8 +73,8 @@ Stream describe_stream(AVFormatContext& container, int index) {
             copy_parameters(*stream.codecpar),
             stream.time_base,
             sound ? AVRational{0, 1} : av_guess_frame_rate(&container, &stream, nullptr),
-            stream.start_time,
-            stream.duration,
+            sane(stream.start_time),
+            sane(stream.duration),
             stream.nb_frames,
             sound || stream.codecpar->video_delay == 0 || std::strcmp(container.iformat->name, "avi") != 0,
             sound ? 0 : rotation_of(stream)};

@@ -14,6 +14,7 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/known_colors.h"
 #include "ffmpeg/libav_options.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -48,7 +49,7 @@ std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
 #else
     const std::int64_t duration = frame.pkt_duration;
 #endif
-    if (duration > 0) {
+    if (duration > 0 && duration <= kMaxTime) {
         return duration;
     }
     return stream.frame_rate.num > 0 ? av_rescale_q(1, av_inv_q(stream.frame_rate), stream.time_base) : 1;
@@ -99,6 +100,9 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
     const FfmpegLog log;
     context_->skip_frame = needed ? skip_frame_ : std::max(skip_frame_, AVDISCARD_NONREF);
     if (packet != nullptr) {
+        for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
+            check_time(time, "the time of a packet");
+        }
         last_packet_ = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
         first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
     }
@@ -151,6 +155,7 @@ void StreamDecoder::complete(AVFrame& frame) {
     if (frame.pts == AV_NOPTS_VALUE) {
         frame.pts = next_time_ != AV_NOPTS_VALUE ? next_time_ : 0;
     }
+    check_time(frame.pts);
     // The durations of such packets are guessed from the times when they are decoded.
     next_time_ = frame.pts + (counted_ && stream_->frame_rate.num > 0
                                   ? av_rescale_q(1, av_inv_q(stream_->frame_rate), stream_->time_base)

@@ -9,6 +9,7 @@
 #include "av/frame_picker.h"
 #include "av/packet_feed.h"
 #include "av/picture_writer.h"
+#include "av/video_scan.h"
 #include "core/file_source.h"
 #include "core/media_error.h"
 #include "core/memory_source.h"
@@ -33,8 +34,12 @@ std::size_t load_clip(const VideoInput& input, const LoadOptions& options, const
         throw MediaError("there is no video stream in it");
     }
     const std::shared_ptr<const Stream> stream = container.stream(*number);
-    const VideoIndex index = VideoIndex::scan(container, *number);
+    const auto [index, damage] = scan_video(container, *number, batch.decode);
     const std::vector<std::size_t> frames = choose_frames(index, *stream, input.window, batch.choice);
+    // The clip of a damaged file counts if it would be the same without the damage.
+    if (!damage.empty() && may_reach_behind(index, *stream, input.window, batch.choice, frames.size())) {
+        throw MediaError(damage);
+    }
     if (frames.empty()) {
         throw MediaError("no frame appears within the window");
     }

@@ -12,6 +12,7 @@
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/repack.h"
 #include "ffmpeg/shown_pixels.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -218,7 +219,7 @@ std::int64_t VideoEncoder::time_of(const AVFrame& frame, AVRational time_base) {
     if (frame.pts == AV_NOPTS_VALUE || time_base.num <= 0 || time_base.den <= 0) {
         return next_time_;
     }
-    const std::int64_t time = av_rescale_q(frame.pts, time_base, encoder_->context().time_base);
+    const std::int64_t time = rescale_time(frame.pts, time_base, encoder_->context().time_base);
     if (time >= next_time_ || !started_) {
         return time;
     }

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "av/key_frame.h"
+#include "core/media_error.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -39,6 +41,9 @@ struct Packets {
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
                        std::vector<std::uint8_t> hidden, bool timed)
     : times_(std::move(times)), keys_(std::move(keys)), hidden_(std::move(hidden)), by_time_(times_.size()) {
+    for (const std::int64_t each : times_) {
+        check_time(each);
+    }
     const auto time = [&](std::size_t position) { return times_[position]; };
     std::iota(by_time_.begin(), by_time_.end(), std::size_t{0});
     if (std::ranges::find(times_, AV_NOPTS_VALUE) == times_.end()) {
@@ -54,15 +59,32 @@ VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t
     }
 }
 
-VideoIndex VideoIndex::scan(Container& container, int stream) {
+VideoIndex VideoIndex::scan(Container& container, int stream, FileDamage& damage) {
     container.select({stream});
     container.rewind();
     const std::shared_ptr<const Stream> described = container.stream(stream);
     Packets found(*described);
-    while (const PacketPtr packet = container.read()) {
-        found.add(*packet, false);
+    try {
+        while (const PacketPtr packet = container.read()) {
+            found.add(*packet, false);
+            damage.dts.push_back(packet->dts);
+            damage.cut_packet = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+        }
+        if (damage.cut_packet) {
+            damage.reason = "cannot read the file: it ends in the middle of a packet";
+        }
+    } catch (const DamageError& error) {
+        damage.reason = error.what();
     }
     return found.index();
+}
+
+VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
+    std::vector<std::uint8_t> hidden = hidden_;
+    for (std::size_t packet = 0; packet < times_.size(); ++packet) {
+        hidden[packet] = hidden[packet] != 0 || packet >= position || (timed_ && times_[packet] > time) ? 1 : 0;
+    }
+    return {times_, keys_, std::move(hidden), timed_};
 }
 
 VideoIndex VideoIndex::of(const PacketList& packets) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "av/container.h"
@@ -9,6 +10,13 @@
 #include "av/stream.h"
 
 namespace spdl {
+
+// Where a file ends before its end.
+struct FileDamage {
+    std::string reason;             // "" for a whole file.
+    std::vector<std::int64_t> dts;  // When each packet before it is decoded.
+    bool cut_packet = false;        // Whether the last of them is not whole.
+};
 
 // Where the frames of a video are: what one look at all packets tells, without decoding any. Immutable once complete.
 //
@@ -21,8 +29,12 @@ class VideoIndex {
     VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden,
                bool timed);
 
-    // Reads all packets of a stream. The container is then at its end.
-    static VideoIndex scan(Container& container, int stream);
+    // Reads all packets of a stream. The container is then at its end, or where the file is damaged or cut off.
+    static VideoIndex scan(Container& container, int stream, FileDamage& damage);
+
+    // Returns an index in which the frames of the packets from `position` on are hidden, and those that are shown after
+    // `time`.
+    [[nodiscard]] VideoIndex up_to(std::size_t position, std::int64_t time) const;
 
     // Returns the index of the frames within the window of the packets.
     static VideoIndex of(const PacketList& packets);

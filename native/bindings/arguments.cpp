@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "image/jitter/color_jitter.h"
 #include "image/plan/random_crop.h"
 #include "media/backend.h"
 #include "media/decode_options.h"
@@ -106,11 +107,42 @@ void bind_random_crop(nb::module_& module) {
         nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("indices"), nb::arg("probability"));
 }
 
+using Range = std::pair<double, double>;
+
+// The names of the steps, in the order of JitterStep.
+constexpr const char* kJitterNames[] = {"brightness", "contrast", "saturation", "hue"};
+
+void bind_color_jitter(nb::module_& module) {
+    nb::class_<ColorJitter>(module, "ColorJitter")
+        .def(
+            "__init__",
+            [](ColorJitter* self, std::uint64_t seed, std::uint64_t epoch, Range brightness, Range contrast,
+               Range saturation, Range hue, std::vector<std::uint64_t> indices) {
+                new (self) ColorJitter{{seed, epoch}, brightness, contrast, saturation, hue, std::move(indices)};
+            },
+            nb::kw_only(), nb::arg("seed"), nb::arg("epoch"), nb::arg("brightness"), nb::arg("contrast"),
+            nb::arg("saturation"), nb::arg("hue"), nb::arg("indices"))
+        .def(
+            "draw",
+            [](const ColorJitter& self, std::uint64_t index) {
+                const Jitter jitter = self.draw(index);
+                const float factors[] = {jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue};
+                std::vector<std::pair<std::string, double>> steps;
+                for (const JitterStep step : jitter.order) {
+                    const auto at = static_cast<std::size_t>(step);
+                    steps.emplace_back(kJitterNames[at], static_cast<double>(factors[at]));
+                }
+                return steps;
+            },
+            nb::arg("index"));
+}
+
 }  // namespace
 
 void bind_options(nb::module_& module) {
     bind_load_options(module);
     bind_random_crop(module);
+    bind_color_jitter(module);
     nb::class_<DemuxOptions>(module, "DemuxOptions")
         .def(
             "__init__",

@@ -57,10 +57,10 @@ struct Inputs {
 
 std::tuple<std::optional<CpuBuffer>, std::vector<std::int64_t>, Failures> load(
     const nb::tuple& objects, const std::vector<Window>& windows, const std::string& filters,
-    std::optional<std::size_t> num_frames, const DemuxOptions& demux, const DecodeOptions& decode, int num_threads,
-    bool keep_failed, const nb::object& storage) {
+    std::optional<std::size_t> num_frames, std::optional<std::size_t> num_channels, const DemuxOptions& demux,
+    const DecodeOptions& decode, int num_threads, bool keep_failed, const nb::object& storage) {
     const Inputs inputs(objects, windows);
-    const SoundBatchOptions options{demux, decode, filters, num_frames, num_threads, keep_failed};
+    const SoundBatchOptions options{demux, decode, filters, num_frames, num_channels, num_threads, keep_failed};
     const std::optional<Memory> memory = take_memory(storage);
     SoundBatch batch;
     {
@@ -82,8 +82,8 @@ std::tuple<std::optional<CpuBuffer>, std::vector<std::int64_t>, Failures> load(
 
 void bind_av_batch(nb::module_& module) {
     module.def("load_sounds", &load, nb::kw_only(), nb::arg("sources"), nb::arg("windows"), nb::arg("filters"),
-               nb::arg("num_frames").none(), nb::arg("demux"), nb::arg("decode"), nb::arg("num_threads"),
-               nb::arg("keep_failed"), nb::arg("storage").none());
+               nb::arg("num_frames").none(), nb::arg("num_channels").none(), nb::arg("demux"), nb::arg("decode"),
+               nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("storage").none());
 }
 
 }  // namespace spdl

@@ -16,6 +16,8 @@
 #include "av/frame_reader.h"
 #include "bindings/av_objects.h"
 #include "bindings/frames.h"
+#include "bindings/owned_mutex.h"
+#include "core/interrupt.h"
 
 namespace nb = nanobind;
 
@@ -24,11 +26,11 @@ namespace {
 
 template <Medium medium>
 nb::object decode(PacketsOf<medium>& object, const std::string& filters, const DecodeOptions& options,
-                  std::int64_t num_frames) {
+                  std::int64_t num_frames, bool fills_gaps) {
     HeldPackets<medium> packets = object.take();
     FrameList frames = run("decode_packets", packets.name, [&] {
         const PacketList consumed = std::move(packets.list);
-        return read_frames(consumed, options, filters, num_frames);
+        return read_frames(consumed, options, filters, num_frames, fills_gaps);
     });
     return wrap_frames<medium>(std::move(packets.name), std::move(frames));
 }
@@ -124,6 +126,7 @@ class DecoderObject {
     }
 
     void decode_next() {
+        check_interrupt();  // Before a packet is taken, so that none is lost.
         const Queued next = std::move(queue_.front());
         queue_.pop_front();
         if (next.begins) {
@@ -154,7 +157,7 @@ class DecoderObject {
     std::vector<FramePtr> ready_;
     std::size_t buffer_size_ = 0;  // 0: as many as there are.
     bool flushed_ = false;
-    std::mutex mutex_;
+    OwnedMutex mutex_;
 };
 
 template <Medium medium>
@@ -168,7 +171,7 @@ void bind_decoder(nb::module_& module, const char* name) {
         .def("flush", &Object::flush)
         .def("set_buffer_size", &Object::set_buffer_size, nb::arg("size"));
     module.def("decode_av", &decode<medium>, nb::arg("packets"), nb::arg("filters"), nb::arg("options"),
-               nb::arg("num_frames"));
+               nb::arg("num_frames"), nb::arg("fills_gaps") = false);
 }
 
 }  // namespace

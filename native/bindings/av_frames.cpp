@@ -14,6 +14,7 @@
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
 #include "bindings/frames.h"
+#include "ffmpeg/channel_layout.h"
 #include "ffmpeg/ffmpeg_backend.h"
 #include "ffmpeg/ffmpeg_frame.h"
 
@@ -54,9 +55,7 @@ std::string sample_format(const AVFrame& frame) {
 }
 
 std::string channel_layout(const AVFrame& frame) {
-    char text[128]{};
-    av_channel_layout_describe(&frame.ch_layout, text, sizeof(text));
-    return text;
+    return channel_layout_text(frame.ch_layout);
 }
 
 std::vector<double> timestamps(const FrameList& list) {
@@ -108,6 +107,20 @@ VideoFrames frames_at(const VideoFrames& self, const std::vector<std::int64_t>& 
         }
         return HeldFrames<Medium::kVideo>{held.name, std::move(list)};
     }));
+}
+
+// For ints that have more than 64 bits, which the functions above do not take.
+[[noreturn]] void refuse_index(const VideoFrames& self, const std::string& index) {
+    const std::size_t count = self.read([](const auto& held) { return held.list.frames.size(); });
+    throw nb::index_error(("there is no frame " + index + ": there are " + std::to_string(count)).c_str());
+}
+
+void no_frame_at(const VideoFrames& self, const nb::int_& /*index*/) {
+    refuse_index(self, "of so large a number");
+}
+
+void no_frames_at(const VideoFrames& self, const std::vector<nb::int_>& /*indices*/) {
+    refuse_index(self, "of so large a number");
 }
 
 VideoFrames frames_in(const VideoFrames& self, const nb::slice& slice) {
@@ -229,7 +242,9 @@ void bind_av_frames(nb::module_& module) {
         .def("__len__", of_list<VideoFrames>([](const FrameList& list) { return list.frames.size(); }))
         .def("__getitem__", &frame_at, nb::arg("index"))
         .def("__getitem__", &frames_in, nb::arg("index"))
-        .def("__getitem__", &frames_at, nb::arg("index"));
+        .def("__getitem__", &frames_at, nb::arg("index"))
+        .def("__getitem__", &no_frame_at, nb::arg("index"))
+        .def("__getitem__", &no_frames_at, nb::arg("index"));
 }
 
 }  // namespace spdl

@@ -15,6 +15,7 @@
 
 #include "bindings/av_objects.h"
 #include "bindings/packet_pickling.h"
+#include "ffmpeg/channel_layout.h"
 
 namespace nb = nanobind;
 
@@ -43,9 +44,7 @@ std::string channel_layout(const Stream& stream) {
         av_channel_layout_default(&usual, layout->nb_channels);
         layout = &usual;
     }
-    char text[128]{};
-    av_channel_layout_describe(layout, text, sizeof(text));
-    return text;
+    return channel_layout_text(*layout);
 }
 
 double seconds(const Moment& moment) {

@@ -19,6 +19,7 @@
 #include "av/packet_feed.h"
 #include "av/picture_array.h"
 #include "av/video_index.h"
+#include "av/video_scan.h"
 #include "bindings/av_demuxer.h"
 #include "bindings/av_objects.h"
 #include "bindings/buffer.h"
@@ -43,7 +44,8 @@ struct Selection {
     std::vector<std::size_t> places;
 };
 
-using IndexState = std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool>;
+// The times, the keys, what is hidden, whether it is timed, and the damage.
+using IndexState = std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, std::string>;
 
 nb::bytes as_bytes(const std::vector<std::uint8_t>& flags) {
     return nb::bytes(flags.data(), flags.size());
@@ -61,14 +63,22 @@ class VideoReaderObject {
     VideoReaderObject(DemuxerObject& demuxer, int stream, const DecodeOptions& options,
                       const std::optional<IndexState>& index)
         : name_(demuxer.name()), container_(demuxer.release()) {
-        std::optional<VideoIndex> known;
+        std::vector<std::uint8_t> keys;
+        std::vector<std::uint8_t> hidden;
         if (index) {
-            const auto& [times, keys, hidden, timed] = *index;
-            known.emplace(times, flags_of(keys), flags_of(hidden), timed);
+            keys = flags_of(std::get<1>(*index));
+            hidden = flags_of(std::get<2>(*index));
+            damage_ = std::get<4>(*index);
         }
         run("VideoReader", name_, [&] {
             stream_ = container_->stream(stream);
-            index_.emplace(known ? *std::move(known) : VideoIndex::scan(*container_, stream));
+            if (index) {
+                index_.emplace(std::get<0>(*index), std::move(keys), std::move(hidden), std::get<3>(*index));
+            } else {
+                auto [found, damage] = scan_video(*container_, stream, options);
+                index_.emplace(std::move(found));
+                damage_ = std::move(damage);
+            }
             feed_ = std::make_unique<ContainerFeed>(*container_, stream, *index_);
             picker_ = std::make_unique<FramePicker>(stream_, options, *feed_, *index_);
         });
@@ -122,7 +132,7 @@ class VideoReaderObject {
     }
 
     [[nodiscard]] IndexState index() const {
-        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed()};
+        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed(), damage_};
     }
 
     [[nodiscard]] std::vector<double> times() const {
@@ -163,6 +173,7 @@ class VideoReaderObject {
             return described_;
         })};
     }
+    [[nodiscard]] const std::string& damage() const { return damage_; }
 
   private:
     std::string name_;
@@ -170,6 +181,7 @@ class VideoReaderObject {
     std::shared_ptr<const Stream> stream_;
     std::shared_ptr<const Stream> described_;  // Once somebody has asked.
     std::optional<VideoIndex> index_;
+    std::string damage_;
     std::unique_ptr<ContainerFeed> feed_;
     std::unique_ptr<FramePicker> picker_;
     OwnedMutex mutex_;
@@ -212,6 +224,7 @@ void bind_av_video_reader(nb::module_& module) {
         .def("num_frames", &VideoReaderObject::num_frames)
         .def("frame_rate", &VideoReaderObject::frame_rate)
         .def("rotation", &VideoReaderObject::rotation)
+        .def("damage", &VideoReaderObject::damage)
         .def("codec", &VideoReaderObject::codec);
     module.def("sample_video", &sample, nb::arg("packets"), nb::arg("frames"), nb::arg("filters"), nb::arg("options"));
 }

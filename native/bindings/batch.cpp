@@ -46,8 +46,9 @@ struct Inputs {
 using Failures = std::vector<std::pair<std::size_t, std::string>>;
 using BoxSides = std::tuple<int, int, int, int>;
 
-CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips) {
-    CropsAndFlips crops{{}, random, std::move(flips)};
+CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* random, std::vector<bool> flips,
+                         const ColorJitter* jitter) {
+    CropsAndFlips crops{{}, random, std::move(flips), jitter};
     crops.boxes.reserve(boxes.size());
     for (const auto& [left, top, right, bottom] : boxes) {
         crops.boxes.push_back({left, top, right, bottom});
@@ -57,11 +58,11 @@ CropsAndFlips make_crops(const std::vector<BoxSides>& boxes, const RandomCrop* r
 
 std::pair<std::optional<CpuBuffer>, Failures> load(const nb::tuple& objects, const LoadOptions& options,
                                                    const std::vector<BoxSides>& boxes, const RandomCrop* random,
-                                                   std::vector<bool> flips, const DemuxOptions& demux,
-                                                   const DecodeOptions& decode, int num_threads, bool keep_failed,
-                                                   const nb::object& storage) {
+                                                   std::vector<bool> flips, const ColorJitter* jitter,
+                                                   const DemuxOptions& demux, const DecodeOptions& decode,
+                                                   int num_threads, bool keep_failed, const nb::object& storage) {
     const Inputs inputs(objects);
-    const CropsAndFlips crops = make_crops(boxes, random, std::move(flips));
+    const CropsAndFlips crops = make_crops(boxes, random, std::move(flips), jitter);
     const BatchOptions batch_options{demux, decode, num_threads, keep_failed};
     const std::optional<Memory> memory = take_memory(storage);
     Batch batch;
@@ -98,8 +99,8 @@ void resize(nb::handle pixels, std::pair<int, int> size, const LoadOptions& opti
 void bind_batch(nb::module_& module) {
     module.def("resize", &resize, nb::arg("pixels"), nb::arg("size"), nb::arg("request"), nb::arg("result"));
     module.def("load_batch", &load, nb::kw_only(), nb::arg("sources"), nb::arg("request"), nb::arg("boxes"),
-               nb::arg("random").none(), nb::arg("flips"), nb::arg("demux"), nb::arg("decode"), nb::arg("num_threads"),
-               nb::arg("keep_failed"), nb::arg("storage").none());
+               nb::arg("random").none(), nb::arg("flips"), nb::arg("jitter").none(), nb::arg("demux"),
+               nb::arg("decode"), nb::arg("num_threads"), nb::arg("keep_failed"), nb::arg("storage").none());
 }
 
 }  // namespace spdl

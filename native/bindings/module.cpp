@@ -59,7 +59,7 @@ void translate_out_of_memory(const std::exception_ptr& error, void* /*unused*/) 
         std::rethrow_exception(error);
     } catch (const std::bad_alloc&) {
         PyErr_SetString(PyExc_MemoryError,
-                        "the system has no memory left for the image: load fewer or smaller ones at once");
+                        "the system has no memory left: load fewer or smaller images or clips at once");
     }
 }
 

@@ -5,17 +5,21 @@
 #include <cstdint>
 
 #include "bindings/log_delivery.h"
+#include "bindings/main_thread.h"
 #include "bindings/trace.h"
+#include "core/interrupt.h"
 #include "core/trace.h"
 
 namespace spdl {
 
 // The part of a Python call that works without the GIL. It is a span of the trace, if one is on, and so is the time
-// that it then waits for the GIL. What FFmpeg has logged meanwhile goes to Python's logging. Not for finalisers, which
-// may run in the middle of anything: these use ReleasedGil.
+// that it then waits for the GIL. What FFmpeg has logged meanwhile goes to Python's logging. On the main thread, work
+// that calls check_interrupt() ends on Ctrl-C. Not for finalisers, which may run in the middle of anything: these use
+// ReleasedGil.
 class NativeCall {
   public:
-    explicit NativeCall(const char* name) : span_(trace::is_on() ? begin_span(name) : 0), state_(PyEval_SaveThread()) {}
+    explicit NativeCall(const char* name)
+        : watches_(runs_signal_handlers()), span_(trace::is_on() ? begin_span(name) : 0), state_(PyEval_SaveThread()) {}
     NativeCall(const NativeCall&) = delete;
     NativeCall& operator=(const NativeCall&) = delete;
     ~NativeCall() {
@@ -35,6 +39,7 @@ class NativeCall {
         return trace::begin(name);
     }
 
+    WatchesSignals watches_;
     std::uint64_t span_;
     PyThreadState* state_;
 };

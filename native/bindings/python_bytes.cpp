@@ -13,7 +13,7 @@ PythonBytes::PythonBytes(nb::handle object) {
     }
     const bool bytes = view_.itemsize == 1 && view_.ndim == 1;
     if (!bytes) {
-        const std::string message = "encoded images must be one-dimensional arrays of single bytes, got " +
+        const std::string message = "the bytes of a file must be a one-dimensional array of single bytes, got " +
                                     std::to_string(view_.ndim) + " dimensions of " + std::to_string(view_.itemsize) +
                                     "-byte elements";
         PyBuffer_Release(&view_);

@@ -1,20 +1,25 @@
 #include "bindings/python_sink.h"
 
-#include <algorithm>
-#include <cstring>
+#include <string_view>
 #include <utility>
-
-#include "bindings/held_bytes.h"
 
 namespace nb = nanobind;
 
 namespace spdl {
+namespace {
 
-PythonSink::PythonSink(nb::object file) : file_(std::move(file)) {
-    can_seek_ = nb::hasattr(file_, "seekable") ? nb::cast<bool>(file_.attr("seekable")())
-                                               : nb::hasattr(file_, "seek") && nb::hasattr(file_, "tell");
+// Returns whether the system puts all that is written at the end of the file, wherever its position is.
+bool appends(nb::handle file) {
+    const nb::object mode = nb::getattr(file, "mode", nb::none());
+    return nb::isinstance<nb::str>(mode) &&
+           std::string_view(nb::cast<nb::str>(mode).c_str()).find('a') != std::string_view::npos;
+}
+
+}  // namespace
+
+PythonSink::PythonSink(nb::object file) : file_(file), can_seek_(file_.can_seek() && !appends(file)) {
     if (can_seek_) {
-        begin_ = nb::cast<std::int64_t>(file_.attr("tell")());
+        begin_ = file_.tell();
     }
 }
 
@@ -25,35 +30,29 @@ PythonSink::~PythonSink() {
 
 void PythonSink::write(Bytes bytes) {
     const nb::gil_scoped_acquire held;
-    while (!bytes.empty()) {
-        // A copy: the file may keep what it is given.
-        const nb::object put = file_.attr("write")(nb::bytes(bytes.data(), bytes.size()));
-        // Only files without a buffer write less than they are given, and say so.
-        const std::size_t count = put.is_none() ? bytes.size() : nb::cast<std::size_t>(put);
-        if (count == 0 || count > bytes.size()) {
-            throw nb::value_error("the file's write() did not return how many bytes it wrote");
-        }
-        bytes = bytes.subspan(count);
+    if (can_seek() && file_.tell() != begin_ + position_) {
+        file_.seek(begin_ + position_);
+    }
+    file_.write(bytes);
+    position_ += static_cast<std::int64_t>(bytes.size());
+    if (can_seek() && file_.tell() != begin_ + position_) {
+        throw nb::value_error(
+            "the file did not write where its position was: was it opened to append? Open it with \"wb\" or \"r+b\"");
     }
 }
 
 void PythonSink::seek(std::int64_t position) {
     const nb::gil_scoped_acquire held;
-    file_.attr("seek")(begin_ + position);
+    file_.seek(begin_ + position);
+    position_ = position;
 }
 
 std::size_t PythonSink::read_back(std::int64_t position, std::uint8_t* into, std::size_t size) {
     const nb::gil_scoped_acquire held;
-    const nb::object before = file_.attr("tell")();
-    file_.attr("seek")(begin_ + position);
-    const nb::object piece = file_.attr("read")(size);
-    file_.attr("seek")(before);
-    const HeldBytes bytes = hold_bytes(piece);
-    if (bytes.size > size) {
-        throw nb::value_error("the file's read() returned more bytes than it was asked for");
-    }
-    std::memcpy(into, bytes.data, bytes.size);
-    return bytes.size;
+    file_.seek(begin_ + position);
+    const std::size_t count = file_.read(into, size);
+    file_.seek(begin_ + position_);
+    return count;
 }
 
 }  // namespace spdl

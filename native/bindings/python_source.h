@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "bindings/python_file.h"
 #include "core/byte_source.h"
 
 namespace spdl {
@@ -19,7 +20,7 @@ class PythonSource final : public ByteSource {
     void seek(std::int64_t position) override;
 
   private:
-    nanobind::object file_;
+    PythonFile file_;
     std::int64_t begin_ = 0;
     std::int64_t size_ = kUnknown;
 };

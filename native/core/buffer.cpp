@@ -53,7 +53,7 @@ Buffer allocate(std::vector<std::size_t> shape, ElementType type) {
     for (const std::size_t side : shape) {
         if (__builtin_mul_overflow(bytes, side, &bytes) || bytes > physical_memory()) {
             throw ArrayError("an array of shape " + describe(shape) + " does not fit this machine's memory of " +
-                             std::to_string(physical_memory()) + " bytes: ask for fewer or smaller images");
+                             std::to_string(physical_memory()) + " bytes: ask for fewer or smaller ones");
         }
     }
     auto memory = std::make_shared<AlignedBuffer>(bytes);

@@ -11,6 +11,12 @@ class MediaError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// A file is damaged or cut off at some place. What was read of it before is whole.
+class DamageError : public MediaError {
+  public:
+    using MediaError::MediaError;
+};
+
 // There is no room for an array: the request is at fault, not the input.
 class ArrayError : public MediaError {
   public:

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "core/interrupt.h"
 
 namespace spdl {
 namespace {
@@ -20,36 +24,80 @@ class Work {
         : next_(begin), end_(end), work_(work) {}
 
     void run() noexcept {
+        const EndsWithOthers ends(failed_);
         try {
             for (;;) {
                 const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
                 if (index >= end_) {
                     return;
                 }
+                check_interrupt();
                 work_(index);
             }
         } catch (...) {
-            next_.store(end_, std::memory_order_relaxed);
-            const std::scoped_lock lock(mutex_);
-            if (!error_) {
-                error_ = std::current_exception();
+            fail(std::current_exception());
+        }
+    }
+
+    // Runs in a thread of its own.
+    void run_beside() noexcept {
+        run();
+        const std::scoped_lock lock(mutex_);
+        if (--beside_ == 0) {
+            all_ended_.notify_one();
+        }
+    }
+
+    void expect_beside() {
+        const std::scoped_lock lock(mutex_);
+        ++beside_;
+    }
+
+    void no_more_beside() {
+        const std::scoped_lock lock(mutex_);
+        --beside_;
+    }
+
+    // Waits for the other threads. A signal handler that runs meanwhile may end their work.
+    void wait() noexcept {
+        std::unique_lock lock(mutex_);
+        while (!all_ended_.wait_for(lock, WatchesSignals::kPeriod, [this] { return beside_ == 0; })) {
+            lock.unlock();
+            try {
+                check_interrupt();
+            } catch (...) {
+                fail(std::current_exception());
             }
+            lock.lock();
         }
     }
 
     // Called after all threads have ended.
-    void rethrow() const {
+    void rethrow() {
         if (error_) {
-            std::rethrow_exception(error_);
+            std::rethrow_exception(std::exchange(error_, nullptr));
         }
     }
 
   private:
+    void fail(std::exception_ptr error) noexcept {
+        next_.store(end_, std::memory_order_relaxed);
+        const std::scoped_lock lock(mutex_);
+        if (!error_) {
+            error_ = std::move(error);
+        }
+        // Last: what others throw because of it is no reason.
+        failed_.store(true, std::memory_order_relaxed);
+    }
+
     std::atomic<std::size_t> next_;
     std::size_t end_;
     const std::function<void(std::size_t)>& work_;
     std::mutex mutex_;
+    std::condition_variable all_ended_;
+    int beside_ = 0;
     std::exception_ptr error_;
+    std::atomic<bool> failed_ = false;
 };
 
 // Signals go to the threads that Python knows. A new thread inherits the set of blocked signals from the thread that
@@ -81,13 +129,18 @@ void run_parallel(int threads, std::size_t begin, std::size_t end, const std::fu
             const BlockedSignals blocked;
             try {
                 while (others.size() + 1 < wanted) {
-                    others.emplace_back([&shared] { shared.run(); });
+                    shared.expect_beside();
+                    others.emplace_back([&shared] { shared.run_beside(); });
                 }
             } catch (const std::system_error&) {
                 // The system has no more threads to give, so the existing ones do the work.
+                shared.no_more_beside();
             }
         }
         shared.run();
+        if (!others.empty() && WatchesSignals::here()) {
+            shared.wait();
+        }
         for (std::thread& other : others) {
             other.join();
         }

@@ -13,6 +13,7 @@
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/filter_chain.h"
+#include "ffmpeg/times.h"
 
 namespace spdl {
 namespace {
@@ -88,7 +89,7 @@ void FrameGraph::find_ends() {
         AVFilterContext* const filter = graph_->filters[i];
         const std::string_view kind = filter->filter->name;
         if (kind == "buffer" || kind == "abuffer") {
-            inputs_.push_back({filter, kind == "abuffer"});
+            inputs_.push_back({filter, kind == "abuffer", {}});
             input_names_.emplace_back(filter->name);
         } else if (kind == "buffersink" || kind == "abuffersink") {
             outputs_.push_back({filter, kind == "abuffersink"});
@@ -126,12 +127,14 @@ void FrameGraph::add_picture(Input& input, FramePtr frame, AVRational time_base)
             ": describe the input with get_buffer_desc(frames), or bring them into that form when they are "
             "decoded");
     }
-    if (frame->pts == AV_NOPTS_VALUE || time_base.num <= 0 || time_base.den <= 0) {
-        frame->pts = input.next;
-    } else {
-        frame->pts = std::max(av_rescale_q(frame->pts, time_base, link.time_base), input.next);
+    const bool timed = frame->pts != AV_NOPTS_VALUE && time_base.num > 0 && time_base.den > 0;
+    std::int64_t time = input.next.value_or(0);
+    if (timed) {
+        const std::int64_t own = rescale_time(frame->pts, time_base, link.time_base);
+        time = input.next ? std::max(own, *input.next) : own;
     }
-    input.next = frame->pts + 1;
+    frame->pts = time;
+    input.next = time + 1;
     put(input, *frame);
 }
 
@@ -152,7 +155,7 @@ void FrameGraph::add_sound(Input& input, FramePtr frame, AVRational time_base) {
         throw std::bad_alloc();
     }
     const bool timed = frame->pts != AV_NOPTS_VALUE && time_base.num > 0 && time_base.den > 0;
-    frame->pts = timed ? av_rescale_q(frame->pts, time_base, link.time_base) : input.next;
+    frame->pts = timed ? rescale_time(frame->pts, time_base, link.time_base) : input.next.value_or(0);
     input.next = frame->pts + av_rescale_q(frame->nb_samples, {1, frame->sample_rate}, link.time_base);
     put(input, *frame);
 }

@@ -52,7 +52,8 @@ class FrameGraph {
     struct Input {
         AVFilterContext* filter;
         bool sound;
-        std::int64_t next = 0;  // The earliest time of the next picture; that of sound without a time.
+        // The earliest time of the next picture; that of sound without a time. None before the first.
+        std::optional<std::int64_t> next;
     };
 
     struct Sink {

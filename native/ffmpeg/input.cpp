@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "core/interrupt.h"
+
 namespace spdl {
 
 Input::Input(ByteSource& source, int buffer_size) : source_(source), size_(source.size()) {
@@ -37,6 +39,7 @@ int Input::read(void* self, std::uint8_t* into, int size) {
         return AVERROR_EXTERNAL;
     }
     try {
+        check_interrupt();
         const std::size_t count = input.source_.read(into, static_cast<std::size_t>(size));
         input.position_ += static_cast<std::int64_t>(count);
         return count == 0 ? AVERROR_EOF : static_cast<int>(count);

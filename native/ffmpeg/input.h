@@ -20,6 +20,9 @@ class Input {
     // Throws what the source threw when libav read from it. To be called when libav reports an error.
     void rethrow();
 
+    // Returns whether rethrow() would throw.
+    [[nodiscard]] bool failed() const { return error_ != nullptr; }
+
   private:
     static int read(void* self, std::uint8_t* into, int size);
     static std::int64_t seek(void* self, std::int64_t offset, int whence);

@@ -113,6 +113,13 @@ std::int64_t Output::seek(std::int64_t offset, int whence) {
     return to;
 }
 
+void Output::go_to_end() {
+    if (position_ != size_) {
+        sink_.seek(size_);
+        position_ = size_;
+    }
+}
+
 AVIOContext* Output::open_reader() {
     const auto read = +[](void* self, std::uint8_t* into, int size) {
         auto& reader = *static_cast<Reader*>(self);

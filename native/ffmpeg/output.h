@@ -23,6 +23,9 @@ class Output {
     AVIOContext* open_reader();
     static void close_reader(AVIOContext* reader);
 
+    // Goes to the end of what was written, so that whoever uses the sink next goes on there.
+    void go_to_end();
+
     // Throws what the sink threw when libav wrote to it. To be called when libav reports an error.
     void rethrow();
 

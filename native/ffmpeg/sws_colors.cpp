@@ -6,7 +6,7 @@
 
 namespace spdl {
 
-void follow_colors(SwsContext& context, const AVFrame& frame) {
+FrameColors frame_colors(const AVFrame& frame) {
     const int matrix = frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_RGB
                            ? SWS_CS_DEFAULT
                            : static_cast<int>(frame.colorspace);
@@ -16,9 +16,13 @@ void follow_colors(SwsContext& context, const AVFrame& frame) {
     const bool gray = format != nullptr && format->nb_components <= 2 &&
                       (format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_RGB)) == 0;
     const bool open = frame.color_range == AVCOL_RANGE_UNSPECIFIED;
-    const int full_range = frame.color_range == AVCOL_RANGE_JPEG || by_format || (gray && open) ? 1 : 0;
+    return {sws_getCoefficients(matrix), frame.color_range == AVCOL_RANGE_JPEG || by_format || (gray && open)};
+}
+
+void follow_colors(SwsContext& context, const AVFrame& frame) {
+    const FrameColors colors = frame_colors(frame);
     // libswscale refuses this for formats without such a choice, which do not need it.
-    sws_setColorspaceDetails(&context, sws_getCoefficients(matrix), full_range, sws_getCoefficients(SWS_CS_DEFAULT), 1,
+    sws_setColorspaceDetails(&context, colors.matrix, colors.full_range ? 1 : 0, sws_getCoefficients(SWS_CS_DEFAULT), 1,
                              0, 1 << 16, 1 << 16);
 }
 

@@ -42,12 +42,13 @@ _PACKAGES = {
     "pipeline": set[str](),
     "io": set[str](),
     "source": set[str](),
-    "dataloader": {"pipeline"},
+    "dataloader": {"io", "pipeline", "source"},
+    "testing": {"source"},
     "cli": {"io", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},
 }
-_BELOW_ALL = {"_guard", "_check", "_cores", "_locate", "_type_vars"}
+_BELOW_ALL = {"_guard", "_check", "_cores", "_locate", "_random_key", "_type_vars"}
 
 # Imported where it is asked for, by what stands below it.
 _UPWARDS = {

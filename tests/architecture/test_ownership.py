@@ -16,13 +16,17 @@ _INLINED = {
     ("spdl.pipeline._engine.worker", "carry"),
     # The consumer's usual case.
     ("spdl.pipeline._pipeline.iterator", "__next__"),
+    # A call would let a signal handler in, after a batch was noted and before it is returned.
+    ("spdl.dataloader._pytorch.tracked_iterator", "__next__"),
 }
 
 # Attributes that Python or another library wants to be set from outside.
 _FOREIGN = {
     "__cause__",
+    "__code__",
     "__notes__",
     "_log_destroy_pending",
+    "_worker_info",
     "args",
     "atexit",
     "dispatch_table",

@@ -76,7 +76,14 @@ def test_claims_are_about_contenders_of_the_row(rows: ModuleType, cores: int) ->
 
 
 def test_each_contender_has_what_its_work_calls(rows: ModuleType) -> None:
-    calls = {"whole": "load", "decoded": "decode", "picked": "opened", "first": "first", "clips": "LOADERS"}
+    calls = {
+        "whole": "load",
+        "filtered": "filtered",
+        "decoded": "decode",
+        "picked": "opened",
+        "first": "first",
+        "clips": "LOADERS",
+    }
     table = rows.video_rows(2) | rows.audio_rows()
     for contender in (it for row in table.values() for it in row.contenders.values()):
         module, _, name = contender.work["work"].partition(".")
@@ -109,7 +116,7 @@ def test_too_few_frames_are_refused(folder: Path) -> None:
     assert "another number of frames came" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["whole", "decoded", "picked", "first"])
+@pytest.mark.parametrize("name", ["whole", "filtered", "decoded", "picked", "first"])
 def test_ours_does_the_work_or_says_what_it_lacks(name: str) -> None:
     path = clip("h264.mp4")
     done = work(path.parent, work=f"video_work.{name}", reader="spdl_reader", clip=path.name, times=3, workers=1)

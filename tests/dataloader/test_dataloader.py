@@ -106,6 +106,7 @@ def test_an_async_source() -> None:
         len(loader)
 
 
+@pytest.mark.filterwarnings("ignore:The source of the pipeline")
 @settings(max_examples=40, deadline=None)
 @given(size=st.integers(0, 30), batch_size=st.none() | st.integers(1, 9), drop_last=st.booleans())
 def test_batches_and_their_number(size: int, batch_size: int | None, drop_last: bool) -> None:  # noqa: FBT001

@@ -61,6 +61,14 @@ def _headspace_is_the_quotient(rows: list[Row]) -> bool:
     return all(row["headspace"] == row["cached_images_per_second"] / row["images_per_second"] for row in rows)
 
 
+def _shares_are_shares(rows: list[Row]) -> bool:
+    return all(0 <= row[key] <= 1 for row in rows for key in ("held_out", "accuracy", "data_share"))
+
+
+def _losses_are_the_same(rows: list[Row]) -> bool:
+    return all(row["loss"] == row["resumed_loss"] for row in rows)
+
+
 PROGRAMS = {
     "data_formats": Expected(
         "npz,True,spdl,mt,2,", 14, "items_per_second", holds=lambda rows: all(row["items"] == 8 for row in rows)
@@ -81,6 +89,9 @@ PROGRAMS = {
         "--root-dir",
         _eight_images,
     ),
+    "video_classification": Expected("epoch  clips/s", 2, "clips_per_second", None, _shares_are_shares),
+    "audio_keywords": Expected("epoch  sounds/s", 2, "sounds_per_second", None, _shares_are_shares),
+    "resume_training": Expected("step      loss  when resumed", 8, "loss", "--photos", _losses_are_the_same),
     "noisy_neighbour": Expected(
         "neighbours  steps/s", 6, "steps_per_second", holds=lambda rows: all(row["p99_ms"] > 0 for row in rows)
     ),

@@ -85,7 +85,8 @@ def test_an_ended_iterator_does_not_roll_into_the_next_epoch() -> None:
 
 
 def test_empty_epochs() -> None:
-    assert epochs(endless(Pipe(lambda x: x), size=0), 3) == [[], [], []]
+    with pytest.warns(RuntimeWarning, match=r"The source of the pipeline \('Passes'\) has yielded nothing"):
+        assert epochs(endless(Pipe(lambda x: x), size=0), 3) == [[], [], []]
 
 
 def slow_last(item: tuple[int, int]) -> tuple[int, int]:

@@ -267,6 +267,7 @@ def test_whatever_can_be_iterated_is_a_source(items: Any, expected: list[Any]) -
         assert list(pipeline.get_iterator(timeout=10)) == expected
 
 
+@pytest.mark.filterwarnings("ignore:The pipeline has been read to its end before")
 def test_numbers_of_numpy_and_others_are_numbers() -> None:
     two: Any = np.int64(2)
     half: Any = np.float32(0.5)

@@ -202,7 +202,9 @@ def test_generators_run_their_finally() -> None:
 @pytest.mark.parametrize("make", [lambda: iter([]), lambda: Iterating(0), lambda: AsyncIterating(0), lambda: ""])
 def test_an_empty_source(make: Callable[[], Any]) -> None:
     with build(make(), lambda x: x).auto_stop() as pipeline:
-        assert list(pipeline.get_iterator(timeout=10)) == []
+        with pytest.warns(RuntimeWarning, match="has yielded nothing") as caught:
+            assert list(pipeline.get_iterator(timeout=10)) == []
+        assert caught[0].filename == __file__
 
 
 async def with_none_async() -> AsyncIterator[int | None]:

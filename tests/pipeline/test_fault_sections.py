@@ -179,6 +179,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.filterwarnings("ignore:The pipeline has been read to its end before")
 @pytest.mark.parametrize("then", ["leave", "go on"])
 def test_an_interrupt_between_any_two_lines_of_the_consumers(then: str) -> None:
     before = sys.gettrace()

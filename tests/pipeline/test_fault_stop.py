@@ -109,6 +109,7 @@ def _run(kind: Kind, number: int, monkeypatch: pytest.MonkeyPatch) -> Trap:
     return trap
 
 
+@pytest.mark.filterwarnings("ignore:The pipeline has been read to its end before")
 @pytest.mark.parametrize("kind", [*CALLED, CARRIED], ids=str)
 def test_nothing_begins_after_a_stop(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}

@@ -31,6 +31,8 @@ from spdl.pipeline.defs import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+pytestmark = pytest.mark.filterwarnings("ignore:The source of the pipeline")
+
 # How many seconds the threads may take to end after a break, besides the ops that run. None of these takes over 2 ms.
 SECONDS_TO_END = 0.1
 ATTEMPTS = 8

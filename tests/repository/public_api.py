@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,10 @@ import spdl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["describe_public_api"]
+__all__ = ["NEEDS_TORCH", "describe_public_api"]
+
+# What is missing where PyTorch is not installed.
+NEEDS_TORCH = ("spdl.dataloader.PyTorchDataLoader", "spdl.dataloader.get_pytorch_dataloader")
 
 _ROOT = Path(spdl.__file__).parent
 
@@ -36,6 +40,8 @@ def describe_public_api() -> list[str]:
     for module in _modules():
         namespace = importlib.import_module(module)
         for name in sorted(getattr(namespace, "__all__", ())):
+            if f"{module}.{name}" in NEEDS_TORCH and find_spec("torch") is None:
+                continue
             lines += _describe(f"{module}.{name}", getattr(namespace, name))
     return lines
 

@@ -38,6 +38,12 @@ def programs(page: Path) -> list[Program]:
     ]
 
 
+def needs_torch(code: str) -> bool:
+    """Return whether a program imports PyTorch, or uses a loader that makes its tensors."""
+    makes_tensors = re.search(r"(Image|Clip|Audio|PyTorchData)Loader\(", code) and 'output="numpy"' not in code
+    return "import torch" in code or bool(makes_tensors)
+
+
 def runnable(page: Path) -> list[Program]:
     """Return the programs of a page that can run here.
 
@@ -45,10 +51,11 @@ def runnable(page: Path) -> list[Program]:
     it ends before the block that imports it.
     """
     blocks = programs(page)
+    without_torch = importlib.util.find_spec("torch") is None
     if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
-        return blocks
-    if importlib.util.find_spec("torch") is None:
-        blocks = blocks[: next((i for i, block in enumerate(blocks) if "import torch" in block.code), None)]
+        return [block for block in blocks if not (without_torch and needs_torch(block.code))]
+    if without_torch:
+        blocks = blocks[: next((i for i, block in enumerate(blocks) if needs_torch(block.code)), None)]
     if not blocks:
         return []
     code = f"\nprint({BETWEEN!r})\n".join(block.code for block in blocks)

@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--schedule", action="store_true", help="print who went on where, for each finding")
     parser.add_argument("--no-shrink", action="store_true", help="report programs as they were drawn")
     parser.add_argument("--record", type=Path, help="add what was run to this file, if it ends without a finding")
+    parser.add_argument("--resume", action="store_true", help="cut each program at random steps, and go on there")
     parser.add_argument("--mutant", help="plant the bug of tests/mutation that has this name")
     arguments = parser.parse_args()
     if arguments.jobs > 1:
@@ -78,14 +79,21 @@ def _explore(arguments: argparse.Namespace) -> int:
             break
         seed = arguments.seed + runs
         drawn = program or draw_program(seed)
-        outcome = simulate(drawn, seed)
+        outcome = simulate(drawn, seed, resume=arguments.resume)
         runs += 1
         steps += outcome.steps
         decisions += outcome.decisions
         digest = (digest * 31 + outcome.digest) & 0xFFFFFFFFFFFF
         if outcome.findings:
             found += 1
-            report(drawn, seed, outcome, shrinks=not arguments.no_shrink, schedule=arguments.schedule)
+            report(
+                drawn,
+                seed,
+                outcome,
+                shrinks=not arguments.no_shrink,
+                schedule=arguments.schedule,
+                resume=arguments.resume,
+            )
         # What is left is freed here: a finalizer of one run would be a step of another.
         gc.collect()
         if runs % 1000 == 0:

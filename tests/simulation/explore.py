@@ -10,6 +10,7 @@ from tests.simulation.host import SimulatedHost
 from tests.simulation.policies import draw_policy
 from tests.simulation.programs.generate import draw
 from tests.simulation.programs.program import all_pipes
+from tests.simulation.programs.resumed import run_resumed
 from tests.simulation.programs.run import run
 from tests.simulation.scheduler import Scheduler
 
@@ -42,14 +43,14 @@ def draw_program(seed: int) -> Program:
     return draw(Random(seed))
 
 
-def simulate(program: Program, seed: int, *, record: bool = False) -> Outcome:
-    """Run a program under the schedule of a seed."""
+def simulate(program: Program, seed: int, *, record: bool = False, resume: bool = False) -> Outcome:
+    """Run a program under the schedule of a seed; with ``resume``, cut it and go on in new pipelines."""
     host = SimulatedHost(Random(f"host {seed}"))
     findings: list[str] = []
 
     def main() -> None:
         try:
-            findings.extend(run(program, host))
+            findings.extend(run_resumed(program, host, Random(f"cuts {seed}")) if resume else run(program, host))
         finally:
             host.close()
 

@@ -23,7 +23,9 @@ _SCHEDULES = 12
 _PATIENCE = 60
 
 
-def report(program: Program, seed: int, outcome: Outcome, *, shrinks: bool, schedule: bool) -> None:
+def report(
+    program: Program, seed: int, outcome: Outcome, *, shrinks: bool, schedule: bool, resume: bool = False
+) -> None:
     """Print a finding."""
     _say(f"seed {seed}: {_lines(outcome)}")
     if shrinks:
@@ -37,7 +39,7 @@ def report(program: Program, seed: int, outcome: Outcome, *, shrinks: bool, sche
                 return False
             # The schedule that showed it goes first; most often a smaller program needs another one.
             for other in (seed, *range(1_000_000, 1_000_000 + _SCHEDULES)):
-                found = simulate(smaller, other)
+                found = simulate(smaller, other, resume=resume)
                 if found.findings and _kind(found) == kind:
                     seeds[smaller.to_json()] = other
                     return True
@@ -45,10 +47,10 @@ def report(program: Program, seed: int, outcome: Outcome, *, shrinks: bool, sche
 
         program = shrink(program, fails)
         seed = seeds[program.to_json()]
-        outcome = simulate(program, seed, record=True)
+        outcome = simulate(program, seed, record=True, resume=resume)
         _say(f"in the smallest program found: {_lines(outcome)}")
     elif schedule:
-        outcome = simulate(program, seed, record=True)
+        outcome = simulate(program, seed, record=True, resume=resume)
     if schedule:
         _say("\n".join(outcome.schedule[-400:]))
     _say(

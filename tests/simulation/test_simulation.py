@@ -43,6 +43,12 @@ def test_nothing_goes_wrong() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.timeout(300)
+def test_nothing_goes_wrong_where_runs_are_cut_and_resumed() -> None:
+    done = simulate("--resume", "--runs=300", "--seed=2000000")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_runs_repeat_in_another_process() -> None:
     digests = [
         re.search(r"digest (\w+), \d+ steps", simulate("--runs=40", "--seed=5", hash_seed=seed).stdout)

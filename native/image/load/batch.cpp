@@ -6,11 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "core/interrupt.h"
 #include "core/media_error.h"
 #include "core/parallel.h"
 #include "core/trace.h"
 #include "image/load/open_image.h"
 #include "image/load/write_image.h"
+#include "image/resize/kernels.h"
 
 namespace spdl {
 namespace {
@@ -49,6 +51,7 @@ class BatchLoader {
         // Until the size is known, images are loaded one after the other: the first that loads decides it.
         std::size_t next = 0;
         while (images_.data == nullptr && next < inputs_.size()) {
+            check_interrupt();
             load(next++, thread_scratch());
         }
         run_parallel(batch_.num_threads, next, inputs_.size(),
@@ -103,7 +106,29 @@ class BatchLoader {
             throw MediaError("it becomes " + describe(plan.canvas) + ", but the images before it " + describe(size_) +
                              ": give both width and height for a batch of one size");
         }
-        write_image(decoder, plan, options_.format, place(index), scratch);
+        if (crops_.jitter == nullptr) {
+            write_image(decoder, plan, options_.format, place(index), scratch);
+        } else {
+            write_jittered(index, decoder, plan, scratch);
+        }
+    }
+
+    // The colours change between the resize and the conversion to the array's format, so the pixels stop there.
+    void write_jittered(std::size_t index, Decoder& decoder, const ImagePlan& plan, ThreadScratch& scratch) {
+        const std::size_t count = static_cast<std::size_t>(size_.width) * static_cast<std::size_t>(size_.height);
+        scratch.pixels.reserve(3 * count + kJitterSlack);
+        std::uint8_t* const pixels = scratch.pixels.data();
+        const Channels channels = options_.format.channels();
+        write_image(decoder, plan, ArrayFormat(channels), pixels, scratch);
+        jitter_pixels(pixels, count, channels, crops_.jitter->draw(crops_.jitter->indices[index]));
+        if (options_.format.plain()) {
+            std::memcpy(place(index), pixels, 3 * count);
+            return;
+        }
+        std::uint8_t* const first = place(index);
+        const std::size_t plane = count * options_.format.element();
+        std::uint8_t* const planes[] = {first, first + plane, first + 2 * plane};
+        kernels().write_pixels(options_.format, pixels, count, planes);
     }
 
     void allocate_for(Size size) {

@@ -10,6 +10,7 @@
 #include "core/buffer.h"
 #include "core/file_reader.h"
 #include "core/geometry.h"
+#include "image/jitter/color_jitter.h"
 #include "image/plan/random_crop.h"
 #include "media/backend.h"
 #include "media/decode_options.h"
@@ -24,11 +25,12 @@ struct ImageInput {
     Bytes bytes;
 };
 
-// The crop and the flip of each image.
+// What varies each image: its crop, flip and colours.
 struct CropsAndFlips {
-    std::vector<Box> boxes;              // One for each image, or none: whole images.
-    const RandomCrop* random = nullptr;  // Draws the boxes instead.
-    std::vector<bool> flips;             // One for each image, or none.
+    std::vector<Box> boxes;               // One for each image, or none: whole images.
+    const RandomCrop* random = nullptr;   // Draws the boxes instead.
+    std::vector<bool> flips;              // One for each image, or none.
+    const ColorJitter* jitter = nullptr;  // Changes the colours, if the format has any.
 };
 
 // How the images of a batch are read.

@@ -6,40 +6,6 @@
 namespace spdl {
 namespace {
 
-// The random numbers of one image for one purpose: splitmix64 (G. Steele et al., 2014), seeded with a hash of the key,
-// the image and the purpose.
-class Stream {
-  public:
-    Stream(const DrawKey& key, std::uint64_t index, std::uint64_t purpose) {
-        for (const std::uint64_t part : {key.seed, key.epoch, index, purpose}) {
-            state_ = mix(state_ + kStep) ^ part;
-        }
-        state_ = mix(state_ + kStep);
-    }
-
-    double uniform(double low, double high) {
-        return low + (high - low) * (static_cast<double>(next() >> 11U) * 0x1p-53);
-    }
-
-    // Draws an integer from 0 to `last`, each with the same probability.
-    int integer(int last) { return static_cast<int>((next() >> 32U) * (static_cast<std::uint64_t>(last) + 1) >> 32U); }
-
-  private:
-    static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15U;
-
-    static std::uint64_t mix(std::uint64_t value) {
-        value = (value ^ value >> 30U) * 0xbf58476d1ce4e5b9U;
-        value = (value ^ value >> 27U) * 0x94d049bb133111ebU;
-        return value ^ value >> 31U;
-    }
-
-    std::uint64_t next() { return mix(state_ += kStep); }
-
-    std::uint64_t state_ = 0;
-};
-
-constexpr std::uint64_t kCrop = 0;
-constexpr std::uint64_t kFlip = 1;
 constexpr int kAttempts = 10;
 
 // Rounds to the nearest, halves to even, as Python does.
@@ -56,7 +22,7 @@ Box center(Size size, Size crop) {
 }  // namespace
 
 Box RandomCrop::draw(std::uint64_t index, Size size) const {
-    Stream stream(key, index, kCrop);
+    DrawStream stream(key, index, Purpose::kCrop);
     const double area = static_cast<double>(size.width) * size.height;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
         const double wanted = area * stream.uniform(scale.first, scale.second);
@@ -81,7 +47,7 @@ Box RandomCrop::draw(std::uint64_t index, Size size) const {
 }
 
 bool draw_flip(const DrawKey& key, std::uint64_t index, double probability) {
-    return Stream(key, index, kFlip).uniform(0.0, 1.0) < probability;
+    return DrawStream(key, index, Purpose::kFlip).uniform(0.0, 1.0) < probability;
 }
 
 }  // namespace spdl

@@ -5,15 +5,9 @@
 #include <vector>
 
 #include "core/geometry.h"
+#include "image/plan/draw_stream.h"
 
 namespace spdl {
-
-// The key of the random numbers. The numbers of one image do not depend on the other images that are loaded, nor on
-// their order.
-struct DrawKey {
-    std::uint64_t seed = 0;
-    std::uint64_t epoch = 0;
-};
 
 // Crops of random area and aspect ratio, as torchvision's RandomResizedCrop distributes them: ten attempts, then the
 // largest centred crop whose ratio is allowed.

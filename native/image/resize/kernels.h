@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "image/planes/plane_kernels.h"
 #include "image/resize/resample_table.h"
 #include "image/write/color_writers.h"
 #include "image/write/pixel_writers.h"
@@ -53,6 +54,8 @@ struct Kernels {
 
     PixelWriter* write_pixels;
     ColorWriter* write_colors;
+
+    const PlaneKernels* planes;  // For planes in memory.
 };
 
 // With weights of 14 bits, a sum over this many is off by half a level at most.

@@ -259,7 +259,8 @@ const Kernels kAvx2Kernels{"avx2",
                            pack_vertical_avx2,
                            vertical,
                            write_pixels_avx2,
-                           write_colors_avx2};
+                           write_colors_avx2,
+                           &kAvx2Planes};
 
 }  // namespace spdl
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "image/resize/kernels_avx2.h"
+#include "image/resize/rounded_weights.h"
 
 // Weights of 14 bits fit the 16-bit multiplier as they are: one sum of products is enough, where exact results take
 // two. The sum is off by half a level at most. Half a level is subtracted, so the result is never above the exact one.
@@ -28,37 +29,6 @@ int vectors(const ResampleTable& table) {
     return (loads(table) + 1) / 2;
 }
 
-// Rounds the sum of the weights so far. So all weights together are still 1, and even areas stay as they are.
-class NearWeights {
-  public:
-    NearWeights(const ResampleTable& table, std::size_t output)
-        : weights_(table.weights.data() + output * table.stride), taps_(table.taps[output]) {}
-
-    // The next two, as the 16-bit halves of an integer.
-    std::int32_t pair() {
-        const std::uint32_t left = next();
-        return static_cast<std::int32_t>(left | next() << 16U);
-    }
-
-  private:
-    std::uint32_t next() {
-        constexpr int kShift = ResampleTable::kFractionBits - kFractionBits;
-        if (tap_ < taps_) {
-            sum_ += weights_[tap_++];
-        }
-        const std::int32_t rounded = (sum_ + (1 << (kShift - 1))) >> kShift;
-        const std::int32_t weight = rounded - given_;
-        given_ = rounded;
-        return static_cast<std::uint32_t>(weight);
-    }
-
-    const std::int32_t* weights_;
-    int taps_;
-    int tap_ = 0;
-    std::int32_t sum_ = 0;
-    std::int32_t given_ = 0;
-};
-
 // A group starts with a vector of the places where the bytes of its outputs begin. Each lane of a vector of weights
 // then holds, for the output pixel of that lane, the pairs of two loads.
 void pack(ResampleTable& table) {
@@ -73,9 +43,9 @@ void pack(ResampleTable& table) {
         }
         packed += sizeof(__m256i) / sizeof(*packed);
         for (const int left : {group, group + 1}) {
-            NearWeights weights[2] = {{table, at(left)}, {table, at(left + 2)}};
+            RoundedWeights weights[2] = {{table, at(left), kFractionBits}, {table, at(left + 2), kFractionBits}};
             for (int vector = 0; vector < vectors(table); ++vector) {
-                for (NearWeights& lane : weights) {
+                for (RoundedWeights& lane : weights) {
                     packed = std::generate_n(packed, kPairs, [&] { return lane.pair(); });
                 }
             }

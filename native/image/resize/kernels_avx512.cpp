@@ -378,7 +378,8 @@ const Kernels kAvx512Kernels{"avx512",
                              pack_vertical,
                              vertical,
                              write_pixels_avx512,
-                             write_colors_avx512};
+                             write_colors_avx512,
+                             &kAvx512Planes};
 
 }  // namespace spdl
 

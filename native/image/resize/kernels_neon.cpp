@@ -225,7 +225,7 @@ void vertical(const ResampleTable& table, int index, const std::uint8_t* const* 
 }  // namespace
 
 const Kernels kNeonKernels{"neon", supported, {pack, horizontal}, {pack_plane, plane}, nullptr,
-                           pack,   vertical,  write_pixels_neon,  write_colors_neon};
+                           pack,   vertical,  write_pixels_neon,  write_colors_neon,   &kNeonPlanes};
 
 }  // namespace spdl
 

@@ -55,6 +55,6 @@ void vertical(const ResampleTable& table, int index, const std::uint8_t* const* 
 }  // namespace
 
 const Kernels kScalarKernels{"scalar", supported, {pack, horizontal<3>}, {pack, horizontal<1>}, nullptr,
-                             pack,     vertical,  write_pixels_scalar,   write_colors_scalar};
+                             pack,     vertical,  write_pixels_scalar,   write_colors_scalar,   &kScalarPlanes};
 
 }  // namespace spdl

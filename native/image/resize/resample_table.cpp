@@ -121,6 +121,21 @@ void trim(std::int32_t* weights, std::int32_t& first, std::int32_t& taps) {
 
 }  // namespace
 
+double filter_support(Interpolation interpolation) {
+    switch (interpolation) {
+        case Interpolation::kArea:
+            return Area::kSupport;
+        case Interpolation::kBicubic:
+            return Bicubic::kSupport;
+        case Interpolation::kLanczos:
+            return Lanczos::kSupport;
+        case Interpolation::kBilinear:
+        case Interpolation::kNearest:
+            break;
+    }
+    return Bilinear::kSupport;
+}
+
 void ResampleTable::build(const Axis& wanted, Interpolation with) {
     axis = wanted;
     interpolation = with;

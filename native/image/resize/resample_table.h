@@ -38,6 +38,9 @@ struct Axis {
     bool operator==(const Axis&) const = default;
 };
 
+// Returns how far from its centre a filter ends, in samples of the coarser side.
+double filter_support(Interpolation interpolation);
+
 // The weights of a resampling along one axis: output i is the sum over t < taps[i] of weights[i * stride + t] *
 // input[source + first[i] + t], in fixed point with kFractionBits, rounded and clipped to 8 bits. It has only the
 // wanted outputs, in the wanted order.

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "image/write/color_writers.h"
-
-#define SPDL_AVX2 __attribute__((target("avx2")))
+#include "image/write/packed_pixels_avx2.h"
 
 namespace spdl {
 namespace {
@@ -42,36 +41,6 @@ SPDL_AVX2 inline __m256i load(const std::uint8_t* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-// Where the bytes of each channel go in the three parts of 16 packed pixels.
-struct Places {
-    alignas(32) std::uint8_t bytes[3][3][32];
-};
-
-constexpr Places make_places() {
-    constexpr std::size_t kNone = 0x80;
-    Places places{};
-    for (std::size_t part = 0; part < 3; ++part) {
-        for (std::size_t channel = 0; channel < 3; ++channel) {
-            for (std::size_t i = 0; i < 32; ++i) {
-                const std::size_t at = 16 * part + i % 16;
-                places.bytes[part][channel][i] = static_cast<std::uint8_t>(at % 3 == channel ? at / 3 : kNone);
-            }
-        }
-    }
-    return places;
-}
-
-constexpr Places kPlaces = make_places();
-
-// The bytes of a channel at their places in a part.
-SPDL_AVX2 inline __m256i put(__m256i channel, const std::uint8_t (&places)[32]) {
-    return _mm256_shuffle_epi8(channel, _mm256_load_si256(reinterpret_cast<const __m256i*>(places)));
-}
-
-SPDL_AVX2 inline void store(__m128i bytes, std::uint8_t* to) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
-}
-
 }  // namespace
 
 SPDL_AVX2 void write_colors_avx2(const ColorPlanes& planes, std::size_t count, bool blue_first,
@@ -92,13 +61,7 @@ SPDL_AVX2 void write_colors_avx2(const ColorPlanes& planes, std::size_t count, b
         if (blue_first) {
             std::swap(channels[0], channels[2]);
         }
-        for (std::size_t part = 0; part < 3; ++part) {
-            const auto& places = kPlaces.bytes[part];
-            const __m256i bytes = _mm256_or_si256(
-                _mm256_or_si256(put(channels[0], places[0]), put(channels[1], places[1])), put(channels[2], places[2]));
-            store(_mm256_castsi256_si128(bytes), to + 16 * part);
-            store(_mm256_extracti128_si256(bytes, 1), to + 3 * kPixels / 2 + 16 * part);
-        }
+        store_packed(channels[0], channels[1], channels[2], to);
     }
     write_colors_scalar({planes.y + i, planes.cb + i, planes.cr + i}, count - i, blue_first, to);
 }

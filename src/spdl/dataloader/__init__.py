@@ -1,12 +1,77 @@
 """Ready-made loaders on top of `spdl.pipeline`.
 
-`Pipeline` and `PipelineBuilder` are the classes of `spdl.pipeline`.
+`Pipeline` and `PipelineBuilder` are the classes of `spdl.pipeline`. `PyTorchDataLoader` is a class of PyTorch's, too:
+PyTorch is imported when the name is first used.
 """
+
+from typing import TYPE_CHECKING
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl.dataloader._cache_dataloader import CacheDataLoader
 from spdl.dataloader._dataloader import DataLoader
 from spdl.dataloader._map_iterator import MapIterator
+from spdl.dataloader._media.batch import ClipBatch, ImageBatch, LabelledBatch, SoundBatch
+from spdl.dataloader._media.sample_failure import SampleFailure
 from spdl.pipeline import Pipeline, PipelineBuilder
 
-__all__ = ["CacheDataLoader", "DataLoader", "MapIterator", "Pipeline", "PipelineBuilder"]
+if TYPE_CHECKING:
+    from spdl.dataloader._media.array_loader import ArrayLoader
+    from spdl.dataloader._media.audio_loader import AudioLoader
+    from spdl.dataloader._media.clip_loader import ClipLoader
+    from spdl.dataloader._media.image_augment import ImageAugment
+    from spdl.dataloader._media.image_loader import ImageLoader
+    from spdl.dataloader._media.image_shards import ImageShards
+    from spdl.dataloader._pytorch.get_pytorch_dataloader import get_pytorch_dataloader
+    from spdl.dataloader._pytorch.loader import PyTorchDataLoader
+
+__all__ = [
+    "ArrayLoader",
+    "AudioLoader",
+    "CacheDataLoader",
+    "ClipBatch",
+    "ClipLoader",
+    "DataLoader",
+    "ImageAugment",
+    "ImageBatch",
+    "ImageLoader",
+    "ImageShards",
+    "LabelledBatch",
+    "MapIterator",
+    "Pipeline",
+    "PipelineBuilder",
+    "PyTorchDataLoader",
+    "SampleFailure",
+    "SoundBatch",
+    "get_pytorch_dataloader",
+]
+
+# These need spdl.io or PyTorch, which take longer to import than everything else here.
+_MODULES = {
+    "ArrayLoader": "_media.array_loader",
+    "AudioLoader": "_media.audio_loader",
+    "ClipLoader": "_media.clip_loader",
+    "ImageAugment": "_media.image_augment",
+    "ImageLoader": "_media.image_loader",
+    "ImageShards": "_media.image_shards",
+    "PyTorchDataLoader": "_pytorch.loader",
+    "get_pytorch_dataloader": "_pytorch.get_pytorch_dataloader",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    try:
+        found: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"{__name__}.{name} needs PyTorch. Install it with: pip install torch") from error
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 from spdl._check import check_choice, check_flag, check_timeout, positive, refuse
+from spdl.dataloader._loader_epochs import Epochs
 from spdl.dataloader._loader_iterator import LoaderIterator, reads
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from spdl._type_vars import T
     from spdl.dataloader._loader_iterator import Read
+    from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.pipeline._declare.records import OutputOrder
 
 __all__ = ["DataLoader"]
@@ -109,6 +111,7 @@ class DataLoader(Generic[Source, Output]):
         # One for each process: a forked child inherits the executor without its thread, and would wait for it for ever.
         self._transfer_threads: dict[int, TransferThread] = {}
         self._used = False
+        self._epochs = Epochs()
         if not any(hasattr(type(src), method) for method in ("__iter__", "__aiter__")):
             by_key = hasattr(type(src), "__getitem__")
             remedy = "To look items up by keys, wrap it in a MapIterator." if by_key else ""
@@ -135,9 +138,67 @@ class DataLoader(Generic[Source, Output]):
         if self._used and is_own_iterator(self._src):
             refuse_second_pass("DataLoader", "src", self._src)
         self._used = True
-        pipeline = self._declare().build(num_threads=self._num_threads)
-        with pipeline.auto_stop():
-            yield from reads(pipeline.get_iterator(timeout=self._timeout))
+        pipeline = self._build()
+        self._epochs.begin(pipeline)
+        try:
+            with pipeline.auto_stop():
+                yield from reads(pipeline, pipeline.get_iterator(timeout=self._timeout))
+            self._epochs.end(pipeline)
+        finally:
+            self._epochs.leave(pipeline)
+
+    def _build(self) -> Pipeline[Output]:
+        return self._declare().build(num_threads=self._num_threads)
+
+    def statistics(self) -> PipelineStatistics:
+        """Return what each stage has done in the iteration that began last, and which one limits the throughput.
+
+        It may be called at any time, also between iterations. Before the first one, all counts are 0.
+        """
+        return self._epochs.statistics(self._build)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which items the loop has received, so that a loader made the same way can go on from there.
+
+        It is that of the iteration that began last. Between two iterations, it says which epoch is next; if the last
+        one was left early, it says how far that was. Nothing is kept for it per item. It may be called at any time,
+        from any thread and from a signal handler.
+
+        Returns:
+            A dict that `json` can write, usually of less than 1 kB. With a source that has ``state_dict()`` and
+            ``load_state_dict()``, what these exchange is a part of it.
+
+        Example:
+            >>> from spdl.dataloader import DataLoader
+            >>> def make():
+            ...     return DataLoader(range(8), batch_size=2, output_order="input")
+            >>> loader = make()
+            >>> for batch in loader:
+            ...     if 3 in batch:
+            ...         state = loader.state_dict()
+            ...         break
+            >>> resumed = make()
+            >>> resumed.load_state_dict(state)
+            >>> list(resumed), list(resumed)
+            ([[4, 5], [6, 7]], [[0, 1], [2, 3], [4, 5], [6, 7]])
+        """
+        return self._epochs.state_dict(self._src)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Have the next iteration go on where a state was taken.
+
+        It yields what had not been received. After it, iterations are whole epochs again. If the state was taken at the
+        end of an epoch, the next iteration is the next epoch.
+
+        Args:
+            state: What `state_dict` returned, also if it went through JSON. It must come from a loader of the same
+                source and functions. The batch size, the order and the numbers of threads may differ.
+
+        Raises:
+            TypeError: If the state is no dict.
+            ValueError: If the state is damaged, newer than this version of the package, or of another loader or source.
+        """
+        self._epochs.load_state_dict(state, self._src, self._build)
 
     def __len__(self) -> int:
         """Return how many batches an iteration yields if nothing is dropped; without batches, how many items.
@@ -155,8 +216,8 @@ class DataLoader(Generic[Source, Output]):
         return size // self._batch_size if self._drop_last else -(-size // self._batch_size)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy of the loader in another process has a thread of its own.
-        return {**self.__dict__, "_transfer_threads": {}}
+        # A copy of the loader in another process has a thread of its own, and epochs of its own.
+        return {**self.__dict__, "_transfer_threads": {}, "_epochs": Epochs()}
 
     def _declare(self) -> PipelineBuilder[Any, Output]:
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()

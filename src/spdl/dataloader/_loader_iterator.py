@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._pipeline.for_loaders import acknowledge, take
+from spdl.pipeline._pipeline.in_hand import READS
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
+
+    from spdl.pipeline import Pipeline
+    from spdl.pipeline._pipeline.iterator import PipelineIterator
 
 __all__ = ["LoaderIterator", "Read", "reads"]
 
@@ -15,23 +20,25 @@ Output = TypeVar("Output")
 
 
 class Read(NamedTuple):
-    """An item, or the exception if it did not come in time."""
+    """An item that is not acknowledged yet, or the exception if it did not come in time."""
 
-    item: object
+    pipeline: Pipeline[Any]
+    root: Any
+    item: Any
     error: TimeoutError | None
 
 
-def reads(items: Iterator[object]) -> Generator[Read, None, None]:
+def reads(pipeline: Pipeline[Any], items: PipelineIterator[Any]) -> Generator[Read, None, None]:
     """Yield each item, and each TimeoutError, which would end the generator if it left it."""
     # The loop may drop its batch, which this frame must not hold until there is another.
     hand: list[Read] = []
     while True:
         try:
-            hand.append(Read(next(items), None))
+            hand.append(Read(pipeline, *take(items), None))
         except StopIteration:
             return
         except TimeoutError as error:
-            hand.append(Read(None, error))
+            hand.append(Read(pipeline, None, None, error))
         yield hand.pop()
 
 
@@ -44,14 +51,17 @@ class LoaderIterator(Generic[Output]):
 
     def __init__(self, passed: Generator[Read, None, None]) -> None:
         self._passed = passed
+        self._pipeline: Pipeline[Any] | None = None
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Output:
-        item, error = next(self._passed)
+        self._pipeline, root, item, error = next(self._passed)
         if error is None:
-            return cast("Output", item)
+            # Not before: a signal handler may come between, and the loop does not have the item yet.
+            acknowledge(self._pipeline, root)
+            return item  # type: ignore[no-any-return]
         try:
             raise error
         finally:
@@ -61,3 +71,6 @@ class LoaderIterator(Generic[Output]):
     def close(self) -> None:
         """End the iteration, as leaving a loop does."""
         self._passed.close()
+
+
+READS.add(LoaderIterator.__next__.__code__)

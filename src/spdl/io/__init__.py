@@ -37,18 +37,21 @@ from spdl.io._av.video_batch import VideoBatch, load_video_batch
 from spdl.io._av.video_index import VideoIndex
 from spdl.io._av.video_reader import VideoReader
 from spdl.io._common.format_error import FormatError
+from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.storage import cpu_storage
 from spdl.io._device.cuda_config import CUDAConfig, cuda_config
 from spdl.io._device.transfer import transfer_buffer, transfer_buffer_cpu
 from spdl.io._device.transfer_tensor import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
 from spdl.io._image.batch import load_image_batch
+from spdl.io._image.color_jitter import RandomColorJitter, random_color_jitter
 from spdl.io._image.config import DecodeConfig, DemuxConfig, decode_config, demux_config
 from spdl.io._image.demux import demux_image
 from spdl.io._image.encode import encode_image, save_image
 from spdl.io._image.encode_config import EncodeConfig, encode_config
 from spdl.io._image.filter_desc import get_video_filter_desc
 from spdl.io._image.image import load_image
+from spdl.io._image.image_options import ImageOptions
 from spdl.io._image.random_crop import RandomResizedCrop, random_flip, random_resized_crop
 
 if TYPE_CHECKING:
@@ -93,10 +96,13 @@ __all__ = [
     "FormatError",
     "ImageCodec",
     "ImageFrames",
+    "ImageOptions",
     "ImagePackets",
+    "LoadError",
     "LoadFailure",
     "Muxer",
     "NpzFile",
+    "RandomColorJitter",
     "RandomResizedCrop",
     "TarFile",
     "TarIndex",
@@ -146,6 +152,7 @@ __all__ = [
     "load_wav",
     "parse_wav",
     "random_clips",
+    "random_color_jitter",
     "random_flip",
     "random_resized_crop",
     "sample_decode_video",

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._declare.failed_item import FailedItem
+from ._declare.item_context import ItemContext
 from ._declare.stage_info import StageInfo
 from ._engine.sentinel import is_eof, is_epoch_end
 from ._failures.pipeline_failure import PipelineFailure
@@ -40,6 +41,7 @@ __all__ = [
     "BackgroundTask",
     "BackgroundTaskFactory",
     "FailedItem",
+    "ItemContext",
     "Pipeline",
     "PipelineBuilder",
     "PipelineFailure",

@@ -1,8 +1,8 @@
 """Sources: what to load and in which order.
 
-Any iterable is a source. This package has those that many training jobs need: folders, samplers that share a dataset
-among processes, and functions that shuffle, repeat and merge sources. All give the same order for the same seed on
-every machine; for `DistributedRandomSampler`, the version of NumPy must be the same too.
+Any iterable is a source. This package has those that many training jobs need: folders and lists of labelled media,
+samplers that share a dataset among processes, and functions that shuffle, repeat and merge sources. All give the same
+order for the same seed on every machine; for `DistributedRandomSampler`, the version of NumPy must be the same too.
 """
 
 from typing import TYPE_CHECKING
@@ -12,33 +12,90 @@ from spdl.source._folders.imagenet import ImageNet
 from spdl.source._folders.local_directory import LocalDirectory
 from spdl.source._iterables.merge_iterator import MergeIterator
 from spdl.source._iterables.repeat_source import repeat_source
+from spdl.source._labelled.image_folder import ImageFolder
+from spdl.source._labelled.image_list import ImageList
+from spdl.source._labelled.media_folder import AudioFolder, VideoFolder
+from spdl.source._labelled.media_list import MediaList
+from spdl.source._labelled.sample import ImageSample, MediaSample
 from spdl.source._samplers.deterministic import DistributedDeterministicSampler
 from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
 if TYPE_CHECKING:
+    from spdl.source._order.block_shuffled import BlockShuffledOrder
+    from spdl.source._order.bucketed import BucketedOrder
+    from spdl.source._order.epoch_order import EpochOrder
+    from spdl.source._order.mixed import MixedOrder
+    from spdl.source._order.permutation import KeyedPermutation
+    from spdl.source._order.simple import SequentialOrder, ShuffledOrder
+    from spdl.source._order.weighted import WeightedOrder
+    from spdl.source._refill.refill import Refill, Refilled, replacements
+    from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
+    from spdl.source._samplers.epoch_sampler import EpochSampler
+    from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
 
 __all__ = [
+    "AudioFolder",
+    "BlockShuffledOrder",
+    "BucketedOrder",
     "DistributedDeterministicSampler",
     "DistributedRandomSampler",
+    "EpochBatchSampler",
+    "EpochOrder",
+    "EpochSampler",
+    "ImageFolder",
+    "ImageList",
     "ImageNet",
+    "ImageSample",
     "IterableWithShuffle",
+    "KeyedPermutation",
     "LocalDirectory",
+    "MediaList",
+    "MediaSample",
     "MergeIterator",
+    "MixedOrder",
+    "Refill",
+    "Refilled",
+    "SequentialOrder",
+    "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
+    "VideoFolder",
+    "WeightedOrder",
     "embed_shuffle",
+    "merge_states",
     "repeat_source",
+    "replacements",
 ]
+
+# Where to find what needs numpy, which takes longer to import than everything else here.
+_WITH_NUMPY = {
+    "WeightedOrder": "_order.weighted",
+    "MixedOrder": "_order.mixed",
+    "BucketedOrder": "_order.bucketed",
+    "BlockShuffledOrder": "_order.block_shuffled",
+    "DistributedRandomSampler": "_samplers.random",
+    "EpochBatchSampler": "_samplers.epoch_batch_sampler",
+    "EpochOrder": "_order.epoch_order",
+    "EpochSampler": "_samplers.epoch_sampler",
+    "KeyedPermutation": "_order.permutation",
+    "Refill": "_refill.refill",
+    "Refilled": "_refill.refill",
+    "SequentialOrder": "_order.simple",
+    "ShuffledOrder": "_order.simple",
+    "merge_states": "_samplers.epoch_state",
+    "replacements": "_refill.refill",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name == "DistributedRandomSampler":
-        # It needs numpy, which takes longer to import than everything else here.
-        from spdl.source._samplers.random import DistributedRandomSampler  # noqa: PLC0415
+    if name in _WITH_NUMPY:
+        import importlib  # noqa: PLC0415 - only once for each name.
 
-        return DistributedRandomSampler
+        found = getattr(importlib.import_module(f"{__name__}.{_WITH_NUMPY[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -147,9 +147,11 @@ def test_a_reader_gives_the_pictures_of_the_command(clip: Callable[[str], Path])
     assert np.array_equal(to_numpy(reader[2:9:3]), to_numpy(reader.read_frames([2, 5, 8])))
 
 
-@pytest.mark.parametrize("name", ["h264.mp4", "bt709_full.mp4", "ffv1_odd.mkv", "h264_10bit.mp4", "h264_gray.mp4"])
+@pytest.mark.parametrize("name", ["h264_10bit.mp4", "ffv1_alpha.mkv", "ffv1_444_10bit.mkv"])
 @pytest.mark.parametrize("mode", ["stretch", "pad", "crop"])
-def test_a_reader_scales_as_the_filters_do(clip: Callable[[str], Path], name: str, mode: Any) -> None:
+def test_what_is_no_planes_of_bytes_is_scaled_as_the_filters_do(
+    clip: Callable[[str], Path], name: str, mode: Any
+) -> None:
     path = clip(name)
     desc = get_video_filter_desc(
         scale_width=40, scale_height=40, scale_mode=None if mode == "stretch" else mode, scale_algo="bilinear"
@@ -157,6 +159,15 @@ def test_a_reader_scales_as_the_filters_do(clip: Callable[[str], Path], name: st
     expected = to_numpy(load_video(path, filter_desc=desc))
     reader = VideoReader(path, width=40, height=40, mode=mode, interpolation="bilinear")
     assert np.array_equal(to_numpy(reader.read()), expected)
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "ffv1_odd.mkv", "mjpeg.avi"])
+def test_nearest_and_the_own_size_are_left_to_the_filters(clip: Callable[[str], Path], name: str) -> None:
+    path = clip(name)
+    desc = get_video_filter_desc(scale_width=40, scale_height=30, scale_mode=None, scale_algo="neighbor")
+    reader = VideoReader(path, width=40, height=30, mode="stretch", interpolation="nearest")
+    assert np.array_equal(to_numpy(reader.read()), to_numpy(load_video(path, filter_desc=desc)))
+    assert np.array_equal(to_numpy(VideoReader(path).read()), to_numpy(load_video(path)))
 
 
 def test_resized_normalised_and_into_the_callers_memory(clip: Callable[[str], Path]) -> None:

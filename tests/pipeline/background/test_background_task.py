@@ -98,6 +98,7 @@ def test_it_is_cancelled_when_the_pipeline_fails_or_is_forgotten() -> None:
     assert wait_until(lambda: events == ALL_EVENTS)
 
 
+@pytest.mark.filterwarnings("ignore:The source of the pipeline")
 def test_it_has_begun_however_short_the_pipeline_is() -> None:
     for _ in range(20):
         events: list[str] = []

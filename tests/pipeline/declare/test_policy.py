@@ -166,6 +166,7 @@ class TestLimits:
         _, error = failure_of(source(range(10)).pipe(op, name="op"))
         assert "all 10 items failed, the last one in stage 'op': ValueError:" in str(error)
 
+    @pytest.mark.filterwarnings("ignore:The source of the pipeline")
     def test_nothing_failed_or_something_was_dropped_is_no_failure(self) -> None:
         assert run(source([])) == []
         assert run(source([]).pipe(len)) == []

@@ -131,6 +131,7 @@ def build(items: list[int], graph: list[Stage], num_threads: int, sink: int, exe
     return builder.add_sink(sink).build(num_threads=num_threads)
 
 
+@pytest.mark.filterwarnings("ignore:The source of the pipeline")
 @pytest.mark.timeout(300)
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(

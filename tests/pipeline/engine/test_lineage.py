@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline.support import source, wait_until
 
+from spdl.pipeline._engine import groups
 from spdl.pipeline._engine import lineage as module
-from spdl.pipeline._engine.lineage import LISTED, Group, Lineage, Progress, Root, describe
+from spdl.pipeline._engine.groups import LISTED, Group, Root
+from spdl.pipeline._engine.lineage import Lineage, Progress, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,13 +47,13 @@ def test_batches_of_fanned_out_items(fan_out: list[int], children: int) -> None:
     for count in fan_out:
         group = lineage.split(lineage.admit(0), count)
         leaves += [group] * count
-    batch = lineage.gather(list(leaves))
-    for _ in range(children - 1):
-        lineage.branch(batch)
-    for _ in range(children - 1):
-        lineage.drop(batch)
-    assert out(lineage) == [tuple(range(len(fan_out)))]
-    lineage.deliver(batch)
+    results = lineage.expand(lineage.gather(list(leaves)))
+    roots = [results.next_result() for _ in range(children)]
+    lineage.drop(results)
+    for root in roots:
+        assert out(lineage) == [tuple(range(len(fan_out)))]
+        assert root is not None
+        lineage.deliver(root)
     assert out(lineage) == [()]
 
 
@@ -59,7 +61,7 @@ def test_a_release_of_deep_groups_needs_no_stack() -> None:
     lineage = Lineage()
     root: int | Group = lineage.admit(0)
     for _ in range(100_000):
-        root = lineage.split(root)
+        root = lineage.split(root, 1)
     lineage.deliver(root)
     assert not lineage.num_out()
 
@@ -131,7 +133,8 @@ def test_what_a_gathering_has_packed_is_out_until_it_is_released(
     sources: int, fan_out: list[list[int]], order: list[int], packings: set[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LISTED", 3)
+        for each in (module, groups):
+            patch.setattr(each, "LISTED", 3)
         lineage = Lineage(sources)
         leaves, more = grown(lineage, fan_out, order)
         everything, number = lineage.snapshot(), lineage.num_out()
@@ -150,7 +153,8 @@ def test_what_a_gathering_has_packed_is_out_until_it_is_released(
         lineage.pack(gathering)
         assert lineage.snapshot() == everything
         assert lineage.num_out() == number
-        patch.setattr(module, "LISTED", 1000)
+        for each in (module, groups):
+            patch.setattr(each, "LISTED", 1000)
         located = lineage.locate(gathering)
         assert len(set(located)) == len(located)
         wanted = {origin for leaf in leaves for origin in lineage.locate(leaf)}

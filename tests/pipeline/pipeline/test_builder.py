@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder
+from spdl.pipeline import PipelineBuilder, is_eof
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -213,3 +213,47 @@ def test_what_is_given_is_not_kept_where_it_may_change() -> None:
     assert (len(config.pipes), len(fork.paths[0])) == (1, 1)
     # The stages may come from a generator.
     assert PipelineConfig(SourceConfig([-1]), (Pipe(op) for op in (abs, str)), SinkConfig(1)).pipes == tuple(stages)  # type: ignore[arg-type]
+
+
+class TestMerge:
+    def test_builders_and_declarations(self) -> None:
+        upper = PipelineBuilder[Any, Any]().add_source("ab").pipe(str.upper)
+        declared = PipelineConfig(SourceConfig("cd"), [], SinkConfig(1))
+        merged = PipelineBuilder[Any, Any]().merge([upper, declared]).pipe(lambda x: x + x).add_sink(3)
+        with merged.build(num_threads=2).auto_stop() as pipeline:
+            assert sorted(pipeline) == ["AA", "BB", "cc", "dd"]
+
+    def test_merges_of_merges(self) -> None:
+        def branch(letters: str) -> PipelineBuilder[Any, Any]:
+            return PipelineBuilder[Any, Any]().add_source(letters).add_sink(7)
+
+        inner = PipelineBuilder[Any, Any]().merge([branch("a"), branch("b")]).aggregate(2)
+        with PipelineBuilder[Any, Any]().merge([inner, branch("c")]).add_sink().build(num_threads=1).auto_stop() as got:
+            assert sorted(map(sorted, got)) == [["a", "b"], ["c"]]
+
+    def test_an_op_of_the_users(self) -> None:
+        async def backwards(_: Any, inputs: Any, output: Any) -> None:
+            for queue in reversed(inputs):
+                while not is_eof(item := await queue.get()):
+                    await output.put(item)
+
+        branches = [PipelineBuilder[Any, Any]().add_source(letters) for letters in ("ab", "cd")]
+        with (
+            PipelineBuilder[Any, Any]().merge(branches, op=backwards).add_sink().build(num_threads=1).auto_stop() as got
+        ):
+            assert list(got) == ["c", "d", "a", "b"]
+
+    def test_mistakes(self) -> None:
+        branch = PipelineBuilder[Any, Any]().add_source("a")
+        with pytest.raises(ValueError, match="already has a source"):
+            PipelineBuilder[Any, Any]().add_source("b").merge([branch])
+        with pytest.raises(ValueError, match="already has a source"):
+            PipelineBuilder[Any, Any]().merge([branch]).add_source("b")
+        with pytest.raises(RuntimeError, match="to be merged has no source"):
+            PipelineBuilder[Any, Any]().merge([PipelineBuilder()])
+        with pytest.raises(ValueError, match="at least one PipelineConfig"):
+            PipelineBuilder[Any, Any]().merge([])
+        wrong: Any
+        for wrong in ("ab", 3, [branch, 3]):
+            with pytest.raises(TypeError, match="pipeline_configs"):
+                PipelineBuilder[Any, Any]().merge(wrong)

@@ -29,7 +29,9 @@ def test_a_pipeline_runs_once() -> None:
     pipeline = build()
     with pipeline.auto_stop():
         assert list(pipeline) == list(range(10))
-        assert list(pipeline) == []
+        with pytest.warns(RuntimeWarning, match="has been read to its end before") as caught:
+            assert list(pipeline) == []
+        assert caught[0].filename == __file__
     with pytest.raises(RuntimeError, match="build another"):
         pipeline.start()
 

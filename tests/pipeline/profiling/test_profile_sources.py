@@ -227,6 +227,7 @@ def test_a_source_that_raises() -> None:
     assert isinstance(failure.value.exceptions[0], OSError)
 
 
+@pytest.mark.filterwarnings("ignore:The source of the pipeline")
 def test_a_source_without_items() -> None:
     with pytest.raises(RuntimeError, match=r"The source 'src' \(source\(list at 0x.*\)\) gave no items"):
         profile(source([]).pipe(abs))

@@ -143,6 +143,7 @@ def test_a_queue_may_wait_for_more_before_it_gives_any(kind: str) -> None:
         assert list(pipeline.get_iterator(timeout=10)) == list(range(20))
 
 
+@pytest.mark.filterwarnings("ignore:The source of the pipeline")
 @settings(max_examples=25, deadline=None)
 @given(
     count=st.integers(0, 40),

@@ -206,6 +206,7 @@ def test_it_may_put_out_more_than_it_took() -> None:
     assert pipeline.statistics().in_flight == 0
 
 
+@pytest.mark.filterwarnings("ignore:The source of the pipeline")
 def test_what_it_makes_up_fails_without_a_source_item(caplog: pytest.LogCaptureFixture) -> None:
     async def op(info: StageInfo, inputs: Queues, output: asyncio.Queue[Any]) -> None:
         await output.put("made up")

@@ -167,6 +167,7 @@ class TestPasses:
         with pytest.raises(RuntimeError, match="can be iterated only once"):
             list(items)
 
+    @pytest.mark.filterwarnings("ignore:The pipeline has been read to its end before")
     def test_pipeline_that_has_ended(self) -> None:
         items = iterate_in_subprocess(
             lambda: PipelineBuilder[Any, Any]().add_source([1, 2]).add_sink(1).build(num_threads=1), mp_context="fork"

@@ -97,6 +97,7 @@ class TestPasses:
         ):
             list(items)
 
+    @pytest.mark.filterwarnings("ignore:The source of the pipeline")
     def test_other_source_that_gives_nothing_the_second_time(self) -> None:
         config = config_of(iter([1, 2]), same)
         items = run_pipeline_in_subprocess(config, num_threads=1)
@@ -108,6 +109,7 @@ class TestPasses:
         items = run_pipeline_in_subprocess(config_of(range(500), negative), num_threads=1, buffer_size=-1)
         assert sorted(items) == list(range(-499, 1))
 
+    @pytest.mark.filterwarnings("ignore:The source of the pipeline")
     def test_empty_source(self) -> None:
         items = run_pipeline_in_subprocess(config_of([]), num_threads=1)
         assert [list(items), list(items)] == [[], []]

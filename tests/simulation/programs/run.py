@@ -5,7 +5,7 @@ import gc
 import logging
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,25 @@ _FREED_SECONDS = 2.0
 
 def run(program: Program, host: Host) -> list[str]:
     """Run a program, and return what was wrong: nothing if the list is empty."""
+    return checked(lambda: _run(program, host))
+
+
+def checked(run: Callable[[], list[str]]) -> list[str]:
+    """Run something silently, and return what was wrong, warnings included."""
     forget_items()
     # Such as of a coroutine that nobody awaited.
     with _silent_log(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        findings = _run(program, host)
-    return [*findings, *(f"a warning: {warning.message}" for warning in warned)]
+        findings = run()
+    return [*findings, *(f"a warning: {warning.message}" for warning in warned if not _is_due(str(warning.message)))]
+
+
+def _is_due(warning: str) -> bool:
+    """Return whether a warning is right: of an empty or a replayed source, or a reader that came after the end."""
+    return any(
+        text in warning
+        for text in ("has yielded nothing", "has been read to its end before", "cannot begin at a position")
+    )
 
 
 @contextlib.contextmanager

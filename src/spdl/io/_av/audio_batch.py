@@ -9,6 +9,7 @@ from spdl.io._av.default_filter import filters_of
 from spdl.io._av.filter_desc import get_audio_filter_desc
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -88,8 +89,8 @@ def load_audio_batch(
         The samples, float32 (B, C, N), and the length of each sound.
 
     Raises:
-        RuntimeError: If a sound fails and `on_error` is ``"raise"``, or if all fail. If the batch does not fit into the
-            machine's memory or into `storage`.
+        LoadError: If a sound fails and `on_error` is ``"raise"``, or if all fail. It is a RuntimeError.
+        RuntimeError: If the batch does not fit into the machine's memory or into `storage`.
         Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
         TypeError: If an argument has the wrong type, or one of `srcs` is no input: the message has its index.
         ValueError: If `srcs` is empty, there are not as many `timestamps`, a window is empty, or another argument is
@@ -117,6 +118,7 @@ def load_audio_batch(
         windows=windows,
         filters=filters_of(get_audio_filter_desc(sample_rate=sample_rate, num_channels=num_channels), audio=True),
         num_frames=num_frames,
+        num_channels=num_channels,
         demux=demux_options(demux_config, None),
         decode=decode_options(decode_config),
         num_threads=threads,
@@ -125,12 +127,13 @@ def load_audio_batch(
             storage, (len(given), num_channels or 0, num_frames or 0) if known else None, "float32"
         ),
     )
-    if reasons and (on_error == "raise" or buffer is None):
-        raise RuntimeError(_summary(inputs, reasons, strict=on_error == "raise"))
+    failures = tuple([LoadFailure(index, given[index], reason) for index, reason in reasons])
+    if failures and (on_error == "raise" or buffer is None):
+        raise LoadError(_summary(inputs, reasons, strict=on_error == "raise"), failures)
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
-    if reasons:
-        buffer._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
+    if failures:
+        buffer._set_failures(failures)  # noqa: SLF001
     return AudioBatch(buffer, lengths)
 
 

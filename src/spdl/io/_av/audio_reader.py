@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from spdl._check import check_choice, check_int, refuse
-from spdl.io._av.decode import decode_packets
+from spdl.io._av.default_filter import filters_of
 from spdl.io._av.demuxer import Demuxer
 from spdl.io._av.filter_desc import get_audio_filter_desc
 from spdl.io._av.time_window import Seconds, parse_moment
@@ -36,10 +36,10 @@ class AudioReader:
 
     Samples are counted from the first one that the file gives, after the silence that encoders put in front and the
     file says is to be left out; `start_time` says when that one is heard. They are counted by time: where the times in
-    the file leave a gap, there are none, and a piece across it is an error. Every other piece is the part of the whole
-    sound, resampled or not, bit by bit for most codecs. Opus, and AAC with noise substitution, which many encoders use,
-    depend on all that came before; what is read of them is decoded from half a second, or four packets, earlier on, and
-    Opus then differs by less than 0.00001.
+    the file leave a gap of up to a day, silence is read (`load_audio` gives what there is, without the gap). Every
+    piece is the part of the whole sound, resampled or not, bit by bit for most codecs. Opus, and AAC with noise
+    substitution, which many encoders use, depend on all that came before; what is read of them is decoded from half a
+    second, or four packets, earlier on, and Opus then differs by less than 0.00001.
 
     A read without an end is one pass. `num_samples` and the first read of a part look at all packets, and decode the
     first and the last ones. Where times are coarse and packets hold different numbers of samples (Vorbis in WebM, PCM
@@ -215,8 +215,8 @@ class AudioReader:
             found = self._decode(Fraction(place + begin, rate), bound, cut, memory)
         if found.shape[1] != stop - start:
             msg = (
-                f"{self._name}: samples {start} to {stop} are not all there: decoding gives {found.shape[1]}, as there "
-                f"is a gap in the sound or it is damaged"
+                f"{self._name}: samples {start} to {stop} cannot be read: decoding gives {found.shape[1]}, as times in "
+                f"the file go back, or it is damaged. `load_audio` gives all that there is"
             )
             raise RuntimeError(msg)
         return found
@@ -289,7 +289,8 @@ class AudioReader:
             filter_desc=cut or None,
         )
         packets = self._demuxer.demux_audio(window)
-        return native.convert_av(decode_packets(packets, filters, self._config["decode_config"]), memory)
+        frames = native.decode_av(packets, filters_of(filters, audio=True), self._decode_options, -1, fills_gaps=True)
+        return native.convert_av(frames, memory)
 
 
 def _open_again(

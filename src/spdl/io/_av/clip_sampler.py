@@ -6,6 +6,8 @@ import random
 
 from spdl._check import check_int, check_number, refuse
 
+_MOST = 2**31 - 1
+
 
 def uniform_clips(length: int, *, num_clips: int, num_frames: int, step: float = 1) -> list[list[int]]:
     """Return the frames of clips that are spread over a video evenly.
@@ -76,13 +78,16 @@ def random_clips(
 
 
 def _last_start(length: int, num_clips: int, num_frames: int, step: float) -> float:
-    check_int("length", length, least=1)
-    check_int("num_clips", num_clips, least=1)
-    check_int("num_frames", num_frames, least=1)
+    check_int("length", length, least=1, most=_MOST)
+    check_int("num_clips", num_clips, least=1, most=_MOST)
+    check_int("num_frames", num_frames, least=1, most=_MOST)
+    if num_clips * num_frames > _MOST:
+        refuse(ValueError, "num_clips", f"such that there are at most {_MOST} frames in all", num_clips)
     if not 0 < check_number("step", step, "a number above 0") < float("inf"):
         refuse(ValueError, "step", "a number above 0", step)
     return max(length - 1 - (num_frames - 1) * step, 0)
 
 
 def _clip(start: float, num_frames: int, step: float, length: int) -> list[int]:
-    return [min(int(start + i * step + 1e-9), length - 1) for i in range(num_frames)]
+    # The smaller of the two first: the other may be infinite.
+    return [int(min(start + i * step + 1e-9, length - 1)) for i in range(num_frames)]

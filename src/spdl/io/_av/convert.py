@@ -54,13 +54,17 @@ def convert_frames(
         return native.convert_av(frames, storage)
     if not isinstance(frames, Iterable):
         refuse(TypeError, "frames", _ACCEPTED, frames)
-    batch: list[Any] = list(frames)
+    kinds = (native.ImageFrames, native.AudioFrames, native.VideoFrames)
+    batch: list[Any] = []
+    for i, item in enumerate(frames):
+        # Before the rest is taken: an iterable may be longer than memory.
+        check_instance(f"frames[{i}]", item, kinds, _ACCEPTED)
+        batch.append(item)
     if not batch:
         refuse(RuntimeError, "frames", "a sequence of at least one image, sound or video", batch)
     kind = type(batch[0])
     if kind is native.ImageFrames:
         return convert_image_frames(batch, storage)
-    check_instance("frames[0]", batch[0], (native.AudioFrames, native.VideoFrames), _ACCEPTED)
     for i, item in enumerate(batch):
         check_instance(f"frames[{i}]", item, kind, f"{kind.__name__}, as the first is")
     return native.convert_av_batch(batch, storage)

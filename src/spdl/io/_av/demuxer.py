@@ -162,7 +162,7 @@ class Demuxer:
             accepted = "given if `num_packets` is not, and the other way round"
             refuse(ValueError, "duration", accepted, duration, f"`num_packets` is {num_packets}.")
         if isinstance(indices, Iterable):
-            return self._read(_streams(indices), num_packets, duration, single=False)
+            return self._read(_streams(indices, self.num_streams), num_packets, duration, single=False)
         wanted = {check_int("indices", 0 if indices is None else indices, least=0)}
         return self._read(wanted, num_packets, duration, single=True)
 
@@ -313,8 +313,18 @@ def demux_video(
         return demuxer.demux_video(timestamp, bsf=bsf)
 
 
-def _streams(indices: Iterable[int]) -> set[int]:
-    wanted = {check_int(f"indices[{i}]", index, least=0) for i, index in enumerate(indices)}
+def _streams(indices: Iterable[int], count: int) -> set[int]:
+    """Return the streams, up to the first that there is not; the file says then that it has none."""
+    wanted: set[int] = set()
+    for i, index in enumerate(indices):
+        if i > _MOST_STREAMS:
+            refuse(ValueError, "indices", f"at most {_MOST_STREAMS} streams", indices)
+        wanted.add(check_int(f"indices[{i}]", index, least=0, most=2**31 - 1))
+        if index >= count:
+            break
     if not wanted:
         refuse(ValueError, "indices", "at least one stream", indices)
     return wanted
+
+
+_MOST_STREAMS = 100_000

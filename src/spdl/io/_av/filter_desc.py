@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_instance
 from spdl.io._common.native import native
+from spdl.io._image import filter_values
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 from spdl.io._image.filter_desc import get_video_filter_desc
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def get_audio_filter_desc(
         The description, or None if there is nothing to do.
 
     Raises:
-        ValueError: If `timestamp` is no pair.
+        TypeError: If an argument has the wrong type.
+        ValueError: If a number is out of range or NaN, the window is no pair or empty, or `sample_fmt` holds anything
+            but letters, digits and underscores.
 
     Example:
         >>> get_audio_filter_desc(sample_rate=16000, num_channels=1, num_frames=8000)
@@ -48,20 +51,18 @@ def get_audio_filter_desc(
     """
     filters = []
     if num_channels is not None:
-        filters.append(f"aformat=channel_layouts={num_channels}c")
+        filters.append(f"aformat=channel_layouts={filter_values.count('num_channels', num_channels)}c")
     if sample_rate is not None:
-        filters.append(f"aresample={sample_rate}")
-    if timestamp is not None:
-        bounds = [
-            f"{name}={value}" for name, value in zip(("start", "end"), timestamp, strict=True) if not math.isinf(value)
-        ]
-        filters += [f"atrim={':'.join(bounds)}"] if bounds else []
+        filters.append(f"aresample={filter_values.count('sample_rate', sample_rate)}")
+    if timestamp is not None and (bounds := filter_values.window("timestamp", timestamp)):
+        filters.append(f"atrim={':'.join(bounds)}")
     if num_frames is not None:
-        filters += ["apad", f"atrim=end_sample={num_frames}"]
+        filters += ["apad", f"atrim=end_sample={filter_values.count('num_frames', num_frames)}"]
     if filter_desc is not None:
-        filters.append(filter_desc)
+        check_ffmpeg_text("filter_desc", filter_desc)
+        filters += [filter_desc] if filter_desc else []
     if sample_fmt is not None:
-        filters.append(f"aformat=sample_fmts={sample_fmt}")
+        filters.append(f"aformat=sample_fmts={filter_values.names('sample_fmt', sample_fmt)}")
     return ",".join(filters) or None
 
 

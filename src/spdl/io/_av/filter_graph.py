@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_instance
 from spdl.io._common.native import native
+from spdl.io._image import filter_values
 from spdl.io._image.ffmpeg_text import check_ffmpeg_text
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def get_buffer_desc(
         The description of the input, to put in front of filters.
 
     Raises:
-        TypeError: If `codec` is neither a codec of pictures nor frames of pictures.
+        TypeError: If `codec` is neither a codec of pictures nor frames of pictures, or a name is no str.
+        ValueError: If a name holds anything but letters, digits and underscores.
 
     Example:
         >>> get_buffer_desc(demux_image(photo).codec, "a", pix_fmt="rgb24")
@@ -135,8 +137,9 @@ def get_buffer_desc(
         accepted = "an ImageCodec or VideoCodec, as `packets.codec`, ImageFrames or VideoFrames"
         check_instance("codec", codec, (native.ImageCodec, native.VideoCodec), accepted)
         time_base, aspect = codec.time_base, codec.sample_aspect_ratio
+    stored = codec.pix_fmt if pix_fmt is None else filter_values.names("pix_fmt", pix_fmt)
     return (
-        f"{_labelled('buffer', label)}=video_size={codec.width}x{codec.height}:pix_fmt={pix_fmt or codec.pix_fmt}:"
+        f"{_labelled('buffer', label)}=video_size={codec.width}x{codec.height}:pix_fmt={stored}:"
         f"time_base={time_base[0]}/{time_base[1]}:pixel_aspect={aspect[0]}/{aspect[1]}"
     )
 
@@ -156,7 +159,8 @@ def get_abuffer_desc(
         The description of the input, to put in front of filters.
 
     Raises:
-        TypeError: If `codec` is neither an `AudioCodec` nor `AudioFrames`.
+        TypeError: If `codec` is neither an `AudioCodec` nor `AudioFrames`, or a name is no str.
+        ValueError: If a name holds anything but letters, digits and underscores.
 
     Example:
         >>> get_abuffer_desc(demux_audio(sound).codec, label="a", sample_fmt="fltp")
@@ -164,12 +168,13 @@ def get_abuffer_desc(
     """
     accepted = "an AudioCodec, as `packets.codec`, or AudioFrames"
     check_instance("codec", codec, (native.AudioCodec, native.AudioFrames), accepted)
+    stored = codec.sample_fmt if sample_fmt is None else filter_values.names("sample_fmt", sample_fmt)
     return (
         f"{_labelled('abuffer', label)}=time_base={codec.time_base[0]}/{codec.time_base[1]}:"
-        f"sample_rate={codec.sample_rate}:sample_fmt={sample_fmt or codec.sample_fmt}:"
+        f"sample_rate={codec.sample_rate}:sample_fmt={stored}:"
         f"channel_layout={codec.channel_layout}"
     )
 
 
 def _labelled(name: str, label: str | None) -> str:
-    return name if label is None else f"{name}@{label}"
+    return name if label is None else f"{name}@{filter_values.names('label', label)}"

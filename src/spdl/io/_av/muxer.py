@@ -37,7 +37,8 @@ class Muxer:
 
     Args:
         dst: A path, or a binary file that is open for writing. It is written from its position on, and must stay open.
-            Some formats need a ``seek``, MP4 among them.
+            Some formats need a ``seek``, MP4 among them; a file that was opened to append has none. You may move the
+            position meanwhile; at the end it is behind what was written.
         format: The file format by FFmpeg's name, such as ``"mp4"``, ``"matroska"`` or ``"wav"``. None takes the format
             of the path's suffix; an open file needs one.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, refuse
 from spdl.io._av.time_window import parse_window
 from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
@@ -104,7 +106,7 @@ def load_video_batch(
         dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
         mean: A number for each channel. None is 0.
         std: A number for each channel. None is 1.
-        exact: Whether the resize is to give the results of Pillow's; see `VideoReader`.
+        exact: Whether pictures are converted at their full size and then resized as Pillow does it; see `VideoReader`.
         rotate: Whether to turn pictures upright as the file says.
         demux_config: How FFmpeg reads; see `demux_config`.
         decode_config: How to decode; see `decode_config`.
@@ -117,8 +119,9 @@ def load_video_batch(
         The clips, with memory of their own or the storage's, and their lengths.
 
     Raises:
-        RuntimeError: If a video cannot be loaded and `on_error` is ``"raise"``, if none can, or if the storage is too
-            small. The message names the videos and the reasons.
+        LoadError: If a video cannot be loaded and `on_error` is ``"raise"``, or if none can. It is a RuntimeError; its
+            message and its ``failures`` name the videos and the reasons.
+        RuntimeError: If the storage is too small.
         TypeError: If an argument has the wrong type, or one of `srcs` is no input.
         ValueError: If `srcs` is empty, or another argument is out of range.
 
@@ -157,11 +160,12 @@ def load_video_batch(
         keep_failed=on_error == "zero",
         storage=resolve_storage(storage, (len(given), count, *shape), dtype),
     )
-    if reasons and (on_error == "raise" or clips is None):
-        raise RuntimeError(_summary(sources, reasons, raised=on_error == "raise"))
+    failures = tuple([LoadFailure(index, given[index], reason) for index, reason in reasons])
+    if failures and (on_error == "raise" or clips is None):
+        raise LoadError(_summary(sources, reasons, raised=on_error == "raise"), failures)
     assert clips is not None
-    if reasons:
-        clips._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
+    if failures:
+        clips._set_failures(failures)  # noqa: SLF001
     return VideoBatch(clips, lengths)
 
 
@@ -176,7 +180,8 @@ def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) 
     accepted = f"a window (start, end) or None for each of the {count} videos"
     if isinstance(timestamps, (str, bytes)) or not isinstance(timestamps, Iterable):
         refuse(TypeError, "timestamps", accepted, timestamps)
-    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(timestamps)]
+    given = itertools.islice(timestamps, count + 1)
+    windows = [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(given)]
     if len(windows) != count:
         refuse(ValueError, "timestamps", accepted, timestamps)
     return windows

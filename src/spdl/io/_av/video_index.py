@@ -25,6 +25,7 @@ class VideoIndex:
         timed: Whether the file says when each frame is shown. Otherwise frames are counted from the beginning, so that
             reading one takes as long as decoding all before it.
         stream: The index of the stream in its file.
+        damage: Where reading ended if the file is damaged or cut off, and why. "" for a whole file.
 
     Example:
         >>> reader = VideoReader(clip)
@@ -37,6 +38,7 @@ class VideoIndex:
     hidden: bytes
     timed: bool
     stream: int
+    damage: str = ""
 
     def __post_init__(self) -> None:
         """Check that the parts belong together."""
@@ -49,14 +51,14 @@ class VideoIndex:
             raise ValueError(msg)
 
 
-def make_index(state: tuple[Sequence[int], bytes, bytes, bool], stream: int) -> VideoIndex:
+def make_index(state: tuple[Sequence[int], bytes, bytes, bool, str], stream: int) -> VideoIndex:
     """Return the index that native code has made."""
-    times, keys, hidden, timed = state
-    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream)
+    times, keys, hidden, timed, damage = state
+    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream, damage)
 
 
-def index_state(index: VideoIndex) -> tuple[list[int], bytes, bytes, bool]:
+def index_state(index: VideoIndex) -> tuple[list[int], bytes, bytes, bool, str]:
     """Return the index as native code takes it."""
     times = array("q")
     times.frombytes(index.times)
-    return times.tolist(), index.keys, index.hidden, index.timed
+    return times.tolist(), index.keys, index.hidden, index.timed, index.damage

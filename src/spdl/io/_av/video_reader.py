@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import logging
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
@@ -35,6 +36,9 @@ class VideoReader:
     from the frame read last where that is nearer. Frames come resized and normalised as those of
     `load_image_batch`. Nothing is cached but the decoder's own state.
 
+    Of a file that is damaged at some place, or cut off, there are the frames before that place; `damage` says what is
+    wrong, and the logger ``spdl.io`` warns.
+
     Any number of threads may use a reader; one at a time reads, without the GIL. Readers can be pickled if they were
     made of a path or of bytes: the other process opens the file again, with the same index.
 
@@ -50,8 +54,11 @@ class VideoReader:
         dtype: ``"uint8"``, or ``"float16"`` or ``"float32"`` for values of ``(byte / 255 - mean) / std``.
         mean: A number for each channel. None is 0.
         std: A number for each channel. None is 1.
-        exact: Whether the resize is to give the results of Pillow's, as that of `load_image_batch` does. By default
-            FFmpeg scales, which gives what its filters ``scale`` and ``format`` do and takes a third of the time.
+        exact: Whether every picture is to be converted at its full size and then resized as Pillow does it, as
+            `load_image_batch` does. By default the planes of brightness and chroma are resized with the same filters,
+            and then converted, which takes a fraction of the time: values are at most one level off those of exact
+            arithmetic on these planes. FFmpeg's filters scale pictures that have no planes of 8 bits, or keep their
+            size, and all with ``"nearest"``. For FFmpeg's results bit by bit, see `load_video`.
         rotate: Whether to turn pictures upright as the file says, which phones write. `rotation` tells the angle.
         stream: The index of the stream. None is the main video stream.
         index: The `index` of a reader of the same file. None reads the file through.
@@ -141,6 +148,9 @@ class VideoReader:
             },
         )
         self._times = self._native.times()
+        self._damage = self._native.damage()
+        if self._damage and index is None:
+            _LOG.warning("%s: %s. A VideoReader reads the %d frames before.", container.name(), self._damage, len(self))
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -155,6 +165,14 @@ class VideoReader:
     def index(self) -> VideoIndex:
         """Where the frames are, for another reader of the same file."""
         return make_index(self._native.index(), self._stream)
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the file behind the frames that there are, say that it was cut off. None if it is whole.
+
+        The reader has the frames before the damage. Damage within a frame shows when the frame is read, as an error.
+        """
+        return self._damage or None
 
     @property
     def timestamps(self) -> list[float]:
@@ -312,6 +330,8 @@ def _picture_shape(width: int | None, height: int | None, layout: Layout, channe
         return None
     return (channels, height, width) if layout == "NCHW" else (height, width, channels)
 
+
+_LOG = logging.getLogger("spdl.io")
 
 _TOLERANCE = 1e-7  # Seconds: timestamps such as 1001 / 30000 are not exact as floats.
 

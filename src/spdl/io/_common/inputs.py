@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from spdl._check import refuse
@@ -84,10 +84,19 @@ def list_inputs(srcs: Iterable[Any], function: str) -> tuple[Any, ...]:
     if not isinstance(srcs, (list, tuple)) and (is_single(srcs) or not isinstance(srcs, Iterable)):
         remedy = f"For a batch of one, pass a list, as in `{function}([src], ...)`."
         refuse(TypeError, "srcs", "an iterable of inputs", srcs, remedy)
-    inputs = tuple(srcs)
+    # Up to the first that is surely none: a range may be longer than memory.
+    inputs = srcs if isinstance(srcs, (list, tuple)) else _until_number(srcs)
+    inputs = tuple(inputs)
     if not inputs:
         refuse(ValueError, "srcs", "at least one input", inputs)
     return inputs
+
+
+def _until_number(srcs: Iterable[Any]) -> Iterator[Any]:
+    for src in srcs:
+        yield src
+        if isinstance(src, (int, float)):
+            return
 
 
 def _read(file: Readable, name: str) -> bytes:

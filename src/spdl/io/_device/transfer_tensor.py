@@ -35,8 +35,8 @@ class _ThreadState(threading.local):
 _state = _ThreadState()
 
 
-def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
-    """Copy the tensors of a batch to this process's GPU.
+def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4, device: torch.device | int | str | None = None) -> T:
+    """Copy the tensors of a batch to this process's GPU, or to another one.
 
     The copies run on a stream that belongs to the calling thread, through pinned memory, and the call returns when they
     have finished. Any stream may then use the tensors at once. In a thread of its own, as with the ``transfer_fn`` of
@@ -46,10 +46,12 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
         batch: A tensor, or lists, tuples, named tuples, mappings and dataclasses that hold tensors, in any depth.
         num_caches: How many of the thread's last batches to keep alive, at least 0. The next batch then does not get
             their memory on the GPU while streams other than the default one still read it.
+        device: The GPU, as `torch.device` takes it. None, and ``"cuda"`` without a number, are the GPU whose number is
+            in the environment variable ``LOCAL_RANK``, or GPU 0.
 
     Returns:
-        The same structure with the tensors on the GPU whose number is in the environment variable ``LOCAL_RANK``, or on
-        GPU 0. Tensors that are there already, and all other objects, are returned unchanged.
+        The same structure with the tensors on that GPU. Tensors that are there already, and all other objects, are
+        returned unchanged.
 
     Raises:
         ImportError: If PyTorch is not installed.
@@ -68,20 +70,24 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
         cause = "this PyTorch was built without CUDA" if torch.version.cuda is None else "PyTorch finds none"
         msg = f"transfer_tensor_h2d needs a GPU, but {cause}; see what `nvidia-smi` lists: {_ADVICE}"
         raise RuntimeError(msg)
-    device = _local_device(torch)
-    stream = _own_stream(torch, device)
+    place = torch.device("cuda", device) if isinstance(device, int) else torch.device(device or "cuda")
+    if place.type != "cuda":
+        refuse(ValueError, "device", "a GPU, such as 'cuda:0'", device)
+    if place.index is None:
+        place = _local_device(torch)
+    stream = _own_stream(torch, place)
 
     def send(tensor: Any) -> Any:
-        if tensor.device == device:
+        if tensor.device == place:
             return tensor
         local = tensor if tensor.is_cuda or tensor.is_pinned() else tensor.pin_memory()
-        sent = local.to(device, non_blocking=True)
+        sent = local.to(place, non_blocking=True)
         # The tensor's memory belongs to this stream, but work on the default stream will read it.
-        sent.record_stream(torch.cuda.default_stream(device))
+        sent.record_stream(torch.cuda.default_stream(place))
         return sent
 
     with torch.cuda.stream(stream):
-        result: T = _map_tensors(send, batch, torch.Tensor)
+        result: T = map_tensors(send, batch, torch.Tensor)
     stream.synchronize()
     _state.sent.append(result)
     while len(_state.sent) > num_caches:
@@ -168,7 +174,7 @@ def transfer_tensor_d2h(
         return fetched.copy_(tensor, non_blocking=True)
 
     with torch.cuda.stream(stream):
-        result: T = _map_tensors(fetch, batch, torch.Tensor)
+        result: T = map_tensors(fetch, batch, torch.Tensor)
     stream.synchronize()
     return result
 
@@ -196,11 +202,11 @@ def _own_stream(torch: Any, device: torch.device) -> torch.cuda.Stream:
     return _state.streams[device]
 
 
-def _map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
-    """Return `value` with `function` applied to the tensors in it."""
+def map_tensors(function: Callable[[Any], Any], value: Any, tensor: type) -> Any:
+    """Return a value with a function applied to the tensors in it, which are of the type `tensor`."""
 
     def convert(item: Any) -> Any:
-        return _map_tensors(function, item, tensor)
+        return map_tensors(function, item, tensor)
 
     if isinstance(value, tensor):
         return function(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -12,6 +13,7 @@ Dtype: TypeAlias = Literal["uint8", "float16", "float32"]
 
 _LAYOUTS = get_args(Layout)
 _DTYPES = get_args(Dtype)
+_MOST_CHANNELS = 4
 
 
 class ArrayFormat(NamedTuple):
@@ -62,7 +64,8 @@ def _numbers(name: str, values: Any) -> tuple[float, ...] | None:
     if values is None:
         return None
     try:
-        numbers = tuple(float(value) for value in values)
+        # No more than it takes to see that there are too many.
+        numbers = tuple(float(value) for value in itertools.islice(values, _MOST_CHANNELS + 1))
     except (TypeError, ValueError):
         refuse(TypeError, name, "a sequence of numbers, one for each channel, or None", values)
     if not all(map(math.isfinite, numbers)):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, get_args, overload
 
-from spdl._check import check_choice, check_flag, check_int, refuse
+from spdl._check import check_choice, check_flag, check_instance, check_int, refuse
+from spdl._locate import callers_line
 from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.array_format import DEFAULT_ARRAY_FORMAT, ArrayFormat, Dtype, Layout, make_array_format
+from spdl.io._image.color_jitter import RandomColorJitter, resolve_jitter
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.crops_and_flips import Crop, Flip, resolve_crop, resolve_flip
 from spdl.io._image.filter_desc import DEFAULT_FILTER_DESC, get_video_filter_desc
 from spdl.io._image.filtered_batch import load_filtered_batch
 from spdl.io._image.image_input import ImageInput, describe
+from spdl.io._image.image_options import ImageOptions
 from spdl.io._image.load_options import make_load_options
 from spdl.io._image.resize import PIXEL_FORMATS, Interpolation, Mode, Resize, parse_served, resize_to, scale_flags
 
@@ -31,6 +35,19 @@ OnError: TypeAlias = Literal["raise", "skip", "zero", "partial"]
 _ON_ERROR = get_args(OnError)
 _SHOWN_FAILURES = 5
 _MAX_THREADS = 1024
+_UNSET: Any = ...
+
+
+class _CallOptions(TypedDict, total=False):
+    """The options of a call with a record that the type of the result does not depend on."""
+
+    storage: Storage | None
+    strict: bool | None
+    crop: Crop | None
+    flip: Flip
+    jitter: RandomColorJitter | None
+    num_threads: int
+    on_error: OnError | None
 
 
 class _Options(TypedDict, total=False):
@@ -45,6 +62,7 @@ class _Options(TypedDict, total=False):
     mode: Mode | None
     crop: Crop | None
     flip: Flip
+    jitter: RandomColorJitter | None
     interpolation: Interpolation
     layout: Layout
     dtype: Dtype
@@ -74,11 +92,27 @@ def load_image_batch(
     device_config: CUDAConfig,
     **options: Unpack[_Options],
 ) -> CUDABuffer: ...
+@overload
 def load_image_batch(
     srcs: Iterable[ImageInput],
     *,
-    width: int | None,
-    height: int | None,
+    options: ImageOptions,
+    device_config: None = None,
+    **call_options: Unpack[_CallOptions],
+) -> CPUBuffer: ...
+@overload
+def load_image_batch(
+    srcs: Iterable[ImageInput],
+    *,
+    options: ImageOptions,
+    device_config: CUDAConfig,
+    **call_options: Unpack[_CallOptions],
+) -> CUDABuffer: ...
+def load_image_batch(
+    srcs: Iterable[ImageInput],
+    *,
+    width: int | None = _UNSET,
+    height: int | None = _UNSET,
     pix_fmt: str | None = "rgb24",
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
@@ -89,6 +123,7 @@ def load_image_batch(
     mode: Mode | None = None,
     crop: Crop | None = None,
     flip: Flip = False,
+    jitter: RandomColorJitter | None = None,
     interpolation: Interpolation = "bicubic",
     layout: Layout = "NHWC",
     dtype: Dtype = "uint8",
@@ -98,6 +133,7 @@ def load_image_batch(
     num_threads: int = 1,
     on_error: OnError | None = None,
     exif: bool | None = None,
+    options: ImageOptions | None = None,
 ) -> CPUBuffer | CUDABuffer:
     """Load images into one array, resized to one size.
 
@@ -128,9 +164,9 @@ def load_image_batch(
         filter_desc: Filters in FFmpeg's syntax that take the place of the resize; `width`, `height`, `interpolation`
             and `pix_fmt` then have no effect. Descriptions as `get_video_filter_desc` writes them for scaling, cropping
             and converting are served without FFmpeg. All others run in FFmpeg's filter graph, image by image. `exact`
-            then has no effect. `crop`, `flip`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an `on_error` of
-            zeros are errors there, and so are images that come out in different sizes, whatever `on_error` is. The
-            default stands for the resize that the other arguments describe. None only decodes.
+            then has no effect. `crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, ``exif=True`` and an
+            `on_error` of zeros are errors there, and so are images that come out in different sizes, whatever
+            `on_error` is. The default stands for the resize that the other arguments describe. None only decodes.
         device_config: The GPU to copy the complete batch to, from `cuda_config`. The CPU decodes in any case. A pinned
             `cpu_storage` saves a copy on the way; see `transfer_buffer`, which can do the same in a thread of its own.
             None leaves the batch in main memory.
@@ -148,6 +184,7 @@ def load_image_batch(
             contain its box fails. The rest of an image is decoded only as far as its format demands. None takes whole
             images.
         flip: Whether to mirror the result left to right: one bool, or one for each image.
+        jitter: How to change the colours of each image after the resize, from `random_color_jitter`. None keeps them.
         interpolation: ``"nearest"``, ``"area"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         layout: ``"NHWC"`` puts the channels of a pixel side by side, ``"NCHW"`` makes a plane of each channel.
         dtype: ``"uint8"``, or ``"float32"`` or ``"float16"`` from 0 to 1.
@@ -169,6 +206,9 @@ def load_image_batch(
             or, without an orientation in these, its XMP says (in JPEG, PNG, WebP, TIFF and AVIF). What an AVIF or HEIF
             says by itself comes first. None does so in calls that name `mode`, except where FFmpeg's filters run: these
             get images as they are stored.
+        options: A record that says all of this at once, except what belongs to one call: `srcs`, `crop`, `flip`,
+            `jitter`, `storage`, `num_threads`, `on_error`, `strict` and `device_config`. The other arguments are then
+            left out.
 
     Returns:
         The images, (B, H, W, C) or (B, C, H, W), with memory of their own or in `storage`. With a `device_config`, they
@@ -176,9 +216,10 @@ def load_image_batch(
         ``backends`` names the decoder of each image.
 
     Raises:
-        RuntimeError: If an image fails and `on_error` is ``"raise"``, or if all images fail. If the batch does not fit
-            into the machine's memory or into `storage`; this is known before any image is read if both sides are given
-            and FFmpeg's filters do not run. If CUDA reports an error.
+        LoadError: If an image fails and `on_error` is ``"raise"``, or if all images fail. It is a
+            RuntimeError.
+        RuntimeError: If the batch does not fit into the machine's memory or into `storage`; this is known before any
+            image is read if both sides are given and FFmpeg's filters do not run. If CUDA reports an error.
         Exception: If the ``read()`` of an open file raises, whatever `on_error` is.
         MemoryError: If the system has no memory left.
         TypeError: If an argument has the wrong type, or one of `srcs` is no input: the message has its index.
@@ -191,6 +232,20 @@ def load_image_batch(
     """
     check_device_config(device_config)
     errors = _on_error(strict, on_error)
+    if options is not None:
+        own = (width, height, pix_fmt, demux_config, decode_config, filter_desc, mode, interpolation)
+        _check_alone(options, (*own, layout, dtype, mean, std, exact, exif))
+        width, height, mode, interpolation = options.width, options.height, options.mode, options.interpolation
+        pix_fmt, layout, dtype, mean, std = options.pix_fmt, options.layout, options.dtype, options.mean, options.std
+        exact, exif = options.exact, options.exif
+        demux_config, decode_config = options.demux_config, options.decode_config
+    elif width is _UNSET or height is _UNSET:
+        missing = "width" if width is _UNSET else "height"
+        msg = (
+            f"load_image_batch() needs `{missing}`, or a record of `options` ({callers_line()}). Pass `{missing}=None` "
+            "to keep the images' own."
+        )
+        raise TypeError(msg)
     upright = mode is not None if exif is None else check_flag("exif", exif)
     exact = check_flag("exact", exact)
     resize = resize_to(width, height, mode or "pad", interpolation)
@@ -204,14 +259,16 @@ def load_image_batch(
     demux = demux_options(demux_config, None)
     decode = decode_options(decode_config, keep_damaged=errors == "partial")
     served = _served(resize, pix_fmt, filter_desc)
+    jitters = resolve_jitter(jitter, len(given), pix_fmt if served is None else served.pix_fmt)
     if served is not None:
-        options = make_load_options(served, array_format, exact=exact, exif=upright)
+        request = make_load_options(served, array_format, exact=exact, exif=upright)
         buffer, reasons = native.load_batch(
             sources=inputs,
-            request=options,
+            request=request,
             boxes=boxes,
             random=random,
             flips=flips,
+            jitter=jitters,
             demux=demux,
             decode=decode,
             num_threads=threads,
@@ -219,7 +276,15 @@ def load_image_batch(
             storage=resolve_storage(storage, _batch_shape(len(given), served, array_format), dtype),
         )
     else:
-        if boxes or random or flips or array_format != DEFAULT_ARRAY_FORMAT or exif or errors in ("zero", "partial"):
+        if (
+            boxes
+            or random
+            or flips
+            or jitters
+            or array_format != DEFAULT_ARRAY_FORMAT
+            or exif
+            or errors in ("zero", "partial")
+        ):
             _refuse_filters(filter_desc, pix_fmt)
         if filter_desc == DEFAULT_FILTER_DESC:
             filter_desc = get_video_filter_desc(
@@ -233,13 +298,42 @@ def load_image_batch(
             inputs, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
         )
 
-    if reasons and (errors == "raise" or buffer is None):
-        raise RuntimeError(_summary(inputs, reasons, strict=errors == "raise"))
+    failures = tuple([LoadFailure(index, given[index], reason) for index, reason in reasons])
+    if failures and (errors == "raise" or buffer is None):
+        raise LoadError(_summary(inputs, reasons, strict=errors == "raise"), failures)
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
-    if reasons:
-        buffer._set_failures(tuple(LoadFailure(index, given[index], reason) for index, reason in reasons))  # noqa: SLF001
+    if failures:
+        buffer._set_failures(failures)  # noqa: SLF001
     return buffer if device_config is None else transfer_buffer(buffer, device_config=device_config)
+
+
+_ALONE = {
+    "width": _UNSET,
+    "height": _UNSET,
+    "pix_fmt": "rgb24",
+    "demux_config": None,
+    "decode_config": None,
+    "filter_desc": DEFAULT_FILTER_DESC,
+    "mode": None,
+    "interpolation": "bicubic",
+    "layout": "NHWC",
+    "dtype": "uint8",
+    "mean": None,
+    "std": None,
+    "exact": True,
+    "exif": None,
+}
+"""The arguments that a record of options stands for, and their defaults."""
+
+
+def _check_alone(options: object, given: Sequence[object]) -> None:
+    """Raise if the options are no record, or an argument that they stand for is given as well."""
+    check_instance("options", options, ImageOptions, "an ImageOptions or None")
+    for (name, default), value in zip(_ALONE.items(), given, strict=True):
+        if not (value is default or (type(value) is type(default) and value == default)):
+            remedy = f"Use dataclasses.replace(options, {name}=...)." if name != "filter_desc" else ""
+            refuse(TypeError, name, "left out with `options`", value, remedy)
 
 
 def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa: FBT001 - the argument itself.
@@ -253,7 +347,7 @@ def _on_error(strict: bool | None, on_error: OnError | None) -> OnError:  # noqa
 
 def _refuse_filters(filter_desc: str | None, pix_fmt: str | None) -> NoReturn:
     """Raise the ValueError of a call that asks FFmpeg's filters for what only native code does."""
-    options = "`crop`, `flip`, `layout`, `dtype`, `mean`, `std`, `exif` or an `on_error` of zeros"
+    options = "`crop`, `flip`, `jitter`, `layout`, `dtype`, `mean`, `std`, `exif` or an `on_error` of zeros"
     if filter_desc == DEFAULT_FILTER_DESC:
         remedy = "Other pixel formats are left to FFmpeg's filters, which take none of these options."
         refuse(ValueError, "pix_fmt", f"rgb24, bgr24 or gray with {options}", pix_fmt, remedy)

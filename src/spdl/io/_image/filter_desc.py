@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from spdl._check import check_choice
+from spdl._check import check_choice, refuse
+from spdl.io._image import filter_values
+from spdl.io._image.ffmpeg_text import check_ffmpeg_text
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 DEFAULT_FILTER_DESC = "format=pix_fmts=rgb24"
 """The default filters: a conversion to 8-bit RGB, in the image's own size."""
@@ -13,7 +17,7 @@ DEFAULT_FILTER_DESC = "format=pix_fmts=rgb24"
 
 def get_video_filter_desc(
     *,
-    frame_rate: tuple[int, int] | None = None,
+    frame_rate: tuple[int, int] | Fraction | int | None = None,
     timestamp: tuple[float, float] | None = None,
     scale_width: int | None = None,
     scale_height: int | None = None,
@@ -31,11 +35,12 @@ def get_video_filter_desc(
     The filters come in the order of the arguments, except that `pix_fmt` is last.
 
     Args:
-        frame_rate: Frames per second as (numerator, denominator). Video only.
+        frame_rate: Frames per second as (numerator, denominator), a ``Fraction`` or an int. Video only.
         timestamp: Keep the frames from the first number of seconds to just before the second; infinite bounds are left
             out.
         scale_width: The width in pixels to scale to. None with a height keeps the image's own width, or less, as
-            ``"pad"`` keeps the aspect ratio; ``"crop"`` needs both sides.
+            ``"pad"`` keeps the aspect ratio; ``"crop"`` needs both sides. If `scale_mode` is None, ``-n`` stands for
+            the multiple of n that keeps the aspect ratio best.
         scale_height: The height in pixels to scale to. None works as for the width.
         scale_algo: FFmpeg's name of the interpolation: ``"neighbor"``, ``"area"``, ``"bilinear"``, ``"bicubic"``,
             ``"lanczos"``, ...
@@ -55,42 +60,54 @@ def get_video_filter_desc(
         The description, or None if there is nothing to do.
 
     Raises:
-        ValueError: If there is a side to scale to and `scale_mode` is none of the above.
+        TypeError: If an argument has the wrong type.
+        ValueError: If there is a side to scale to and `scale_mode` is none of the above, a number is out of range or
+            NaN, the window is empty, or a name holds anything but letters, digits and underscores.
 
     Example:
         >>> get_video_filter_desc(scale_width=256, scale_height=128, scale_mode=None)
         'scale=w=256:h=128:flags=bicubic,format=pix_fmts=rgb24'
     """
     filters = []
+    fill = None if pad_mode is None else filter_values.color("pad_mode", pad_mode)
     if frame_rate is not None:
-        filters.append(f"fps={frame_rate[0]}/{frame_rate[1]}")
-    if timestamp is not None:
-        filters += _trim(*timestamp)
+        filters.append(f"fps={filter_values.rate('frame_rate', frame_rate)}")
+    if timestamp is not None and (bounds := filter_values.window("timestamp", timestamp)):
+        filters.append(f"trim={':'.join(bounds)}")
     if scale_width is not None or scale_height is not None:
-        filters += _scale(scale_width or 0, scale_height or 0, scale_algo, scale_mode, pad_mode)
+        check_choice("scale_mode", scale_mode, ("pad", "crop", None))
+        width = _side("scale_width", scale_width, scale_mode)
+        height = _side("scale_height", scale_height, scale_mode)
+        filters += _scale(width, height, filter_values.names("scale_algo", scale_algo), scale_mode, fill)
     if crop_width is not None or crop_height is not None:
-        filters.append(f"crop=w={crop_width or 0}:h={crop_height or 0}")
+        width = 0 if crop_width is None else filter_values.count("crop_width", crop_width, least=0)
+        height = 0 if crop_height is None else filter_values.count("crop_height", crop_height, least=0)
+        filters.append(f"crop=w={width}:h={height}")
     if num_frames is not None:
-        fill = "stop_mode=clone" if pad_mode is None else f"stop_mode=add:color={pad_mode}"
-        filters += [f"tpad=stop=-1:{fill}", f"trim=end_frame={num_frames}"]
+        mode = "stop_mode=clone" if fill is None else f"stop_mode=add:color={fill}"
+        filters += [f"tpad=stop=-1:{mode}", f"trim=end_frame={filter_values.count('num_frames', num_frames)}"]
     if filter_desc is not None:
-        filters.append(filter_desc)
+        check_ffmpeg_text("filter_desc", filter_desc)
+        filters += [filter_desc] if filter_desc else []
     if pix_fmt is not None:
-        filters.append(f"format=pix_fmts={pix_fmt}")
+        filters.append(f"format=pix_fmts={filter_values.names('pix_fmt', pix_fmt)}")
     return ",".join(filters) or None
 
 
-def _trim(start: float, end: float) -> list[str]:
-    bounds = [f"{name}={value}" for name, value in (("start", start), ("end", end)) if not math.isinf(value)]
-    return [f"trim={':'.join(bounds)}"] if bounds else []
+def _side(name: str, side: int | None, mode: str | None) -> int:
+    if side is None:
+        return 0
+    number = filter_values.count(name, side, least=-1_000_000)
+    if number < 0 and mode is not None:
+        refuse(ValueError, name, f"at least 0, or None, as `scale_mode` is {mode!r}", side)
+    return number
 
 
-def _scale(width: int, height: int, algo: str, mode: str | None, pad_mode: str | None) -> list[str]:
+def _scale(width: int, height: int, algo: str, mode: str | None, fill: str | None) -> list[str]:
     scale = f"scale=w={width}:h={height}:flags={algo}"
     if mode is None:
         return [scale]
     if mode == "pad":
-        pad = f"pad=w={width}:h={height}:x=-1:y=-1:color={pad_mode or 'black'}"
+        pad = f"pad=w={width}:h={height}:x=-1:y=-1:color={fill or 'black'}"
         return [f"{scale}:force_original_aspect_ratio=decrease", pad]
-    check_choice("scale_mode", mode, ("pad", "crop", None))
     return [f"{scale}:force_original_aspect_ratio=increase", f"crop=w={width}:h={height}"]

@@ -6,8 +6,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spdl._check import check_int, check_number, refuse
+from spdl._check import check_number, refuse
 from spdl.io._common.native import native
+from spdl.io._image.draw_key import draw_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 Box: TypeAlias = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels, right and bottom exclusive."""
 
-_LARGEST = (1 << 64) - 1
 _PROBABILITY = "a number from 0 to 1"
 
 
@@ -110,8 +110,8 @@ def random_resized_crop(
     """
     area = _range("scale", scale, "two shares of an area, 0 < least <= greatest <= 1", most=1.0)
     aspect = _range("ratio", ratio, "two finite ratios of width to height, 0 < least <= greatest")
-    key = _key(seed, epoch, indices)
-    return RandomResizedCrop(key[2], key[0], key[1], area, aspect)
+    key = draw_key(seed, epoch, indices)
+    return RandomResizedCrop(key.indices, key.seed, key.epoch, area, aspect)
 
 
 def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: float = 0.5) -> list[bool]:
@@ -136,18 +136,8 @@ def random_flip(indices: Iterable[int], *, seed: int, epoch: int, probability: f
     """
     if not 0 <= check_number("probability", probability, _PROBABILITY) <= 1:
         refuse(ValueError, "probability", _PROBABILITY, probability)
-    key = _key(seed, epoch, indices)
-    return native.draw_flips(seed=key[0], epoch=key[1], indices=list(key[2]), probability=probability)
-
-
-def _key(seed: int, epoch: int, indices: Iterable[int]) -> tuple[int, int, tuple[int, ...]]:
-    return _word("seed", seed), _word("epoch", epoch), tuple(_word("indices", index) for index in indices)
-
-
-def _word(name: str, value: object) -> int:
-    if type(value) is int and 0 <= value <= _LARGEST:
-        return value
-    return check_int(name, value, least=0, most=_LARGEST)
+    key = draw_key(seed, epoch, indices)
+    return native.draw_flips(seed=key.seed, epoch=key.epoch, indices=list(key.indices), probability=probability)
 
 
 def _range(name: str, value: Any, accepted: str, *, most: float = sys.float_info.max) -> tuple[float, float]:

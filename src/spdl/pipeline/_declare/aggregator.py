@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from spdl._check import positive
 
 from .type_vars import T, U
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["Aggregator", "Collate"]
 
@@ -56,6 +59,18 @@ class Aggregator(ABC, Generic[T, U]):
         Raises:
             Exception: Any exception fails the pipeline.
         """
+
+    def held_back(self) -> Iterable[T] | None:
+        """Return the items that are kept past the result that `accumulate` has just returned.
+
+        An aggregator that sorts items into several batches, say, has others left when it returns one. It must define
+        this method, or else a resumed pipeline (`Pipeline.state_dict`) takes those others for delivered with that
+        batch, and loses them. Return the very objects that `accumulate` was given. The default says that none are kept.
+
+        Raises:
+            Exception: Any exception fails the pipeline.
+        """
+        return None
 
 
 class Collate(Aggregator[T, list[T]]):

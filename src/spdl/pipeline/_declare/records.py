@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 from spdl._check import check_flag, check_str, positive, refuse
 
 from .aggregator import Aggregator
+from .context_parameter import context_parameter
+from .item_context import ItemContext
 from .op import called_function, is_async, place_of
 from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
 from .type_vars import T, U
@@ -49,7 +51,8 @@ class _Subscriptable(Protocol):
     def __getitem__(self, key: Any, /) -> Any: ...
 
 
-Op: TypeAlias = Callable[[Any], Any] | _Subscriptable
+# The context is passed by keyword, so the parameter may have any name.
+Op: TypeAlias = Callable[[Any], Any] | Callable[[Any, ItemContext], Any] | _Subscriptable
 
 OutputOrder: TypeAlias = Literal["completion", "input"]
 _ORDERS = ("completion", "input")
@@ -153,6 +156,7 @@ class PipeConfig(Generic[T, U]):
 
     def __post_init__(self) -> None:
         op = as_function(self.op)
+        context_parameter(op)
         if self.output_order not in _ORDERS:
             refuse(ValueError, "output_order", f"one of {_ORDERS}", self.output_order)
         if self.executor is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._failures.cancellation import current_task
 from spdl.pipeline._world import perf_counter
 
+from .resumption import resumed_async
 from .source import Source
 
 if TYPE_CHECKING:
@@ -46,9 +47,12 @@ class AsyncSource(Source):
         engine = self.engine
         if not self.is_wanted():
             return False
-        iterator: Any = aiter(self.iterable)  # type: ignore[arg-type]
+        leg = self.begin_pass()
+        # Of a pass that an earlier run had begun, each item comes with its position.
+        iterator: Any = aiter(self.iterable) if leg is None else resumed_async(self.iterable, leg)
         self.iterator = iterator
         ended = False
+        begun = leg is not None
         try:
             while await self._place_in_front(event_loop) and not engine.stopping:
                 self.pulling = True
@@ -64,11 +68,24 @@ class AsyncSource(Source):
                     self.pulling = False
                     self.pulled_at = perf_counter()
                     self.counters.busy_seconds += self.pulled_at - begin
+                position = None
+                if leg is not None:
+                    position, value = value
+                elif not begun:
+                    begun = True
+                    self.note_first(value)
                 with engine.lock:
                     if self.is_wanted():
-                        self.put(self.admit(), value)
+                        root = self.admit() if position is None else self.admit_again(position)
+                        self.note_index(root, value)
+                        self.put(root, value)
                         engine.progressed()
                 del value
+            if ended:
+                if (failure := self.note_end()) is not None:
+                    raise failure
+                with engine.lock:
+                    self.finish_pass()
         finally:
             # An iterable that is its own iterator may have more to give in the next epoch.
             if hasattr(iterator, "aclose") and not (ended and self.continuous and iterator is self.iterable):

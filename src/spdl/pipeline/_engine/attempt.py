@@ -6,7 +6,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from .lineage import Root
+    from .groups import Root
     from .order import Ticket
 
 __all__ = ["LAZY_TYPES", "Attempt"]

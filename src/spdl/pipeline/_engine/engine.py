@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._declare.item_context import ItemContext
 from spdl.pipeline._failures.epoch_counts import EpochCounts
 from spdl.pipeline._failures.failure_collector import FailureCollector
 from spdl.pipeline._failures.report import report_failed_item
@@ -12,6 +13,7 @@ from spdl.pipeline._metrics.reporter import Reporter
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
+from .item_contexts import without_context
 from .letting_go import LettingGo
 from .lineage import Lineage
 from .sentinel import MARK
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from .attempt import Attempt
     from .channel import Entry
     from .event_loop import EventLoop
-    from .lineage import Root
+    from .groups import Root
     from .node import Node
 
 __all__ = ["Engine"]
@@ -55,6 +57,7 @@ class Engine:
         "drops",
         "ending",
         "epochs",
+        "epochs_read",
         "event_loop",
         "exited",
         "failures",
@@ -69,6 +72,7 @@ class Engine:
         "pipeline_id",
         "ranked",
         "reporter",
+        "resumed",
         "sink",
         "sources",
         "started_at",
@@ -76,6 +80,7 @@ class Engine:
         "stopping",
         "timer",
         "waiting",
+        "with_contexts",
         "workers",
     )
 
@@ -121,7 +126,13 @@ class Engine:
         self.failures = FailureCollector(max_failures)
         self.reporter = Reporter(self.lock, self.timer.after)
         self.epochs = EpochCounts()
+        # How many epochs the consumer has seen the end of.
+        self.epochs_read = 0
+        # It goes on where an earlier run was.
+        self.resumed = False
         self._make_event_loop = make_event_loop
+        # True if an op asks for the contexts of its items.
+        self.with_contexts = False
         # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
@@ -137,6 +148,10 @@ class Engine:
         self.forked = False
         self.started_at = self.stopped_at = 0.0
 
+    def keep_indices(self) -> None:
+        """Note that an op asks for the contexts of its items. Called before `connect`."""
+        self.with_contexts = True
+
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
         """Take over the graph.
 
@@ -146,6 +161,9 @@ class Engine:
             needs_event_loop: Whether there is something for the event loop besides sources and stages.
         """
         self.sources = sources
+        if self.with_contexts:
+            for source in sources:
+                source.keep_indices()
         self.needs_event_loop = (
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
@@ -272,6 +290,40 @@ class Engine:
         self.reporter.log()
         self.lock.acquire()
 
+    def epoch_read(self) -> None:
+        """Note that the consumer has seen the end of an epoch. Needs no lock."""
+        self.epochs_read += 1
+
+    def has_pulled(self) -> bool:
+        """Return whether anything has come, in this run or in an earlier one. Needs no lock."""
+        # A merge of the user's may make items of its own.
+        made = self.nodes and self.nodes[-1].counters.emitted
+        return bool(self.resumed or made or any(source.counters.emitted for source in self.sources))
+
+    def locate_item(self, root: int) -> ItemContext:
+        """Return the context of a source's item that is in flight. Needs no lock."""
+        position, number = divmod(root, self.lineage.sources)
+        source = next(source for source in self.sources if source.index == number)
+        epoch, place = source.passes.locate(position)
+        index = place if source.indices is None else source.indices.get(root, place)
+        return ItemContext(epoch, place, index, number)
+
+    def number_epochs(self, first: int, *, resumed: bool) -> None:
+        """Number the epochs from another number on. Called before the start."""
+        self.epochs_read = first
+        self.resumed = resumed
+        for source in self.sources:
+            source.passes.restore([], first)
+
+    def resume(self, epochs_read: int) -> None:
+        """Go on where an earlier run was, of whose first epoch some items may have been delivered there."""
+        self.epochs_read = epochs_read
+        self.resumed = True
+        self.epochs.resume()
+        if (restored := self.lineage.restored) is not None and restored.batches:
+            for node in self.nodes:
+                node.regroup(restored)
+
     # ---- the end of the input ----
 
     def input_ends(self) -> None:
@@ -375,7 +427,7 @@ class Engine:
             node.name,
             lineage.locate(root),
             lineage.describe(root),
-            item=attempt.item,
+            item=without_context(attempt.item),
             error=error,
             attempts=attempt.number,
         )

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from .attempt import Attempt
     from .channel import Entry
     from .engine import Engine
-    from .lineage import Root
+    from .groups import Root
     from .order import Order
+    from .records import Restored
     from .source import Source
 
 __all__ = ["Node"]
@@ -129,6 +130,10 @@ class Node:
         self.next = following
         self.limits_changed()
 
+    def keeps_order(self) -> bool:
+        """Return whether its results come in the order of its items, apart from those that it drops."""
+        return self.order is not None or self.concurrency == 1
+
     def inputs(self) -> list[Channel]:
         """Return the channels that it takes from."""
         return [self.input]
@@ -150,6 +155,12 @@ class Node:
     def for_workers(self) -> Node | None:
         """Return what workers serve of it, if anything."""
         return None if self.on_loop else self
+
+    def regroup(self, restored: Restored) -> None:
+        """Prepare to make batches of an earlier run again. Called before anything runs, if there are any."""
+
+    def start_afresh(self) -> None:
+        """Forget what another pipeline has left in an object of the user's. Called before anything runs."""
 
     def warm(self) -> None:
         """Do what must be done before the engine has threads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._metrics.counters import StageCounters
@@ -9,10 +10,13 @@ from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
+from .resumption import ResumedIterator, has_state
 from .sentinel import MARK
+from .source_identity import SourceIdentity
+from .source_passes import Passes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable
+    from collections.abc import AsyncIterable, Callable, Iterable
 
     from spdl.pipeline._declare.stage_info import StageInfo
     from spdl.pipeline._world import Thread
@@ -20,12 +24,17 @@ if TYPE_CHECKING:
     from .channel import Entry
     from .engine import Engine
     from .node import Node
+    from .resumption import Leg, Resumption
+    from .source_passes import Pass
 
 __all__ = ["Puller", "Source"]
 
 # Where pulls take less than this in the mean, waking a worker for one costs more than the worker gains: it needs the
 # GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
 _SHORT = 20e-6
+
+# So many indices are kept before those are looked for whose items are gone.
+_FEW = 1_000
 
 
 class Puller(Protocol):
@@ -45,27 +54,36 @@ class Source:
     """
 
     __slots__ = (
+        "admit_next",
         "closing",
         "continuous",
         "counters",
+        "current",
         "dedicated",
         "ended",
         "ended_at",
         "engine",
         "exhausted",
+        "identity",
         "index",
+        "indices",
         "info",
         "iterable",
         "iterator",
+        "most_indices",
         "name",
         "next_stage",
         "on_loop",
         "out",
         "output",
         "pass_began_at",
+        "passes",
         "pulled_at",
         "pulling",
         "pulling_since",
+        "resumption",
+        "state_behind",
+        "unread",
         "unwanted",
         "wants_room",
     )
@@ -87,7 +105,8 @@ class Source:
         self.engine = engine
         self.index = index
         self.name = name
-        self.iterable = iterable
+        self.iterable: Any = iterable
+        self.identity = SourceIdentity(iterable)
         # True if the event loop's thread pulls it.
         self.on_loop = hasattr(iterable, "__aiter__")
         # If True, it is iterated again and again, and each pass is an epoch.
@@ -99,8 +118,20 @@ class Source:
         self.next_stage: Node | None = None
         # It counts the items that were handed out, and the time that pulling them took.
         self.counters = StageCounters()
-        # The position where the latest pass over a continuous source began, once there was one before it.
+        # How many items it had given when the latest pass began, once there was one before it.
         self.pass_began_at = -1
+        # The passes of which items may be in flight; the one that goes on; and the source's own state where none does.
+        self.passes = Passes()
+        self.current: Pass | None = None
+        self.state_behind: Any = None
+        # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
+        self.resumption: Resumption | None = None
+        self.unread = True
+        # If ops ask for them, the items in flight that are ints, by their roots.
+        self.indices: dict[int, int] | None = None
+        self.most_indices = _FEW
+        # Returns the root of the item just pulled.
+        self.admit_next: Callable[[], int] = partial(engine.lineage.admit, index)
         self.pulling = False
         self.closing = False
         # When the pull that goes on began, and when the last one ended.
@@ -131,6 +162,22 @@ class Source:
     def dedicate(self, puller: Puller) -> None:
         """Leave pulling to a thread of its own."""
         self.dedicated = puller
+
+    def resume(self, passes: list[Pass], following: int, resumption: Resumption) -> None:
+        """Go on where an earlier run was, before anything is pulled.
+
+        Args:
+            passes: The passes that the consumer was not done with.
+            following: The number of the next pass.
+            resumption: What is left of them.
+        """
+        self.passes.restore(passes, following)
+        self.state_behind = resumption.state
+        self.resumption = resumption
+
+    def must_replay(self) -> bool:
+        """Return whether an earlier run has begun a pass that is to go on."""
+        return self.resumption is not None and self.resumption.goes_on()
 
     def begin(self, now: float) -> None:
         """Start the clocks when the pipeline starts."""
@@ -192,6 +239,7 @@ class Source:
             self._next(hand)
         except StopIteration:
             ended = True
+            failure = self.note_end()
         except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
             failure = error
         self.pulled_at = end = perf_counter()
@@ -200,24 +248,109 @@ class Source:
         self.pulling = False
         if hand and self.is_wanted():
             counters.emitted += 1
-            return engine.lineage.admit(self.index)
+            root = self.admit_next()
+            if self.indices is not None:
+                self.note_index(root, hand[0])
+            return root
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)
-        elif ended and self.continuous:
-            self.end_epoch()
         elif ended:
-            self.run_out()
+            self._end_pass()
         else:
             engine.drops.extend(hand)
         return None
 
+    def _end_pass(self) -> None:
+        self.finish_pass()
+        if self.continuous:
+            self.end_epoch()
+        else:
+            self.run_out()
+
     def _next(self, hand: list[Any]) -> None:
         # A request to stop takes no lock, and `iter` may take long: it is looked for before each of the two.
-        if self.iterator is None and not self.engine.stopping:
-            self.iterator = _iterate(self.iterable)
-        if not self.engine.stopping:
-            hand.append(next(self.iterator))
+        if self.iterator is not None:
+            if not self.engine.stopping:
+                hand.append(next(self.iterator))
+        elif not self.engine.stopping:
+            leg = self.begin_pass()
+            if leg is not None:
+                self.iterator = ResumedIterator(self.iterable, leg)
+                self.admit_next = self._admit_again
+            else:
+                # What was left of the pass before may have been nothing.
+                self.admit_next = partial(self.engine.lineage.admit, self.index)
+                self.iterator = _iterate(self.iterable)
+            if not self.engine.stopping:
+                hand.append(next(self.iterator))
+                if leg is None:
+                    self.note_first(hand[0])
+
+    def begin_pass(self) -> Leg | None:
+        """Note that a pass begins. Return what is left of it if an earlier run had begun it. Needs no lock."""
+        leg = None
+        self.identity.note()
+        if self.resumption is not None:
+            leg = self.resumption.next_leg()
+            state = self.resumption.state if leg is None else leg.of.state
+            if leg is None:
+                self.resumption = None
+            self._load_state(state)
+        if leg is not None:
+            self.current = leg.of
+            self.unread = not leg.read
+            return leg
+        self.unread = True
+        state = self.own_state()
+        lineage = self.engine.lineage
+        self.current = self.passes.begin(
+            lineage.next_position(self.index),
+            state,
+            epochs_read=self.engine.epochs_read,
+            lowest_out=lineage.lowest_out(self.index),
+        )
+        return None
+
+    def _load_state(self, state: Any) -> None:
+        if state is not None and has_state(self.iterable):
+            self.iterable.load_state_dict(state)
+
+    def note_first(self, item: object) -> None:
+        """Note what the first item of a pass is."""
+        assert self.current is not None
+        self.current.note_first(item)
+
+    def note_end(self) -> BaseException | None:
+        """Note what the source says of itself behind a pass, and return what it raises. Needs no lock."""
+        try:
+            if self.current is not None and self.current.end is None:
+                self.state_behind = self.own_state()
+            elif self.resumption is not None and self.resumption.is_over():
+                # The pass had ended in an earlier run, and may not have been iterated here, but others follow.
+                self._load_state(self.resumption.state)
+        except BaseException as error:  # noqa: BLE001 - it becomes the pipeline's failure.
+            return error
+        return None
+
+    def note_state(self) -> None:
+        """Note what the source says of itself before the first pass. Runs code of the user's."""
+        if self.resumption is None:
+            self.state_behind = self.own_state()
+
+    def own_state(self) -> Any:
+        """Return what the source says of itself; None if it says nothing. Runs code of the user's."""
+        return self.iterable.state_dict() if has_state(self.iterable) else None
+
+    def _admit_again(self) -> int:
+        """Return the root of an item that an earlier run had pulled; of the first that it had not, admit it."""
+        iterator = self.iterator
+        assert isinstance(iterator, ResumedIterator)
+        if iterator.taken is not None:
+            return self.root_at(iterator.taken)
+        self.admit_next = partial(self.engine.lineage.admit, self.index)
+        self.iterator = iterator.rest
+        return self.admit_next()
 
     def note_wait(self, now: float) -> None:
         """Note how long this pull was put off, since the item before had no place behind it."""
@@ -229,7 +362,30 @@ class Source:
     def admit(self) -> int:
         """Return the root of the item just pulled. Called with the lock held."""
         self.counters.emitted += 1
-        return self.engine.lineage.admit(self.index)
+        return self.admit_next()
+
+    def admit_again(self, position: int) -> int:
+        """Return the root of an item that an earlier run had pulled. Called with the lock held."""
+        self.counters.emitted += 1
+        return self.root_at(position)
+
+    def keep_indices(self) -> None:
+        """Keep items that are ints as long as they are in flight. Called before the start."""
+        self.indices = {}
+
+    def note_index(self, root: int, item: Any) -> None:
+        """Note an item that was pulled. Called with the lock held."""
+        if type(item) is not int or self.indices is None:
+            return
+        self.indices[root] = item
+        if len(self.indices) >= self.most_indices:
+            is_out = self.engine.lineage.is_out
+            self.indices = {each: index for each, index in self.indices.items() if is_out(each)}
+            self.most_indices = 2 * len(self.indices) + _FEW
+
+    def root_at(self, position: int) -> int:
+        """Return the root of the item at a position."""
+        return position * self.engine.lineage.sources + self.index
 
     def put(self, root: int, value: Any) -> None:
         """Put the item just pulled in front of the first stage. Called with the lock held."""
@@ -247,6 +403,11 @@ class Source:
 
     # ---- its end ----
 
+    def finish_pass(self) -> None:
+        """Note that a pass has ended, by itself and not because it was interrupted. Called with the lock held."""
+        if self.current is not None and self.current.end is None and self.is_wanted():
+            self.current.finish(self.engine.lineage.next_position(self.index))
+
     def end_epoch(self) -> None:
         """Pass on that a pass over a continuous source has ended. Called with the lock held."""
         position = self.counters.emitted
@@ -263,7 +424,7 @@ class Source:
         # Its finalizer is the user's, so it is dropped without the lock.
         self.engine.drops.append(self.iterator)
         self.iterator = None
-        if self.is_wanted():
+        if self.is_wanted() and self.unread:
             self._pass_on(MARK)
 
     def run_out(self) -> None:
@@ -310,7 +471,7 @@ class Source:
 
     def let_go(self) -> list[Any]:
         """Return the user's objects, and forget them. Called with the lock held, where nothing runs any more."""
-        kept = [self.iterable, self.iterator]
+        kept = [self.iterable, self.iterator, self.identity.let_go()]
         self.iterable, self.iterator = (), None
         return kept
 

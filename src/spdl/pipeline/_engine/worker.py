@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._world import Lock
 
     from .engine import Engine
-    from .lineage import Root
+    from .groups import Root
     from .node import Node
     from .source import Source
 

@@ -33,12 +33,18 @@ class EpochCounts:
     Stages nearer the source may be epochs ahead of the sink, so each is asked when the mark passes it.
     """
 
-    __slots__ = ("_before", "_passed")
+    __slots__ = ("_before", "_passed", "_resumed")
 
     def __init__(self) -> None:
+        # Items of this epoch may have come out in an earlier run.
+        self._resumed = False
         # The counts of the stages at marks that have not reached the sink yet, and at the last mark that has.
         self._passed: dict[StageCounters, deque[_Counts]] = {}
         self._before: dict[StageCounters, _Counts] = {}
+
+    def resume(self) -> None:
+        """Note that an earlier run has begun the first epoch."""
+        self._resumed = True
 
     def passes(self, stage: StageCounters) -> None:
         """Note that a stage passes on the end of an epoch."""
@@ -66,7 +72,8 @@ class EpochCounts:
                 culprit = name
             if stage is last:
                 others += counts.emitted - before.emitted
-        if culprit is None or others:
+        resumed, self._resumed = self._resumed, False
+        if culprit is None or others or resumed:
             return None
         # Another stage's failures in the next epoch may have pushed it out of what is remembered.
         errors = [item.error for item in quarantine.items() if item.stage == culprit]

@@ -7,6 +7,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from spdl._check import show
+from spdl.pipeline._engine.item_contexts import without_context
 from spdl.pipeline._failures.cancellation import end_cancellation
 from spdl.pipeline._failures.error_text import note_once
 
@@ -53,7 +54,7 @@ async def run_inside(  # noqa: C901, PLR0912 - three steps that handle exception
     done = False
     for hook in hooks:
         try:
-            context = hook.task_hook(item)
+            context = hook.task_hook(without_context(item))
             if not hasattr(context, "__aenter__"):
                 _refuse(hook, context)
             await context.__aenter__()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.attempt import Attempt
-from spdl.pipeline._nodes.aggregate import AggregateNode
+from spdl.pipeline._nodes.aggregator_node import AggregateNode
 from spdl.pipeline._world import perf_counter
 
 from .hook_calls import cancelled_by, run_inside
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.aggregator import Aggregator
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._nodes.aggregate import Call
+    from spdl.pipeline._nodes.aggregator_node import Call
 
     from .hook_calls import Outcome
     from .task_hook import TaskHook

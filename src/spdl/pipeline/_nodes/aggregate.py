@@ -1,22 +1,24 @@
-"""Stages that gather items: the built-in batcher and the user's aggregators."""
+"""Stages that gather items: what they have in common, and the built-in batcher."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine.node import Node
-from spdl.pipeline._engine.sentinel import EOF, EPOCH_END, MARK
+from spdl.pipeline._engine.sentinel import MARK
 from spdl.pipeline._metrics.counters import STARVED
-from spdl.pipeline._world import perf_counter, thread_time
+from spdl.pipeline._world import perf_counter
+
+from .regrouping import Regrouping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from spdl.pipeline._declare.aggregator import Aggregator
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Group, Root
+    from spdl.pipeline._engine.groups import Group, Root
+    from spdl.pipeline._engine.records import Restored
 
-__all__ = ["AggregateNode", "Call", "CollateNode", "GatheringNode"]
+    from .regrouping import Regrouped
+
+__all__ = ["CollateNode", "GatheringNode"]
 
 
 class GatheringNode(Node):
@@ -52,7 +54,10 @@ class GatheringNode(Node):
         self.engine.remove_turns()
 
     def _release_roots(self) -> None:
-        self.engine.lineage.drop(self._take_gathering())
+        gathering = self._take_gathering()
+        if not (self.engine.failures or self.engine.stopping):
+            # Else the input has not come to its end: a resumed run gathers these items again.
+            self.engine.lineage.drop(gathering)
 
     def _take_gathering(self) -> Group:
         gathering, self.gathering = self.gathering, self.engine.lineage.begin_gathering()
@@ -68,14 +73,20 @@ class CollateNode(GatheringNode):
     """Gathers lists of ``n`` items. No code of the user's is involved, so it works under the lock."""
 
     on_workers = False
-    offers = True
 
-    __slots__ = ("batch", "n")
+    __slots__ = ("batch", "n", "offers", "regrouping")
 
     def __init__(self, engine: Engine, name: str, n: int, *, drop_last: bool) -> None:
         super().__init__(engine, name, None, drop_last=drop_last)
         self.n = n
         self.batch: list[Any] = []
+        self.offers = True
+        # The batches of an earlier run that have to be made again as they were.
+        self.regrouping: Regrouping | None = None
+
+    def regroup(self, restored: Restored) -> None:
+        self.regrouping = Regrouping(restored)
+        self.offers = False
 
     def ready(self) -> bool:
         if self.cancelled or not (self.queue or self.flush_due):
@@ -83,7 +94,7 @@ class CollateNode(GatheringNode):
         if self.flush_due:
             # Dropped items need no place, and a pipeline that nobody reads any more must end.
             return self.drop_last or self.has_room(0)
-        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n
+        passes_on = self.queue[0] is MARK or len(self.batch) + 1 == self.n or self.regrouping is not None
         return not passes_on or self.has_room(0)
 
     def offer(self, root: Root, value: Any) -> bool:
@@ -97,7 +108,7 @@ class CollateNode(GatheringNode):
         counters.completed += 1
         return True
 
-    def turn(self) -> None:
+    def turn(self) -> None:  # noqa: C901 - one step after the other, without a call for each item.
         # Its work takes no time, so it is short of items whenever it is not short of room.
         counters = self.counters
         if counters.waiting_for != STARVED:
@@ -106,6 +117,8 @@ class CollateNode(GatheringNode):
             self._begin_flush()
             self._end_batch()
             return
+        if self.regrouping is not None:
+            self._end_regrouping(self.regrouping)
         queue, batch = self.queue, self.batch
         while queue:
             if queue[0] is MARK:
@@ -115,9 +128,11 @@ class CollateNode(GatheringNode):
                 self.pass_mark()
                 batch = self.batch
                 continue
-            if len(batch) + 1 == self.n and not self.has_room(0):
+            if (len(batch) + 1 == self.n or self.regrouping is not None) and not self.has_room(0):
                 break
             root, value = self.dequeue()
+            if self.regrouping is not None and self._regrouped(root, value):
+                continue
             self.roots.append(root)
             batch.append(value)
             if counters.completed >= counters.sample_at:
@@ -129,7 +144,36 @@ class CollateNode(GatheringNode):
         # All of them were taken at once.
         self.input.counters.took_uncounted(perf_counter(), self.input.excess(), item=False)
 
+    def _end_regrouping(self, regrouping: Regrouping) -> None:
+        if regrouping.is_over():
+            self.regrouping = None
+            self.offers = True
+
+    def _regrouped(self, root: Root, value: Any) -> bool:
+        """Take an item for a batch of an earlier run, and pass that on if it is complete."""
+        assert self.regrouping is not None
+        self.counters.completed += 1
+        found = self.regrouping.take(self.engine.lineage.record_of(root), root, value)
+        if found is None:
+            self.counters.completed -= 1
+            return False
+        if found.complete():
+            self._pass_on_again(found)
+        return True
+
+    def _pass_on_again(self, found: Regrouped) -> None:
+        assert self.regrouping is not None
+        gathering = self.engine.lineage.begin_gathering(found.batch.record)
+        gathering.parents.extend(found.roots())
+        self.counters.emitted += 1
+        self.engine.emit(self, (gathering, found.values()))
+        self.regrouping.end(found)
+
     def _end_batch(self) -> None:
+        if self.regrouping is not None:
+            # Not all members came, since an op has dropped one this time.
+            for found in self.regrouping.begun():
+                self._pass_on_again(found)
         if self.drop_last:
             self.engine.drops.extend(self.batch)
             self.batch = []
@@ -143,106 +187,6 @@ class CollateNode(GatheringNode):
 
     def discard(self) -> list[Any]:
         batch, self.batch = self.batch, []
+        if self.regrouping is not None:
+            batch += [value for found in self.regrouping.begun() for value in found.values()]
         return [*super().discard(), *batch]
-
-
-class Call(NamedTuple):
-    """One call of an aggregator: to accumulate the item in hand, or to flush at the end of an epoch or of the input."""
-
-    function: Callable[[Any], Any]
-    hand: list[Any]
-    accumulates: bool = False
-    # True if its result is passed on.
-    keeps: bool = True
-
-
-class AggregateNode(GatheringNode):
-    """Calls the user's aggregator, from one thread at a time."""
-
-    __slots__ = ("flushed_at_mark",)
-
-    op: Aggregator[Any, Any]
-
-    def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
-        super().__init__(engine, name, op, drop_last=drop_last)
-        # The items of the epoch that ends at the head of the queue were flushed.
-        self.flushed_at_mark = False
-
-    def ready(self) -> bool:
-        passes_on = not (self.flush_due and self.drop_last)
-        waits = bool(self.flush_due or self.queue) and not (self.cancelled or self.running)
-        return waits and (not passes_on or self.has_room(0))
-
-    def turn(self) -> None:
-        call = self.next_call()
-        if call is not None:
-            self._make(call)
-
-    def next_call(self) -> Call | None:
-        """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
-        if self.flush_due:
-            self._begin_flush()
-            call = Call(self._flush, [EOF], keeps=not self.drop_last)
-        elif not self.at_mark():
-            root, value = self.dequeue()
-            # Nothing else bounds how many items an aggregator takes for one result.
-            if self.gathering.is_long():
-                self.engine.lineage.pack(self.gathering)
-            self.roots.append(root)
-            call = Call(self.op.accumulate, [value], accumulates=True)
-        elif not self.flushed_at_mark:
-            self.flushed_at_mark = True
-            call = Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
-        else:
-            self.flushed_at_mark = False
-            self._release_roots()
-            self.pass_mark()
-            return None
-        self.slot_taken()
-        return call
-
-    def _flush(self, _end: object) -> Any:
-        return self.op.flush()
-
-    def _make(self, call: Call) -> None:
-        """Call the user's code with what is in hand, which is dropped without the lock."""
-        engine = self.engine
-        engine.release_to_user()
-        if engine.stopping:
-            engine.lock.acquire()
-            engine.drops.append(call)
-            self.slot_freed()
-            return
-        cpu, start = thread_time(), perf_counter()
-        failure: BaseException | None = None
-        result = None
-        try:
-            result = call.function(call.hand.pop())
-        except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
-            failure = error
-        end, cpu = perf_counter(), thread_time() - cpu
-        engine.lock.acquire()
-        counters = self.counters
-        counters.busy_seconds += end - start
-        counters.cpu_seconds += cpu
-        if failure is None:
-            counters.times.add(end - start)
-            counters.steps += not call.accumulates
-        else:
-            counters.other_seconds += end - start
-            counters.steps -= call.accumulates
-        self.conclude(call, result, failure)
-
-    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
-        """Deal with what a call returned or raised. Called with the lock held."""
-        engine = self.engine
-        self.slot_freed()
-        self.counters.completed += call.accumulates
-        if failure is not None:
-            self.counters.failed += 1
-            engine.drops.append(result)
-            engine.fail(self, self.roots[-1] if self.roots else None, failure)
-        elif result is not None and call.keeps and not (self.cancelled or engine.stopping):
-            self._emit(result)
-        else:
-            engine.drops.append(result)

@@ -6,7 +6,7 @@ from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._engine.attempt import Attempt
-from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.groups import Results
 from spdl.pipeline._failures.cancellation import current_task, end_cancellation, not_cancelled, raise_cancellation
 from spdl.pipeline._failures.error_text import log_error
 from spdl.pipeline._world import perf_counter
@@ -42,7 +42,7 @@ async def run_awaited(node: OpNode, attempt: Attempt, awaited: Awaited) -> None:
         return
     if isinstance(awaited, AsyncGeneratorType):
         # Its item is the generator's to keep or to let go; what failed is shown by the generator's name.
-        attempt = Attempt(engine.lineage.split(attempt.root), awaited, attempt.ticket, attempt.number)
+        attempt = Attempt(engine.lineage.expand(attempt.root), awaited, attempt.ticket, attempt.number)
     task = current_task()
     watch = None if node.timeout is None else _watch(node, attempt, task)
     begin = perf_counter()
@@ -126,7 +126,7 @@ def _watch(node: OpNode, attempt: Attempt, task: Task[Any]) -> Watch:
 
 async def _exhaust(node: OpNode, attempt: Attempt, results: AsyncGeneratorType[Any, Any], watch: Watch | None) -> None:
     ticket, root = attempt.ticket, attempt.root
-    assert isinstance(root, Group)
+    assert isinstance(root, Results)
     # It is asked for a result when that has a place to go, as other generators are.
     try:
         while await _has_place(node, ticket, watch) and not node.engine.stopping:

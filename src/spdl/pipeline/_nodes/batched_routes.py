@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
 from spdl.pipeline._engine.channel import CAPACITY
-from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.groups import Group
 from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.order import AHEAD
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine.attempt import Attempt
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.source import Source
 
 __all__ = ["BatchMergeNode", "make_batch_router"]

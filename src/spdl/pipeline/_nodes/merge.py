@@ -42,6 +42,9 @@ class MergeNode(Node):
     def inputs(self) -> list[Channel]:
         return self.inlets
 
+    def keeps_order(self) -> bool:
+        return False
+
     def queued(self) -> int:
         return sum(len(inlet.entries) for inlet in self.inlets)
 

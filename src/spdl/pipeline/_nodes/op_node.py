@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.policy import FailurePolicy
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Group, Root
+    from spdl.pipeline._engine.groups import Results, Root
     from spdl.pipeline._engine.order import Order, Ticket
 
 __all__ = ["OpNode", "Parked"]
@@ -32,7 +32,7 @@ __all__ = ["OpNode", "Parked"]
 class Parked(NamedTuple):
     """A generator between two turns. It keeps its slot."""
 
-    root: Group
+    root: Results
     iterator: Iterator[Any]
     ticket: Ticket | None
 
@@ -242,7 +242,7 @@ class OpNode(Node):
         if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
             self.engine.start_event_loop().adopt(value, partial(run_awaited, self, attempt, value))
         else:
-            self.parked.append(Parked(self.engine.lineage.split(attempt.root), value, attempt.ticket))
+            self.parked.append(Parked(self.engine.lineage.expand(attempt.root), value, attempt.ticket))
             self.engine.add_turns()
 
     def park(self, parked: Parked, value: Any) -> None:
@@ -252,11 +252,7 @@ class OpNode(Node):
             self.slot_freed()
             return
         self.counters.steps += self.steps_are_tasks
-        if value is None:
-            self.counters.dropped += 1
-        else:
-            self.engine.lineage.branch(parked.root)
-            self.emit(parked.ticket, parked.root, value)
+        self.pass_on(parked.ticket, parked.root, value)
         self.parked.append(parked)
         self.engine.add_turns()
 
@@ -268,12 +264,14 @@ class OpNode(Node):
         # The time of the whole generator is added up at its end, to both.
         counters.other_seconds -= seconds
 
-    def pass_on(self, ticket: Ticket | None, root: Group, value: Any) -> None:
+    def pass_on(self, ticket: Ticket | None, results: Results, value: Any) -> None:
         """Pass on one of several results of an item, unless it is None. Called with the lock held."""
         if value is None:
             self.counters.dropped += 1
+        elif (root := results.next_result()) is None:
+            # An earlier run has delivered it.
+            self.engine.drops.append(value)
         else:
-            self.engine.lineage.branch(root)
             self.emit(ticket, root, value)
 
     def emit(self, ticket: Ticket | None, root: Root, value: Any) -> None:
@@ -288,7 +286,9 @@ class OpNode(Node):
 
     def end(self, root: Root, ticket: Ticket | None) -> None:
         """End an item of which nothing is left here. Called with the lock held."""
-        self.engine.lineage.drop(root)
+        if not (self.engine.stopping or self.cancelled):
+            # Else more might have come of it, or it failed because of the end: a resumed run tries it again.
+            self.engine.lineage.drop(root)
         self._complete(ticket)
 
     def _complete(self, ticket: Ticket | None) -> None:

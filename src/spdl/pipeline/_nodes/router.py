@@ -47,6 +47,9 @@ class Routing(OpNode):
         # It has a room for each path, which `paths_have_room` knows.
         self.room = 0
 
+    def keeps_order(self) -> bool:
+        return False
+
     def verdict(self) -> int:
         if self.running >= self.concurrency:
             return SLOTS_TAKEN

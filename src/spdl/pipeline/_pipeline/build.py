@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spdl._check import check_flag, check_int, check_number, positive, refuse
 from spdl._cores import available_cores
 from spdl.pipeline._declare import defaults
+from spdl.pipeline._declare.fingerprint import stages_of
 from spdl.pipeline._declare.op import place_of
 from spdl.pipeline._declare.records import PipelineConfig
 from spdl.pipeline._failures.error_text import log_error
@@ -117,7 +118,7 @@ def build_pipeline(
         from spdl.pipeline._profiling.diagnosis import Diagnosis  # noqa: PLC0415 - rarely needed.
 
         return Diagnosis(engine, pipeline_cfg)
-    return Pipeline(engine, description)
+    return Pipeline(engine, description, stages_of(pipeline_cfg))
 
 
 def _call_back(config: PipelineConfig[Any]) -> None:

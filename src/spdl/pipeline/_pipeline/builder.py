@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from spdl._locate import callers_line
-from spdl.pipeline._declare.records import PipelineConfig, SinkConfig, SourceConfig
+from spdl.pipeline._declare.records import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._declare.stages import Aggregate, Disaggregate, PathVariants, Pipe
 from spdl.pipeline._declare.type_vars import T, U
 
 from .build import build_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterable, Callable, Sequence
     from concurrent.futures import Executor
 
     from spdl.pipeline._declare.aggregator import Aggregator
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure, OnTimeout
-    from spdl.pipeline._declare.records import Op, OutputOrder, StageConfig
+    from spdl.pipeline._declare.records import MergeOp, Op, OutputOrder, StageConfig
     from spdl.pipeline._plan.instrumentation import QueueClass, TaskHookFactory
 
     from .pipeline import Pipeline
@@ -47,7 +48,7 @@ class PipelineBuilder(Generic[T, U]):
     """
 
     def __init__(self) -> None:
-        self._source: SourceConfig[Any] | None = None
+        self._source: SourceConfig[Any] | MergeConfig | None = None
         self._stages: list[StageConfig] = []
         self._sink: SinkConfig[Any] | None = None
 
@@ -78,9 +79,43 @@ class PipelineBuilder(Generic[T, U]):
             ValueError: If ``source`` cannot be iterated, or if a source was added already.
             TypeError: If a flag is neither True nor False.
         """
+        self._refuse_second_source()
+        self._source = SourceConfig(source, continuous, dedicated_thread)
+        return self
+
+    def _refuse_second_source(self) -> None:
         if self._source is not None:
             raise ValueError(f"The pipeline already has a source, {self._source!r} ({callers_line()}).")
-        self._source = SourceConfig(source, continuous, dedicated_thread)
+
+    def merge(
+        self, pipelines: Sequence[PipelineBuilder[Any, Any] | PipelineConfig[Any]], *, op: MergeOp | None = None
+    ) -> Self:
+        """Set several pipelines as the source of the items.
+
+        Their items are passed on as they come, one from each pipeline in turn. Either all of their sources are
+        continuous or none; otherwise `build` raises ValueError.
+
+        Args:
+            pipelines: The pipelines, at least one: builders with a source and stages, or declarations. They need no
+                sink; if they have one, it is ignored.
+            op: A coroutine function that merges them in another way; see `spdl.pipeline.defs.Merge`.
+
+        Raises:
+            RuntimeError: If a builder has no source.
+            ValueError: If there is no pipeline, or if a source was added already.
+            TypeError: If `pipelines` is not a sequence of builders and declarations, or `op` not a coroutine function.
+
+        Example:
+            >>> from spdl.pipeline import PipelineBuilder
+            >>> words = PipelineBuilder().add_source(["a", "b"]).pipe(str.upper)
+            >>> numbers = PipelineBuilder().add_source([1, 2])
+            >>> pipeline = PipelineBuilder().merge([words, numbers]).add_sink().build(num_threads=1)
+            >>> with pipeline.auto_stop():
+            ...     print(sorted(map(str, pipeline)))
+            ['1', '2', 'A', 'B']
+        """
+        self._refuse_second_source()
+        self._source = MergeConfig(_declarations(pipelines), op)
         return self
 
     def pipe(
@@ -300,3 +335,18 @@ class PipelineBuilder(Generic[T, U]):
             stage_id=stage_id,
             use_thread_output_queue=use_thread_output_queue,
         )
+
+
+def _declarations(pipelines: Any) -> Any:
+    if not isinstance(pipelines, Iterable) or isinstance(pipelines, str):
+        # The record says what is accepted.
+        return pipelines
+    return tuple(_declaration(each) if isinstance(each, PipelineBuilder) else each for each in pipelines)
+
+
+def _declaration(builder: PipelineBuilder[Any, Any]) -> PipelineConfig[Any]:
+    """Return what a builder declares, which needs no sink to be merged."""
+    source, stages, sink = builder._source, builder._stages, builder._sink  # noqa: SLF001 - this module's class.
+    if source is None:
+        raise RuntimeError(f"A pipeline to be merged has no source: call `add_source` first ({callers_line()}).")
+    return PipelineConfig(source, tuple(stages), sink or SinkConfig(1))

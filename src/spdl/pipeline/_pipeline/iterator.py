@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl.pipeline._engine.interruptible import Interruptible
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._world import Lock, monotonic, perf_counter
+
+from .in_hand import READS
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline
@@ -60,17 +62,39 @@ class PipelineIterator(Interruptible, Generic[T]):
                 deadline = deadline_of(self._timeout) if deadline is None else deadline
                 self._wait(deadline)
                 continue
-            # The usual case makes no call of `_took`, because it runs for each item in the consumer's thread.
-            if root.__class__ is not int or self._engine.sink.full:
-                self._pipeline._took(root)  # noqa: SLF001
-                if root is EPOCH_END:
-                    break
-            else:
-                self._deliver(root)
-                if not self._entries:
-                    self._counters.emptied_at = perf_counter()
-            item: T = value
+            try:
+                # The usual case makes no call of `_took`, because it runs for each item in the consumer's thread.
+                if root.__class__ is not int or self._engine.sink.full:
+                    self._pipeline._took(root)  # noqa: SLF001
+                    if root is EPOCH_END:
+                        break
+                else:
+                    self._deliver(root)
+                    if not self._entries:
+                        self._counters.emptied_at = perf_counter()
+                item: T = value
+            except BaseException:
+                # A Ctrl-C: nobody gets the item, so nobody has received it.
+                self._engine.lineage.take_back(root)
+                raise
             return item
+        self._ended = True
+        raise StopIteration
+
+    def _take(self) -> tuple[Any, T]:
+        """Return the next item and its root, which counts as received only when that is acknowledged."""
+        deadline = None
+        while not self._ended:
+            try:
+                root, value = self._pop()
+            except IndexError:
+                deadline = deadline_of(self._timeout) if deadline is None else deadline
+                self._wait(deadline)
+                continue
+            if root is EPOCH_END:
+                self._pipeline._took(root)  # noqa: SLF001
+                break
+            return root, value
         self._ended = True
         raise StopIteration
 
@@ -95,3 +119,6 @@ class PipelineIterator(Interruptible, Generic[T]):
             self._gate.release()
         except RuntimeError:  # No thread waits.
             return
+
+
+READS.add(PipelineIterator.__next__.__code__)

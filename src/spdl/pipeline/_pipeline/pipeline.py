@@ -9,18 +9,30 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from spdl._check import check_str, check_timeout, positive, refuse
-from spdl._locate import callers_line
+from spdl._locate import callers_line, warn_caller
 from spdl.pipeline._declare.stage_info import SINK
 from spdl.pipeline._engine import lifetime, limits
-from spdl.pipeline._engine.lineage import Group
+from spdl.pipeline._engine.checkpoint import load, load_ranks, take
+from spdl.pipeline._engine.groups import Group
 from spdl.pipeline._engine.sentinel import EPOCH_END
 from spdl.pipeline._engine.start import abort, start
 from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
+from .in_hand import READS, in_hand
 from .iterator import PipelineIterator, deadline_of
+from .state import (
+    VERSION,
+    check_state,
+    compare_fingerprints,
+    ranks_of,
+    refuse_state,
+    source_fingerprints,
+    warn_of_nothing,
+    warn_of_replay,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from spdl.pipeline._declare.failed_item import FailedItem
     from spdl.pipeline._engine.engine import Engine
@@ -49,15 +61,22 @@ class Pipeline(Generic[T]):
         3
     """
 
-    def __init__(self, engine: Engine, description: str) -> None:
+    # Told to what would iterate it again from another position, as a source of another pipeline.
+    _runs_once = True
+
+    def __init__(self, engine: Engine, description: str, graph: Sequence[str] = ()) -> None:
         self._engine = engine
         self._description = description
+        self._graph = list(graph)
+        self._sources: list[Any] | None = None
         # Imported here because declaring pipelines needs no statistics, and a signal handler must not import.
         from spdl.pipeline._engine.collect import collect  # noqa: PLC0415
 
         self._collect = collect
         self._started = False
         self._observed = False
+        # A reader has seen the end of the last item's pipeline: there is nothing more to read.
+        self._read_to_end = False
         self._claims: dict[str, object] = {}
         # The threads hold the engine, never the pipeline, so an unused pipeline is collected and stops them. Where none
         # runs, what the engine holds, such as an op, may refer to the pipeline: held here, it would never be collected.
@@ -96,6 +115,8 @@ class Pipeline(Generic[T]):
                 return False
             self._started = True
             lifetime.watch(self._engine)
+            for source in self._engine.sources:
+                source.note_state()
             start(self._engine)
         except BaseException as error:
             if claims.get("start") is claim:
@@ -208,10 +229,15 @@ class Pipeline(Generic[T]):
             except IndexError:
                 self._wait(deadline)
                 continue
-            self._took(root)
+            try:
+                self._took(root)
+                item: T = value
+            except BaseException:
+                # A Ctrl-C: nobody gets the item, so nobody has received it.
+                self._engine.lineage.take_back(root)
+                raise
             if root is EPOCH_END:
                 raise EOFError("The epoch has ended; the next read begins the next one.")
-            item: T = value
             return item
 
     def _took(self, root: Any) -> None:
@@ -221,6 +247,10 @@ class Pipeline(Generic[T]):
             with engine.lock:
                 engine.lineage.deliver(root)
                 engine.progressed()
+        elif root is EPOCH_END:
+            engine.epoch_read()
+            if not engine.has_pulled():
+                warn_of_nothing(engine)
         else:
             engine.lineage.deliver_position(root)
         if not engine.sink.entries:
@@ -239,10 +269,21 @@ class Pipeline(Generic[T]):
 
         Raises:
             TypeError, ValueError: If the timeout is not a number, or is NaN.
+
+        Warns:
+            RuntimeWarning: If the pipeline has been read to its end before. A pipeline runs once.
         """
-        return PipelineIterator(self, check_timeout("timeout", timeout))
+        timeout = check_timeout("timeout", timeout)
+        if self._read_to_end:
+            warn_caller(
+                "The pipeline has been read to its end before, and a pipeline runs once, so this iteration yields "
+                "nothing. For several epochs, pass `continuous=True` to `add_source`, build another pipeline, or use a "
+                "`DataLoader`."
+            )
+        return PipelineIterator(self, timeout)
 
     def __iter__(self) -> PipelineIterator[T]:
+        """Return an iterator over the remaining items, or with a continuous source over those of one epoch."""
         return self.get_iterator()
 
     def statistics(self) -> PipelineStatistics:
@@ -252,6 +293,82 @@ class Pipeline(Generic[T]):
         while they are read may differ by the items that are moving at that moment.
         """
         return self._collect(self._engine)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which items have been received, so that a pipeline built the same way can go on from there.
+
+        An item counts as received when ``next()`` or `get_item` has returned it. Nothing is kept for this per item: the
+        state is made when it is asked for, in some ten microseconds. It may be asked for at any time: between two
+        items, from any thread, in an op, in a signal handler, before the start and after the end.
+
+        Returns:
+            A dict that `json` can write, usually of less than 1 kB; see `load_state_dict`. What the source's own
+            ``state_dict()`` returns is a part of it, if the source has one.
+
+        Raises:
+            RuntimeError: In a forked child.
+
+        Example:
+            >>> from spdl.pipeline import PipelineBuilder
+            >>> def build():
+            ...     return PipelineBuilder().add_source(range(6)).pipe(lambda x: 10 * x).add_sink().build(num_threads=1)
+            >>> with build().auto_stop() as pipeline:
+            ...     print(pipeline.get_item(), pipeline.get_item())
+            ...     state = pipeline.state_dict()
+            0 10
+            >>> resumed = build()
+            >>> resumed.load_state_dict(state)
+            >>> with resumed.auto_stop():
+            ...     print(list(resumed))
+            [20, 30, 40, 50]
+        """
+        engine = self._engine
+        if engine.forked:
+            raise RuntimeError("The pipeline runs in the parent of this process, which alone knows what was received.")
+        fingerprint = self._fingerprint()
+        if not self._started:
+            for source in engine.sources:
+                source.note_state()
+        with engine.lock:
+            taken = take(engine, in_hand(self))
+        return {"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a state was taken. Call it before the pipeline starts.
+
+        The pipeline then delivers the items that had not been received: if the stages keep the order, that very
+        sequence. See the page on resuming for what is exact and what is asked of ops and sources.
+
+        Args:
+            state: What `state_dict` returned, also if it went through JSON. It must come from a pipeline of the same
+                stages and source. Concurrencies, orders, batch sizes and policies may differ.
+
+        Raises:
+            TypeError: If the state is no dict.
+            ValueError: If the state is damaged, newer than this version of the package, or of another pipeline or
+                source. The pipeline is then as it was.
+            RuntimeError: If the pipeline was started already.
+        """
+        engine = self._engine
+        check_state("state", state, "pipeline")
+        if self._started or self._claims:
+            raise RuntimeError(
+                "The pipeline was started already: load the state before the first read. A pipeline runs once, so "
+                "build another one for another state."
+            )
+        ranks = ranks_of("state", state, "pipeline")
+        for each in ranks or [state]:
+            compare_fingerprints(each.get("fingerprint"), self._fingerprint())
+        try:
+            if ranks:
+                load_ranks(engine, ranks)
+            else:
+                load(engine, state)
+        except ValueError as error:
+            refuse_state("state", f"cannot be loaded: {error}")
+        for node in engine.nodes:
+            node.start_afresh()
+        warn_of_replay(engine)
 
     def set_concurrency(self, stage: str, concurrency: int) -> None:
         """Change how many items a stage works on at once. The pipeline may be running or not started yet.
@@ -417,7 +534,17 @@ class Pipeline(Generic[T]):
             finally:
                 # Its traceback holds this frame, which holds the pipeline.
                 del failure
+        if self._engine.done and not self._read_to_end:
+            self._read_to_end = True
+            if not (self._engine.has_pulled() or self._engine.stopping):
+                warn_of_nothing(self._engine)
         raise EOFError("The pipeline has no more items.")
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """Return what a state is compared by: the stages' names, and what the sources are known by."""
+        if self._sources is None:
+            self._sources = source_fingerprints(self._engine)
+        return {"stages": self._graph, "sources": self._sources}
 
     def __repr__(self) -> str:
         engine = self._engine
@@ -429,6 +556,9 @@ class Pipeline(Generic[T]):
         elif self._started:
             state = "running"
         return f"<Pipeline {engine.pipeline_id} ({state})\n{self._description}>"
+
+
+READS.add(Pipeline.get_item.__code__)
 
 
 def _forget(engine: weakref.ref[Engine]) -> None:

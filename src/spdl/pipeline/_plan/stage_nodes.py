@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl.pipeline._declare.aggregator import Collate
+from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.pipeline._declare.executor_kind import kind_of
 from spdl.pipeline._declare.op import is_async
 from spdl.pipeline._declare.policy import DEFAULT_POLICY
 from spdl.pipeline._declare.records import AggregateConfig, DisaggregateConfig, PipeConfig
 from spdl.pipeline._engine.order import Order
-from spdl.pipeline._nodes.aggregate import AggregateNode, CollateNode
+from spdl.pipeline._nodes.aggregate import CollateNode
+from spdl.pipeline._nodes.aggregator_node import AggregateNode
 from spdl.pipeline._nodes.asynchronous import AsyncNode
 from spdl.pipeline._nodes.function import DisaggregateNode, FunctionNode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     from spdl.pipeline._engine.engine import Engine
@@ -35,10 +37,11 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
 
     match stage:
         case PipeConfig():
-            return HookedNode(
+            kind, op = _contextual(engine, HookedNode, stage)
+            node: Node = kind(
                 engine,
                 stage.name,
-                stage.op,
+                op,
                 stage.concurrency,
                 order=Order() if stage.output_order == "input" else None,
                 policy=stage.policy,
@@ -46,6 +49,7 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
                 executor=stage.executor,
                 processes=stage.executor is not None and kind_of(stage.executor) == "processes",
             )
+            return node
         case AggregateConfig():
             return HookedAggregateNode(engine, stage.name, stage.op, drop_last=stage.drop_last, hooks=hooks)
         case DisaggregateConfig():
@@ -83,16 +87,24 @@ def _executor_node_type(executor: Executor) -> type[ExecutorNode]:
 
 def _pipe(engine: Engine, stage: PipeConfig[Any, Any]) -> Node:
     order = Order() if stage.output_order == "input" else None
+    kind: Any = FunctionNode
+    options: dict[str, Any] = {}
     if is_async(stage.op):
-        return AsyncNode(engine, stage.name, stage.op, stage.concurrency, order=order, policy=stage.policy)
-    if stage.executor is not None:
-        return _executor_node_type(stage.executor)(
-            engine,
-            stage.name,
-            stage.op,
-            stage.concurrency,
-            executor=stage.executor,
-            order=order,
-            policy=stage.policy,
-        )
-    return FunctionNode(engine, stage.name, stage.op, stage.concurrency, order=order, policy=stage.policy)
+        kind = AsyncNode
+    elif stage.executor is not None:
+        kind = _executor_node_type(stage.executor)
+        options = {"executor": stage.executor}
+    kind, op = _contextual(engine, kind, stage)
+    node: Node = kind(engine, stage.name, op, stage.concurrency, order=order, policy=stage.policy, **options)
+    return node
+
+
+def _contextual(engine: Engine, kind: Any, stage: PipeConfig[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """Return the type of a stage's node and its op, both such that the op gets its items' contexts if it asks."""
+    name = context_parameter(stage.op)
+    if name is None:
+        return kind, stage.op
+    from spdl.pipeline._nodes.contextual import contextual, with_context  # noqa: PLC0415 - few ops ask.
+
+    engine.keep_indices()
+    return contextual(kind), with_context(stage.op, name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._engine.channel import Channel
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.source import Source
 
 __all__ = ["ConveyorNode"]
@@ -49,6 +49,9 @@ class ConveyorNode(Node):
     def read_from(self, feeder: Node | Source, channel: Channel) -> None:
         super().read_from(feeder, channel)
         self.inlets.append(channel)
+
+    def keeps_order(self) -> bool:
+        return False
 
     def inputs(self) -> list[Channel]:
         return self.inlets

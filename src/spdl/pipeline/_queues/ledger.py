@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
 
 __all__ = ["Inside", "Ledger", "Past"]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.stage_info import StageInfo
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
 
 __all__ = ["MergeOpNode"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from spdl.pipeline._declare.policy import FailurePolicy
     from spdl.pipeline._engine.engine import Engine
-    from spdl.pipeline._engine.lineage import Root
+    from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.order import Order
 
 __all__ = ["ExecutorNode", "await_calls"]

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Train a small network to recognise keywords, and measure waiting for data apart from training.
+
+The sounds are a folder of your own, with a sub-folder for each word, or made ones: tones in noise whose pitch rises,
+falls, or stays high or low. Each epoch takes another second of every sound; the held-out sounds are tested on the
+second in their middle. Sounds shorter than a second are continued with silence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from _program.isolated import run_in_process
+from _program.made_media import make_sounds
+from _program.options import folder, make_parser, positive
+from _program.plots import Line, Panel
+from _program.record import Record, finish
+from _program.table import print_table
+from image_classification import train
+from spdl.dataloader import AudioLoader
+from spdl.source import AudioFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from spdl.dataloader import SoundBatch
+
+__all__ = ["main", "make_loader", "make_model", "spectrograms", "test", "train_epochs"]
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+RATE, SECONDS, BINS = 8000, 1.0, 64
+
+
+def make_loader(sounds: Sequence[Any], *, train: bool, batch_size: int, **options: Any) -> AudioLoader:
+    """Return a loader of spectrograms of seconds of sound, at 8000 samples per second.
+
+    Args:
+        sounds: The samples of an `AudioFolder`.
+        train: Whether to shuffle the sounds and to take another second of each in every epoch.
+        batch_size: Sounds per batch.
+        **options: Further arguments of `AudioLoader`.
+    """
+    return AudioLoader(
+        sounds,
+        min(batch_size, len(sounds)),
+        sample_rate=RATE,
+        seconds=SECONDS,
+        sampling="random" if train else "center",
+        shuffle=train,
+        drop_last=train,
+        seed=1,
+        batch_transform=spectrograms,
+        **options,
+    )
+
+
+def spectrograms(batch: SoundBatch) -> Batch:
+    """Return the logarithms of the spectra of the sounds of a batch, (N, 64, T), and the labels."""
+    window = torch.hann_window(2 * BINS)
+    spectra = torch.stft(batch.sound[:, 0], 2 * BINS, hop_length=BINS, window=window, return_complex=True)
+    return torch.log1p(10 * spectra[:, :BINS].abs()), batch.label
+
+
+def make_model(num_classes: int) -> nn.Module:
+    """Return a convolutional network over spectrograms of a second, (N, 64, 126)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in ((BINS, 32), (32, 32)):
+        layers += [nn.Conv1d(inputs, outputs, 5, stride=2, padding=2), nn.BatchNorm1d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 32, num_classes))
+
+
+def train_epochs(*, root: Path, batch_size: int, num_threads: int | None, epochs: int) -> list[dict[str, float]]:
+    """Train a new model for some epochs, and test it on sounds that it has not seen after each.
+
+    Args:
+        root: A folder with a sub-folder for each class. Every fifth file is held out.
+        batch_size: sounds per batch.
+        num_threads: How many threads load.
+        epochs: How many times all other sounds are seen.
+
+    Returns:
+        The figures of each epoch: the shares of time, the loss, and the accuracy on both parts.
+    """
+    # More threads for the training's operators would leave none for the loader.
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    source = AudioFolder(root)
+    kept, held_out = ([it for it in source if (it.index % 5 == 0) is held] for held in (False, True))
+    model = make_model(len(source.classes)).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    options = {"batch_size": batch_size, "num_threads": num_threads, "device": device}
+    training, testing = make_loader(kept, train=True, **options), make_loader(held_out, train=False, **options)
+    figures = []
+    for _ in range(epochs):
+        one = train(model, optimizer, training).figures()
+        one["sounds_per_second"] = one.pop("images_per_second")
+        figures.append({**one, "held_out": test(model, testing)})
+    return figures
+
+
+def test(model: nn.Module, batches: Iterable[Batch]) -> float:
+    """Return the share of sounds that a model classifies correctly."""
+    model.eval()
+    correct = count = 0
+    with torch.no_grad():
+        for data, labels in batches:
+            correct += int((model(data).argmax(1) == labels).sum())
+            count += len(labels)
+    return correct / count
+
+
+def panels(measured: Record) -> list[Panel]:
+    """Return the panels to draw: times and accuracy against the epochs."""
+    rows = measured["rows"]
+    epochs = [row["epoch"] for row in rows]
+
+    def line(key: str) -> Line:
+        return Line(epochs, [row[key] for row in rows], ours=key == "data_ms")
+
+    times = {"waiting for data": line("data_ms"), "training step": line("step_ms")}
+    return [
+        Panel("Time per batch", "epoch", "ms", times),
+        Panel("Accuracy", "epoch", "share of sounds", {"training": line("accuracy"), "held out": line("held_out")}),
+    ]
+
+
+def main() -> None:
+    """Train, print and write the results."""
+    parser = make_parser(__doc__, rounds=1)
+    parser.add_argument("--sounds", type=folder, help="a folder with a sub-folder for each class (default: made ones)")
+    parser.add_argument("--batch-size", type=positive, default=16, help="sounds per batch (default: %(default)s)")
+    parser.add_argument("--num-threads", type=positive, help="threads that load (default: one for each core)")
+    parser.add_argument("--epochs", type=positive, default=10, help="epochs to train for (default: %(default)s)")
+    options = parser.parse_args()
+    if options.quick:
+        options.batch_size, options.epochs = 4, 2
+    with TemporaryDirectory() as scratch:
+        root = options.sounds
+        if root is None:
+            root = Path(scratch, "sounds")
+            make_sounds(root, 4 if options.quick else 60)
+        outcome = run_in_process(
+            train_epochs,
+            root=root,
+            batch_size=options.batch_size,
+            num_threads=options.num_threads,
+            epochs=options.epochs,
+        )
+    rows = [{"epoch": epoch, **figures} for epoch, figures in enumerate(outcome.result, start=1)]
+    print_table(
+        ("epoch", "sounds/s", "data ms", "step ms", "data share", "loss", "accuracy", "held out"),
+        (
+            (
+                row["epoch"],
+                f"{row['sounds_per_second']:.1f}",
+                f"{row['data_ms']:.2f}",
+                f"{row['step_ms']:.2f}",
+                f"{row['data_share']:.1%}",
+                f"{row['loss']:.3f}",
+                f"{row['accuracy']:.1%}",
+                f"{row['held_out']:.1%}",
+            )
+            for row in rows
+        ),
+    )
+    measured = {
+        "rows": rows,
+        "batch_size": options.batch_size,
+        "cpu_seconds": outcome.cpu_seconds,
+        "peak_mib": outcome.peak_mib,
+    }
+    finish(options, measured, "Training a small network on keywords", panels)
+
+
+if __name__ == "__main__":
+    main()

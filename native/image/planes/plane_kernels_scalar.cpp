@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <limits>
+
+#include "image/planes/fine_weights.h"
+#include "image/planes/plane_kernels.h"
+
+namespace spdl {
+namespace {
+
+// As instructions on 16-bit integers do it.
+FineLevel saturate(std::int32_t value) {
+    using Limits = std::numeric_limits<FineLevel>;
+    return static_cast<FineLevel>(std::clamp<std::int32_t>(value, Limits::min(), Limits::max()));
+}
+
+template <int kShift>
+FineLevel round(std::int32_t sum) {
+    return saturate((sum + (1 << (kShift - 1))) >> kShift);
+}
+
+void shorten(const std::int32_t* weights, int count, const std::uint8_t* const* rows, FineLevel* output,
+             std::size_t size) noexcept {
+    constexpr std::int32_t kHalfBits = 16;
+    for (std::size_t x = 0; x < size; ++x) {
+        std::int32_t sum = 0;
+        for (int pair = 0; pair < count; ++pair) {
+            sum += static_cast<std::int16_t>(weights[pair] & 0xffff) * rows[2 * pair][x];
+            sum += (weights[pair] >> kHalfBits) * rows[2 * pair + 1][x];
+        }
+        output[x] = round<fine::kBits - kFineBits>(sum);
+    }
+}
+
+void narrow(const ResampleTable& table, const FineLevel* row, FineLevel* output) noexcept {
+    const fine::Row packed = fine::row(table);
+    const std::int16_t* weights = packed.weights;
+    for (int i = 0; i < table.output; ++i, weights += packed.taps) {
+        const FineLevel* const source = row + packed.first[i];
+        std::int32_t sum = 0;
+        for (int tap = 0; tap < table.taps[static_cast<std::size_t>(i)]; ++tap) {
+            sum += weights[tap] * source[tap];
+        }
+        output[i] = round<fine::kBits>(sum);
+    }
+}
+
+// Multiplies as all instruction sets do: half of the product's upper 16 bits, rounded.
+std::int32_t product(FineLevel level, std::int16_t factor) {
+    return round<15>(level * factor);
+}
+
+void write(const YuvColors& colors, const YuvRow& row, std::size_t count, bool blue_first, std::uint8_t* to) noexcept {
+    const auto twice = [](FineLevel chroma) {
+        const FineLevel centred = saturate(chroma - kMiddle);
+        return saturate(2 * centred);
+    };
+    const auto clip = [](std::int32_t value) {
+        constexpr std::int32_t kLast = 255;
+        return static_cast<std::uint8_t>(std::clamp(value >> (kFineBits - 1), 0, kLast));
+    };
+    constexpr std::int32_t kHalf = 1 << (kFineBits - 2);
+    const std::size_t red = blue_first ? 2 : 0;
+    for (std::size_t i = 0; i < count; ++i, to += 3) {
+        const std::int32_t y = product(saturate(row.y[i] - colors.black), colors.luma) + kHalf;
+        const FineLevel cb = twice(row.cb[i]);
+        const FineLevel cr = twice(row.cr[i]);
+        to[red] = clip(saturate(y + product(cr, colors.red_from_cr)));
+        to[1] = clip(saturate(saturate(y - product(cb, colors.green_from_cb)) - product(cr, colors.green_from_cr)));
+        to[2 - red] = clip(saturate(y + product(cb, colors.blue_from_cb)));
+    }
+}
+
+}  // namespace
+
+const PlaneKernels kScalarPlanes{shorten, narrow, write};
+
+}  // namespace spdl

@@ -1,0 +1,132 @@
+"""The epochs of a loader that runs a pipeline for each, and its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.pipeline._engine.checkpoint import source_state
+from spdl.pipeline._engine.resumption import has_state
+from spdl.pipeline._engine.shares import can_merge, merge_into
+from spdl.pipeline._pipeline.for_loaders import begin_at, fingerprint_of
+from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline import Pipeline, PipelineStatistics
+
+__all__ = ["Epochs"]
+
+_KIND = "dataloader"
+
+
+class Epochs:
+    """The epochs of one loader: which one is next, how far the one under way is, and where to go on.
+
+    The loader tells it when the pipeline of an epoch begins, and when it ends or is left.
+    """
+
+    def __init__(self) -> None:
+        # The number of the next epoch, and the state from which to go on in it.
+        self._following = 0
+        self._loaded: dict[str, Any] | None = None
+        self._resumed = False
+        # The pipeline that was begun last, with its epoch, until it has ended; then what is left of it.
+        self._running: Pipeline[Any] | None = None
+        self._epoch = 0
+        self._left: dict[str, Any] | None = None
+        self._statistics: PipelineStatistics | None = None
+
+    def begin(self, pipeline: Pipeline[Any]) -> None:
+        """Prepare a pipeline that was not started for the next epoch."""
+        loaded, self._loaded = self._loaded, None
+        resumed, self._resumed = self._resumed, False
+        epoch = self._following
+        begin_at(pipeline, epoch, resumed=resumed)
+        if loaded is not None:
+            pipeline.load_state_dict(loaded)
+        self._left = None
+        self._running, self._epoch = pipeline, epoch
+        self._following = epoch + 1
+
+    def end(self, pipeline: Pipeline[Any]) -> None:
+        """Note that an epoch has come to its end."""
+        if self._running is pipeline:
+            self._statistics = pipeline.statistics()
+            self._running = None
+
+    def leave(self, pipeline: Pipeline[Any]) -> None:
+        """Note that an epoch was left. It can still be gone on with, until the next one begins."""
+        if self._running is pipeline:
+            self._left = self._state(self._epoch, pipeline=pipeline.state_dict())
+            self.end(pipeline)
+
+    def statistics(self, build: Callable[[], Pipeline[Any]]) -> PipelineStatistics:
+        """Return the statistics of the epoch under way, or else of the last one, or of a pipeline that did nothing."""
+        if self._running is not None:
+            return self._running.statistics()
+        return build().statistics() if self._statistics is None else self._statistics
+
+    def state_dict(self, source: Any) -> dict[str, Any]:
+        """Return what was received, and what the source says of itself where no epoch is under way."""
+        running, epoch = self._running, self._epoch
+        if running is not None:
+            return self._state(epoch, pipeline=running.state_dict())
+        if self._left is not None:
+            return self._left
+        if self._loaded is not None:
+            return self._state(self._following, pipeline=self._loaded)
+        return self._state(self._following, **({"source": source.state_dict()} if has_state(source) else {}))
+
+    def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
+        return {"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts}
+
+    def load_state_dict(self, state: dict[str, Any], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
+        """Have the next epoch go on where a state was taken.
+
+        Args:
+            state: The state.
+            source: The loader's source.
+            build: Builds a pipeline for an epoch, by which the state is checked.
+
+        Raises:
+            TypeError, ValueError: If it is none, or of another loader.
+        """
+        check_state("state", state, _KIND)
+        if ranks := ranks_of("state", state, _KIND):
+            self._load_ranks(ranks, source, build)
+            return
+        epoch, pipeline = state.get("epoch"), state.get("pipeline")
+        if type(epoch) is not int or epoch < 0:
+            refuse_state("state", "is damaged: its 'epoch' is no number")
+        if pipeline is not None:
+            build().load_state_dict(pipeline)
+        elif state.get("source") is not None and has_state(source):
+            source.load_state_dict(state["source"])
+        self._following = epoch
+        self._resumed = True
+        self._loaded = pipeline
+        self._running = self._left = None
+
+    def _load_ranks(self, ranks: list[dict[str, Any]], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
+        if not can_merge(source):
+            refuse_state("state", "is of several ranks, and only an EpochSampler as `src` can share it anew")
+        states = []
+        for rank in ranks:
+            if type(rank.get("epoch")) is not int:
+                refuse_state("state", "is damaged: its 'epoch' is no number")
+            pipeline = rank.get("pipeline")
+            if pipeline is None:
+                states.append(rank.get("source"))
+                continue
+            check_state("state", pipeline, "pipeline")
+            compare_fingerprints(pipeline.get("fingerprint"), fingerprint_of(build()))
+            try:
+                states.append(source_state(pipeline, source))
+            except ValueError as error:
+                refuse_state("state", f"cannot be loaded: {error}")
+        merge_into(source, states)
+        self._following = min(rank["epoch"] for rank in ranks)
+        self._resumed = True
+        self._loaded = self._running = self._left = None

@@ -1,0 +1,83 @@
+"""Reads the arrays of a batch of npz files by one native call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spdl.dataloader._media.batch import LabelledBatch
+from spdl.dataloader._media.media_reader import MediaReader
+from spdl.io import FormatError, LoadError, LoadFailure, load_npz_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["ArrayReader"]
+
+
+class ArrayReader(MediaReader):
+    """Reads npz files with the same members.
+
+    Args:
+        data: The member that batches unpack first.
+        label: The member with the labels; None if there is none.
+    """
+
+    media: ClassVar[str] = "files"
+    batch_type: ClassVar[type[LabelledBatch]] = LabelledBatch
+    column: ClassVar[str] = "file"
+
+    def __init__(self, data: str, label: str | None) -> None:
+        self._data = data
+        self._label = label
+
+    def read(
+        self,
+        columns: Mapping[str, list[Any]],
+        epoch: int,  # noqa: ARG002 - of the base.
+        num_threads: int,
+    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        """Load the files in the column ``file``."""
+        files = columns["file"]
+        try:
+            return self._to_fields(load_npz_batch(files, num_threads=num_threads)), []
+        except (OSError, FormatError):
+            return self._read_one_by_one(files)
+
+    def _read_one_by_one(self, files: list[Any]) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+        """Find out which files fail. A file that differs from the first sound one fails too."""
+        import numpy as np  # noqa: PLC0415 - only where files fail.
+
+        sound: dict[int, dict[str, Any]] = {}
+        reasons = []
+        for place, file in enumerate(files):
+            try:
+                arrays = load_npz_batch([file])
+            except (OSError, FormatError) as error:
+                reasons.append((place, str(error)))
+                continue
+            first = next(iter(sound.values()), arrays)
+            if _shapes(arrays) != _shapes(first):
+                reasons.append((place, f"its arrays are {_shapes(arrays)}, those of others {_shapes(first)}"))
+                continue
+            sound[place] = arrays
+        if not sound:
+            failures = tuple(LoadFailure(place, files[place], reason) for place, reason in reasons)
+            raise LoadError("no file could be loaded", failures)
+        model = next(iter(sound.values()))
+        whole = {name: np.zeros((len(files), *it.shape[1:]), it.dtype) for name, it in model.items()}
+        for place, arrays in sound.items():
+            for name, array in arrays.items():
+                whole[name][place] = array[0]
+        return self._to_fields(whole), reasons
+
+    def _to_fields(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        for name in (self._data, self._label):
+            if name is not None and name not in arrays:
+                found = ", ".join(map(repr, arrays))
+                raise KeyError(f"the files have no array {name!r}: they have {found}; see `data` and `label`")
+        names = {self._data: "data", self._label: "label"}
+        return {names.get(name, name): array for name, array in arrays.items()}
+
+
+def _shapes(arrays: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}

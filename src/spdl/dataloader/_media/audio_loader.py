@@ -1,0 +1,130 @@
+"""A ready-made loader of labelled sounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from spdl._check import check_choice, check_number, positive, refuse
+from spdl.dataloader._media.batch import SoundBatch
+from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.sound_reader import SoundReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.dataloader._media.batch_maker import OnError, OutputKind
+    from spdl.source import EpochOrder
+
+__all__ = ["AudioLoader"]
+
+
+class AudioLoader(MediaLoader[SoundBatch]):
+    """A loader of labelled sounds: shuffled, sampled, resampled, shared among ranks, in batches.
+
+    It is to sounds what `ImageLoader` is to images: order, ranks, failures, state and everything else that is not said
+    here is the same. A batch is a `SoundBatch`: it unpacks as sounds and labels, and has a mask. One native call
+    decodes, mixes and resamples a part of each sound of a batch, without the GIL.
+
+    Args:
+        source: The samples: an `spdl.source.AudioFolder` or `spdl.source.MediaList`, or any sequence whose items are
+            pairs (sound, label) or records with a field ``media`` and, as they like, ``window``, ``label``, ``path``
+            and others.
+        batch_size: The sounds of a batch of one rank.
+        sample_rate: The samples per second to resample to.
+        seconds: How long sounds are, in seconds. Where a sound ends sooner, zeros follow, and the mask says so.
+        num_channels: The channels to mix to.
+        sampling: Where in the sample's window, or in the whole file, the part lies: ``"random"`` draws a place in each
+            epoch, ``"center"`` and ``"start"`` are always the same. The first two read the header of a file without a
+            window to know how long it is.
+        shuffle: Whether each epoch has an order of its own.
+        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+            take some samples more often than others.
+        seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
+        drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
+            ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+        transform: Applied to each sound of a batch, a tensor or array. If it has a parameter that is annotated with
+            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
+        batch_transform: Applied to each batch after that. The loop gets its result.
+        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
+        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
+            memory.
+        on_error: What to do with files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
+            `ImageLoader`.
+        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
+        world_size: The number of ranks.
+        num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
+            groups, and divided by ``LOCAL_WORLD_SIZE``.
+        prefetch: How many finished batches wait for the loop. Up to four more are being made.
+        timeout: Seconds to wait for a batch before TimeoutError. None waits as long as it takes.
+
+    Attributes:
+        dataset: The source.
+        batch_size: The samples of a batch.
+        drop_last: Whether the rest is left out.
+
+    Raises:
+        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
+        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+
+    Example:
+        >>> import io, wave
+        >>> from spdl.dataloader import AudioLoader
+        >>> file = io.BytesIO()
+        >>> with wave.open(file, "wb") as writer:
+        ...     writer.setparams((1, 2, 8000, 0, "NONE", ""))
+        ...     writer.writeframes(bytes(2 * 8000))
+        >>> sounds = [(file.getvalue(), 0), (file.getvalue(), 1)]
+        >>> for batch in AudioLoader(sounds, 2, sample_rate=16000, seconds=1.5, output="numpy"):
+        ...     print(batch.sound.shape, batch.length, batch.label)
+        (2, 1, 24000) [16000 16000] [0 1]
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Any],
+        batch_size: int,
+        *,
+        sample_rate: int,
+        seconds: float,
+        num_channels: int = 1,
+        sampling: Literal["random", "center", "start"] = "start",
+        shuffle: bool = False,
+        order: EpochOrder | None = None,
+        seed: int = 0,
+        drop_last: bool = False,
+        transform: Callable[..., Any] | None = None,
+        batch_transform: Callable[[SoundBatch], Any] | None = None,
+        output: OutputKind = "torch",
+        device: Any = None,
+        on_error: OnError = "raise",
+        rank: int | None = None,
+        world_size: int | None = None,
+        num_threads: int | None = None,
+        prefetch: int = 2,
+        timeout: float | None = None,
+    ) -> None:
+        check_choice("sampling", sampling, ("random", "center", "start"))
+        rate = positive("sample_rate", sample_rate)
+        accepted = "a number of seconds above 0"
+        length = check_number("seconds", seconds, accepted)
+        if not 0 < length < float("inf") or round(length * rate) < 1:
+            refuse(ValueError, "seconds", accepted, seconds)
+        super().__init__(
+            source,
+            batch_size,
+            SoundReader(rate, positive("num_channels", num_channels), round(length * rate), sampling, seed),
+            shuffle=shuffle,
+            order=order,
+            seed=seed,
+            drop_last=drop_last,
+            rank=rank,
+            world_size=world_size,
+            on_error=on_error,
+            transform=transform,
+            batch_transform=batch_transform,
+            output=output,
+            device=device,
+            num_threads=num_threads,
+            prefetch=prefetch,
+            timeout=timeout,
+        )

@@ -1,0 +1,158 @@
+"""A ready-made loader of labelled clips of videos."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from spdl._check import check_choice, check_number, positive, refuse
+from spdl.dataloader._media.batch import ClipBatch
+from spdl.dataloader._media.clip_reader import ClipReader, ClipSampling
+from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.picture_options import make_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.dataloader._media.batch_maker import OnError, OutputKind
+    from spdl.dataloader._media.picture_options import Interpolation
+    from spdl.io import ImageOptions
+    from spdl.source import EpochOrder
+
+__all__ = ["ClipLoader"]
+
+
+class ClipLoader(MediaLoader[ClipBatch]):
+    """A loader of labelled clips: shuffled, sampled, normalised, shared among ranks, in batches.
+
+    It is to videos what `ImageLoader` is to images: order, ranks, failures, state and everything else that is not said
+    here is the same. A batch is a `ClipBatch`: it unpacks as clips and labels, and has a mask. One native call decodes,
+    resizes and normalises a clip of each video of a batch, without the GIL.
+
+    Args:
+        source: The samples: an `spdl.source.VideoFolder` or `spdl.source.MediaList`, or any sequence whose items are
+            pairs (video, label) or records with a field ``media`` and, as they like, ``window``, ``label``, ``path``
+            and others.
+        batch_size: The clips of a batch of one rank.
+        num_frames: The pictures of a clip. Where a video ends sooner, zeros follow, and the mask says so.
+        size: The size of the pictures in pixels: one side of a square, or width and height.
+        fps: The pictures of a second of the clip: for each moment the one that is on the screen. So a clip lasts
+            ``num_frames / fps`` seconds, whatever the rate of the video.
+        sampling: Where in the sample's window, or in the whole video, the clip lies: ``"random"`` draws a place in each
+            epoch, ``"center"`` and ``"start"`` are always the same, and ``"spread"`` takes pictures at equal distances
+            all over it, whatever `fps` is. The first two read the header of a video without a window to know how long
+            it is.
+        flip: The probability that a clip is mirrored left to right.
+        mode: How pictures of another shape get the size: ``"crop"``, ``"pad"`` or ``"stretch"``.
+        interpolation: The filter of the resize; see `spdl.io.load_video_batch`.
+        layout: ``"NCHW"`` makes clips (N, C, H, W), ``"NHWC"`` clips (N, H, W, C).
+        dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``.
+        mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
+        std: A number for each channel, by which they are divided afterwards. None is 1.
+        options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
+            `mean` and `std`. Its ``exif`` says whether to turn pictures upright as the file says.
+        shuffle: Whether each epoch has an order of its own.
+        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+            take some samples more often than others.
+        seed: The seed of the order and of all random numbers, from 0 to 2**64 - 1.
+        drop_last: Whether to leave out the samples at the end of an epoch that fill no batch on all ranks. If not, the
+            ranks share them evenly, and where there are fewer than ranks, some get the same sample.
+        transform: Applied to each clip of a batch, a tensor or array. If it has a parameter that is annotated with
+            `spdl.pipeline.ItemContext`, it also gets that; its ``key(seed)`` is the seed to take for random numbers.
+        batch_transform: Applied to each batch after that. The loop gets its result.
+        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
+        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. None leaves them in main
+            memory.
+        on_error: What to do with files that cannot be loaded: ``"raise"``, ``"skip"`` or ``"refill"``; see
+            `ImageLoader`.
+        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
+        world_size: The number of ranks.
+        num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
+            groups, and divided by ``LOCAL_WORLD_SIZE``.
+        prefetch: How many finished batches wait for the loop. Up to four more are being made.
+        timeout: Seconds to wait for a batch before TimeoutError. None waits as long as it takes.
+
+    Attributes:
+        dataset: The source.
+        batch_size: The samples of a batch.
+        drop_last: Whether the rest is left out.
+
+    Raises:
+        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
+        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import ClipLoader
+        >>> from spdl.source import VideoFolder
+        >>> folder = VideoFolder("videos")  # doctest: +SKIP
+        >>> for clips, labels in ClipLoader(folder, 8, num_frames=16, size=112, sampling="random"):  # doctest: +SKIP
+        ...     print(clips.shape)
+        torch.Size([8, 16, 3, 112, 112])
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Any],
+        batch_size: int,
+        *,
+        num_frames: int,
+        size: int | tuple[int, int] | None = None,
+        fps: float = 15.0,
+        sampling: Literal["random", "center", "start", "spread"] = "center",
+        flip: float = 0.0,
+        mode: Literal["pad", "stretch", "crop"] | None = None,
+        interpolation: Interpolation | None = None,
+        layout: Literal["NHWC", "NCHW"] | None = None,
+        dtype: Literal["uint8", "float16", "float32"] | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        options: ImageOptions | None = None,
+        shuffle: bool = False,
+        order: EpochOrder | None = None,
+        seed: int = 0,
+        drop_last: bool = False,
+        transform: Callable[..., Any] | None = None,
+        batch_transform: Callable[[ClipBatch], Any] | None = None,
+        output: OutputKind = "torch",
+        device: Any = None,
+        on_error: OnError = "raise",
+        rank: int | None = None,
+        world_size: int | None = None,
+        num_threads: int | None = None,
+        prefetch: int = 2,
+        timeout: float | None = None,
+    ) -> None:
+        given = {
+            "mode": mode,
+            "interpolation": interpolation,
+            "layout": layout,
+            "dtype": dtype,
+            "mean": mean,
+            "std": std,
+        }
+        # FFmpeg's own resize, as `load_video_batch` takes it by default.
+        self.options = make_options(size, options, {"exact": False, **given})
+        check_choice("sampling", sampling, ("random", "center", "start", "spread"))
+        if not 0 <= check_number("flip", flip, "a number from 0 to 1") <= 1:
+            refuse(ValueError, "flip", "a number from 0 to 1", flip)
+        if not 0 < check_number("fps", fps, "a number above 0") < float("inf"):
+            refuse(ValueError, "fps", "a number above 0", fps)
+        clip = ClipSampling(positive("num_frames", num_frames), fps, sampling, flip)
+        super().__init__(
+            source,
+            batch_size,
+            ClipReader(self.options, clip, seed),
+            shuffle=shuffle,
+            order=order,
+            seed=seed,
+            drop_last=drop_last,
+            rank=rank,
+            world_size=world_size,
+            on_error=on_error,
+            transform=transform,
+            batch_transform=batch_transform,
+            output=output,
+            device=device,
+            num_threads=num_threads,
+            prefetch=prefetch,
+            timeout=timeout,
+        )

@@ -1,0 +1,99 @@
+"""The fields of several samples, as columns, and how they become arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from spdl._check import refuse
+
+__all__ = ["gather", "to_array", "to_columns"]
+
+_PAIR = 2
+
+
+def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> dict[str, list[Any]]:
+    """Return the fields of samples by their names, each as a list.
+
+    Args:
+        samples: Named tuples, mappings, dataclasses or plain objects with fields; pairs of a medium and a label; or the
+            media alone.
+        medium: The name of the field with the medium, such as ``"image"``.
+        indices: The positions of the samples in their source, which replace their own field ``index``.
+
+    Raises:
+        TypeError: If a sample has no such field, or not the fields that the first one has.
+    """
+    first = samples[0]
+    names = getattr(type(first), "_fields", None)
+    if names is not None and all(type(sample) is type(first) for sample in samples):
+        columns = {name: list(column) for name, column in zip(names, zip(*samples, strict=True), strict=True)}
+    else:
+        records = [_to_record(sample, medium) for sample in samples]
+        columns = {name: [] for name in records[0]}
+        for record, index in zip(records, indices, strict=True):
+            if record.keys() != columns.keys():
+                accepted = f"a sample with the fields {', '.join(columns)}, as sample {indices[0]} has"
+                refuse(TypeError, f"source[{index}]", accepted, tuple(record))
+            for name, value in record.items():
+                columns[name].append(value)
+    if medium not in columns:
+        accepted = f"a sample with a field `{medium}`, a pair ({medium}, label), or a path"
+        refuse(TypeError, f"source[{indices[0]}]", accepted, first)
+    columns.setdefault("label", [None] * len(samples))
+    if "path" not in columns:
+        columns["path"] = [_path_of(value) for value in columns[medium]]
+    columns["index"] = list(indices)
+    return columns
+
+
+def gather(values: list[Any]) -> Any:
+    """Return an array of values if they are numbers or arrays of one shape, None if all are None, else the list.
+
+    Ints and bools become int64, other numbers float32.
+    """
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    kinds = set(map(type, values))
+    if kinds == {int} or all(issubclass(kind, Integral | np.bool_) for kind in kinds):
+        return np.array(values, np.int64)
+    if all(issubclass(kind, Real | np.bool_) for kind in kinds):
+        return np.array(values, np.float32)
+    if kinds == {type(None)}:
+        return None
+    arrays = [to_array(value) for value in values]
+    if all(array is not None and array.shape == arrays[0].shape for array in arrays):
+        return np.stack(arrays)
+    return values
+
+
+def to_array(value: Any) -> Any:
+    """Return an array or a tensor in main memory as a numpy array; None if it is neither."""
+    import numpy as np  # noqa: PLC0415
+
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numpy"):
+        return value.numpy()
+    return None
+
+
+def _to_record(sample: Any, medium: str) -> dict[str, Any]:
+    if hasattr(type(sample), "_fields"):
+        return dict(zip(sample._fields, sample, strict=True))
+    if isinstance(sample, Mapping):
+        return dict(sample)
+    if is_dataclass(sample):
+        return {field.name: getattr(sample, field.name) for field in fields(sample)}
+    if isinstance(sample, tuple | list) and len(sample) == _PAIR:
+        return {medium: sample[0], "label": sample[1]}
+    if hasattr(sample, medium):
+        return dict(vars(sample))
+    return {medium: sample}
+
+
+def _path_of(value: Any) -> str | None:
+    return os.fsdecode(value) if isinstance(value, str | os.PathLike) else None

@@ -1,0 +1,54 @@
+"""Batches on their way to a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import refuse
+from spdl.dataloader._media.batch import LabelledBatch
+from spdl.io import transfer_tensor_h2d
+from spdl.io._device.transfer_tensor import map_tensors
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["check_device", "send"]
+
+
+def check_device(device: Any, output: str) -> torch.device | None:
+    """Return the device as PyTorch's, or None for main memory.
+
+    Raises:
+        ImportError: If there is no PyTorch.
+        TypeError, ValueError: If it is no device, or batches are no tensors.
+    """
+    if device is None:
+        return None
+    if output != "torch":
+        refuse(ValueError, "device", f"None with `output={output!r}`, since only tensors can be moved", device)
+    try:
+        import torch  # noqa: PLC0415 - an optional dependency.
+    except ImportError as error:
+        msg = "`device` needs PyTorch, which is not installed: `pip install torch`"
+        raise ImportError(msg) from error
+    accepted = "a device as PyTorch takes it, such as 'cuda', or None"
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        refuse(ValueError, "device", accepted, device, f"PyTorch says: {error}")
+    except TypeError:
+        refuse(TypeError, "device", accepted, device)
+    return None if found.type == "cpu" else found
+
+
+def send(batch: Any, device: torch.device) -> Any:
+    """Return a batch with its tensors on a device. For a GPU, pinned memory and a stream of this thread are used."""
+    own = isinstance(batch, LabelledBatch)
+    fields = batch.fields() if own else batch
+    if device.type == "cuda":
+        sent = transfer_tensor_h2d(fields, device=device)
+    else:
+        import torch  # noqa: PLC0415 - an optional dependency.
+
+        sent = map_tensors(lambda tensor: tensor.to(device), fields, torch.Tensor)
+    return batch.replace(**sent) if own else sent

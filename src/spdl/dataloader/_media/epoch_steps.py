@@ -1,0 +1,70 @@
+"""Which samples one rank loads in each step of an epoch, from any place in its order on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spdl.source._order.plan import Plan, Sharing
+from spdl.source._order.runs import EMPTY, Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.dataloader._media.world import World
+    from spdl.source import EpochOrder
+
+__all__ = ["EpochSteps", "Step"]
+
+
+class Step(NamedTuple):
+    """What one rank loads in one step."""
+
+    indices: list[int]
+    """The samples."""
+    positions: list[int]
+    """Their places in the epoch's order."""
+    end: int
+    """How many places of the epoch's order all ranks have taken after this step."""
+
+
+class EpochSteps:
+    """The steps of an epoch from a place in its order on, shared among ranks as `spdl.source.EpochSampler` does.
+
+    In each step all ranks together take the next ``world.size * batch_size`` places, each rank a block of its own. So
+    one number says what is left, whatever the number of ranks and the size of the batches are from then on, and all
+    ranks take equally many steps.
+
+    Args:
+        order: The order of the samples.
+        batch_size: The samples of a batch of one rank.
+        drop_last: Whether to leave out the last step if there are not enough samples for full batches on all ranks.
+        world: This rank, and how many there are.
+        start: The place in the order to begin at.
+    """
+
+    def __init__(self, order: EpochOrder, batch_size: int, world: World, *, drop_last: bool, start: int = 0) -> None:
+        self.world = world
+        self._order = order
+        self._batch_size = batch_size
+        self._start = start
+        self._size = len(order)
+        sharing = Sharing(world.size, batch_size, drop_last, even_batches=True)
+        self._plan = Plan(self._size, Runs([(0, start)]) if start else EMPTY, sharing)
+
+    def __len__(self) -> int:
+        return self._plan.steps
+
+    def read(self, epoch: int) -> Iterator[Step]:
+        """Yield the steps of an epoch."""
+        together = self._batch_size * self.world.size
+        count = self._plan.count(self.world.rank)
+        for number in range(len(self)):
+            first = number * self._batch_size
+            turns = np.arange(first, min(first + self._batch_size, count), dtype=np.int64)
+            positions = self._plan.positions(self.world.rank, turns)
+            indices = self._order.take(epoch, positions)
+            last = number == len(self) - 1
+            end = self._size if last else self._start + (number + 1) * together
+            yield Step(indices.tolist(), positions.tolist(), end)

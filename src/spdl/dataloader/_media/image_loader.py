@@ -1,0 +1,167 @@
+"""A ready-made loader of labelled images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from spdl._check import refuse
+from spdl.dataloader._media.batch import ImageBatch
+from spdl.dataloader._media.image_augment import ImageAugment
+from spdl.dataloader._media.image_reader import ImageReader
+from spdl.dataloader._media.media_loader import MediaLoader
+from spdl.dataloader._media.picture_options import make_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.dataloader._media.batch_maker import OnError, OutputKind
+    from spdl.dataloader._media.picture_options import Interpolation
+    from spdl.io import ImageOptions
+    from spdl.source import EpochOrder
+
+__all__ = ["ImageLoader"]
+
+Augment: TypeAlias = Literal["train", "eval"] | ImageAugment
+
+
+class ImageLoader(MediaLoader[ImageBatch]):
+    """A loader of labelled images: shuffled, augmented, normalised, shared among ranks, in batches.
+
+    Each loop over it is an epoch. A batch is an `ImageBatch`: it unpacks as images and labels, and has more fields. One
+    native call reads, decodes, crops, resizes, flips and normalises all images of a batch, without the GIL. Batches
+    come in a fixed order, and with the same seed they are the same, whatever the number of threads.
+
+    Where torch.distributed is initialised, or torchrun has set ``RANK`` and ``WORLD_SIZE``, each process gets its part:
+    of each step's images a block of its own. All ranks take equally many steps.
+
+    Args:
+        source: The samples: an `spdl.source.ImageFolder` or `spdl.source.ImageList`, or any sequence whose items are
+            pairs (image, label) or records with a field ``image`` and, as they like, ``label``, ``path`` and others.
+            An image is a path, or the bytes of a file. Several threads look samples up at once.
+        batch_size: The images of a batch of one rank.
+        size: The size of the images in pixels: one side of a square, or width and height.
+        augment: ``"eval"`` does not vary the images. ``"train"`` takes a random crop and flips half of the images. An
+            `ImageAugment` says more precisely how to vary them.
+        shuffle: Whether each epoch has an order of its own.
+        order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
+            take some samples more often than others.
+        seed: The seed of the order and of all augmentation, from 0 to 2**64 - 1: another run has another one.
+        drop_last: Whether to leave out the images at the end of an epoch that fill no batch on all ranks. If not, the
+            ranks share them evenly, and where there are fewer images than ranks, some get the same image.
+        mode: How an image that is not cropped at random gets its size: ``"crop"`` covers it and cuts off the rest,
+            ``"pad"`` shows the whole image on black, ``"stretch"`` fills it.
+        interpolation: The filter of the resize; see `spdl.io.load_image_batch`.
+        layout: ``"NCHW"`` or ``"NHWC"``.
+        dtype: ``"float32"`` or ``"float16"``, from 0 to 1; or ``"uint8"``.
+        mean: A number for each channel, subtracted from values from 0 to 1. None is 0.
+        std: A number for each channel, by which they are divided afterwards. None is 1.
+        options: A record of `spdl.io.ImageOptions` instead of `size`, `mode`, `interpolation`, `layout`, `dtype`,
+            `mean` and `std`. It has more fields.
+        transform: Applied to each image of a batch, a tensor or array: any of torchvision's v2 transforms, or a
+            function of your own. If it has a parameter that is annotated with `spdl.pipeline.ItemContext`, it also gets
+            that; its ``key(seed)`` is the seed to take for random numbers. It runs in the loader's threads, so it
+            should be quick or release the GIL.
+        batch_transform: Applied to each batch after that. The loop gets its result.
+        output: ``"torch"`` makes tensors, ``"numpy"`` arrays.
+        device: Where the loop gets its tensors, such as ``"cuda"``: this process's GPU. They are copied there while
+            others are made. None leaves them in main memory.
+        on_error: What to do with images that cannot be loaded. ``"raise"`` raises in the loop. ``"skip"`` leaves them
+            out: all fields of a batch have only the others. ``"refill"`` puts other images of the source in their
+            place, so all batches stay as they are; which ones depends on `seed`, epoch and position alone. Both log
+            them, and list them in ``batch.failures`` and ``loader.failures``.
+        rank: This process's rank, with `world_size`. None asks torch.distributed, then the environment.
+        world_size: The number of ranks.
+        num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
+            groups, and divided by ``LOCAL_WORLD_SIZE``.
+        prefetch: How many finished batches wait for the loop. Up to four more are being made.
+        timeout: Seconds to wait for a batch before TimeoutError. None waits as long as it takes.
+
+    Attributes:
+        dataset: The source.
+        batch_size: The images of a batch.
+        drop_last: Whether the rest is left out.
+
+    Raises:
+        ImportError: If a device is given and PyTorch is not installed; without a device, when the first batch is read.
+        TypeError, ValueError: If an argument is not as described, or nothing would be loaded; the message names it.
+
+    Example:
+        >>> from spdl.dataloader import ImageLoader
+        >>> photo = b"P6 4 3 255 " + bytes(4 * 3 * 3)
+        >>> loader = ImageLoader([(photo, 0), (photo, 1), (photo, 0)], batch_size=2, size=64, output="numpy")
+        >>> for images, labels in loader:
+        ...     print(images.shape, labels)
+        (2, 3, 64, 64) [0 1]
+        (1, 3, 64, 64) [0]
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Any],
+        batch_size: int,
+        *,
+        size: int | tuple[int, int] | None = None,
+        augment: Augment = "eval",
+        shuffle: bool = False,
+        order: EpochOrder | None = None,
+        seed: int = 0,
+        drop_last: bool = False,
+        mode: Literal["pad", "stretch", "crop"] | None = None,
+        interpolation: Interpolation | None = None,
+        layout: Literal["NHWC", "NCHW"] | None = None,
+        dtype: Literal["uint8", "float16", "float32"] | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        options: ImageOptions | None = None,
+        transform: Callable[..., Any] | None = None,
+        batch_transform: Callable[[ImageBatch], Any] | None = None,
+        output: OutputKind = "torch",
+        device: Any = None,
+        on_error: OnError = "raise",
+        rank: int | None = None,
+        world_size: int | None = None,
+        num_threads: int | None = None,
+        prefetch: int = 2,
+        timeout: float | None = None,
+    ) -> None:
+        given = {
+            "mode": mode,
+            "interpolation": interpolation,
+            "layout": layout,
+            "dtype": dtype,
+            "mean": mean,
+            "std": std,
+        }
+        self.options = make_options(size, options, given)
+        super().__init__(
+            source,
+            batch_size,
+            ImageReader(self.options, _make_augment(augment), seed, _count_classes(source)),
+            shuffle=shuffle,
+            order=order,
+            seed=seed,
+            drop_last=drop_last,
+            rank=rank,
+            world_size=world_size,
+            on_error=on_error,
+            transform=transform,
+            batch_transform=batch_transform,
+            output=output,
+            device=device,
+            num_threads=num_threads,
+            prefetch=prefetch,
+            timeout=timeout,
+        )
+
+
+def _count_classes(source: object) -> int | None:
+    classes: Any = getattr(source, "classes", None)
+    return len(classes) if hasattr(type(classes), "__len__") else None
+
+
+def _make_augment(augment: Augment) -> ImageAugment | None:
+    if isinstance(augment, ImageAugment):
+        return augment
+    if augment not in ("train", "eval"):
+        refuse(ValueError, "augment", "'train', 'eval' or an ImageAugment", augment)
+    return ImageAugment() if augment == "train" else None

@@ -1,0 +1,198 @@
+"""Labelled images in tar archives, by their index."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+from spdl._check import check_iterable, refuse
+from spdl.io import TarFile
+from spdl.source import ImageSample
+from spdl.source._labelled.fingerprint import fingerprint
+from spdl.source._labelled.image_folder import IMAGE_EXTENSIONS
+
+if TYPE_CHECKING:
+    from spdl.io import TarIndex
+
+__all__ = ["ImageShards"]
+
+Label: TypeAlias = str | Callable[[dict[str, Any]], Any] | None
+
+_FOLDER = "folder"
+_EXTENSIONS = tuple(each[1:] for each in IMAGE_EXTENSIONS)
+
+
+class ImageShards(Sequence[ImageSample]):
+    """The images of tar archives, in any order, without unpacking them.
+
+    Files with the same name up to the first dot are one sample, as in WebDataset: ``0001.jpg`` and ``0001.cls``. The
+    archives are mapped into memory, and the positions of their files are found once and kept beside each archive as
+    ``NAME.tar.index`` (`spdl.io.tar_index`). A sample without an image is an error. It is a sequence of `ImageSample`
+    records whose image is a view of the mapped archive.
+
+    Args:
+        shards: The paths of the archives, in the order of their samples. They must not be compressed.
+        label: Where labels come from. The name of a part, such as ``"cls"``, is read as the text of a whole number.
+            ``"folder"`` takes the folder of the image in the archive as its class, and numbers the classes in sorted
+            order. A function gets a dict of the sample's parts by name, as views of bytes, with its key as
+            ``"__key__"``, and returns the label. None gives no labels.
+
+    Attributes:
+        classes: The names of the classes for ``label="folder"``, else None.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If there are no archives, they hold no sample, or a sample has no image or not the part of its
+            label; the message names it.
+        FormatError: If an archive is compressed, damaged or truncated.
+        OSError: If one cannot be mapped.
+
+    Example:
+        >>> import io, tarfile, tempfile
+        >>> from pathlib import Path
+        >>> from spdl.dataloader import ImageShards
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "photos.tar")
+        ...     with tarfile.open(path, "w") as archive:
+        ...         for name, content in (("1.ppm", b"P6 1 1 255 abc"), ("1.cls", b"7")):
+        ...             member = tarfile.TarInfo(name)
+        ...             member.size = len(content)
+        ...             archive.addfile(member, io.BytesIO(content))
+        ...     sample = ImageShards([path])[0]
+        >>> bytes(sample.image), sample.label, Path(sample.path).name
+        (b'P6 1 1 255 abc', 7, '1.ppm')
+    """
+
+    def __init__(self, shards: Iterable[str | os.PathLike[str]], *, label: Label = "cls") -> None:
+        if isinstance(shards, str | bytes | os.PathLike):
+            refuse(TypeError, "shards", "a list of paths", shards)
+        check_iterable("shards", shards, "a list of paths")
+        self._paths = [os.fsdecode(path) for path in shards]
+        if not self._paths:
+            refuse(ValueError, "shards", "at least one path", shards)
+        if not (label is None or isinstance(label, str) or callable(label)):
+            refuse(TypeError, "label", "the name of a part, 'folder', a function or None", label)
+        self._label = label
+        self._files = [TarFile(path) for path in self._paths]
+        # For each sample the position of its first member, where the next sample begins, and that of its image.
+        self._firsts = [array("q") for _ in self._files]
+        self._images = [array("q") for _ in self._files]
+        for shard, file in enumerate(self._files):
+            self._find_samples(shard, file.index)
+        self._starts = list(accumulate((len(each) for each in self._images), initial=0))
+        if not self._starts[-1]:
+            refuse(ValueError, "shards", "archives with images in them", self._paths)
+        self.classes: list[str] | None = None
+        self._numbers: dict[str, int] = {}
+        if label == _FOLDER:
+            found = {
+                _folder_of(file.index[int(image)].name)
+                for file, images in zip(self._files, self._images, strict=True)
+                for image in images
+            }
+            self.classes = sorted(found)
+            self._numbers = {name: number for number, name in enumerate(self.classes)}
+
+    def fingerprint(self) -> str:
+        """Return a short text that says which images in which order these are, wherever the archives are."""
+
+        def describe(index: int) -> str:
+            shard, _, _, image = self._locate(index)
+            member = self._files[shard].index[image]
+            return f"{os.path.basename(self._paths[shard])}/{member.name} {member.size}"  # noqa: PTH119
+
+        return fingerprint("ImageShards", len(self), describe)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> ImageSample: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ImageSample]: ...
+    def __getitem__(self, index: int | slice) -> ImageSample | list[ImageSample]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        position = index if index >= 0 else index + len(self)
+        if not 0 <= position < len(self):
+            raise IndexError(f"there are {len(self)} images, got the index {index}")
+        shard, first, end, image = self._locate(position)
+        file = self._files[shard]
+        path = f"{self._paths[shard]}/{file.index[image].name}"
+        return ImageSample(file.read(image), self._label_of(shard, first, end, image), path, position)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_files": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._files = [TarFile(path) for path in self._paths]
+
+    def __repr__(self) -> str:
+        return f"ImageShards: {len(self)} images in {len(self._paths)} archives"
+
+    def _find_samples(self, shard: int, index: TarIndex) -> None:
+        firsts, images = self._firsts[shard], self._images[shard]
+        last, image = None, -1
+        for position, member in enumerate(index):
+            key, part = _split(member.name)
+            if not part:
+                continue
+            if key != last:
+                if last is not None and image < 0:
+                    self._refuse_sample(shard, last)
+                firsts.append(position)
+                last, image = key, -1
+            if image < 0 and part.rpartition(".")[2].lower() in _EXTENSIONS:
+                image = position
+                images.append(position)
+        if last is not None and image < 0:
+            self._refuse_sample(shard, last)
+        firsts.append(len(index))
+
+    def _refuse_sample(self, shard: int, key: str) -> None:
+        accepted = f"archives whose samples have an image ({', '.join(_EXTENSIONS)})"
+        refuse(ValueError, "shards", accepted, f"{self._paths[shard]}/{key}")
+
+    def _locate(self, position: int) -> tuple[int, int, int, int]:
+        shard = bisect_right(self._starts, position) - 1
+        local = position - self._starts[shard]
+        firsts = self._firsts[shard]
+        return shard, firsts[local], firsts[local + 1], self._images[shard][local]
+
+    def _label_of(self, shard: int, first: int, end: int, image: int) -> Any:
+        file, label = self._files[shard], self._label
+        if label is None:
+            return None
+        if label == _FOLDER:
+            return self._numbers[_folder_of(file.index[image].name)]
+        key = _split(file.index[image].name)[0]
+        members = ((position, _split(file.index[position].name)) for position in range(first, end))
+        parts = {part.lower(): position for position, (own, part) in members if own == key and part}
+        if not isinstance(label, str):
+            return label({"__key__": key, **{name: file.read(position) for name, position in parts.items()}})
+        where = f"{self._paths[shard]}/{key}"
+        if label not in parts:
+            refuse(
+                ValueError, "label", f"a part that samples have, such as {', '.join(map(repr, parts))}", label, where
+            )
+        text = bytes(file.read(parts[label]))
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"The label of {where} in its part {label!r} is no whole number: {text[:40]!r}.") from None
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the key of a member and the name of its part, which is empty if it belongs to no sample."""
+    start = name.rfind("/") + 1
+    dot = name.find(".", start)
+    return (name, "") if dot <= start else (name[:dot], name[dot + 1 :])
+
+
+def _folder_of(name: str) -> str:
+    return name.rpartition("/")[0].rpartition("/")[2]

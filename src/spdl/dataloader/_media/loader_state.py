@@ -1,0 +1,92 @@
+"""Where a loader is: written to a checkpoint, and read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+__all__ = ["Identity", "Progress", "read_state", "write_state"]
+
+_VERSION = 1
+
+
+class Progress(NamedTuple):
+    """How far a loader is."""
+
+    epoch: int = 0
+    position: int = 0
+    """The places of the epoch's order that all ranks have received."""
+    begun: bool = False
+    """Whether a loop over this epoch was begun, so that the next loop is about the next epoch."""
+
+
+class Identity(NamedTuple):
+    """What a state belongs to: with anything else in one of these, a position means other samples."""
+
+    kind: str
+    fingerprint: str
+    order: str
+    size: int
+    seed: int
+
+
+def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
+    """Return a state that JSON can hold."""
+    return {
+        "version": _VERSION,
+        **identity._asdict(),
+        "epoch": progress.epoch,
+        "position": progress.position,
+    }
+
+
+def read_state(state: Mapping[str, Any], identity: Identity) -> Progress:
+    """Return the progress that a state records.
+
+    Raises:
+        TypeError: If it is no mapping.
+        ValueError: If it is no state of a loader, is incomplete, is of a later version, or belongs to another dataset,
+            order or kind of loader.
+    """
+    kind = identity.kind
+    if not isinstance(state, Mapping):
+        raise TypeError(f"A state of {kind} is a dict, as state_dict() returns it; got {type(state).__name__}.")
+    version = state.get("version")
+    if not isinstance(version, int) or "kind" not in state:
+        raise ValueError(f"This is no state of {kind}: it has the keys {sorted(map(str, state))}.")
+    if version > _VERSION:
+        raise ValueError(
+            f"This state has version {version}, which a later spdl has written. This one reads versions up to "
+            f"{_VERSION}: update spdl."
+        )
+    for name, own in identity._asdict().items():
+        if name not in state:
+            raise ValueError(f"This state of {kind} is incomplete: {name!r} is missing.")
+        if state[name] != own:
+            raise ValueError(_say_differs(kind, name, state[name], own))
+    numbers: dict[str, int] = {}
+    limits: dict[str, int | None] = {"epoch": None, "position": identity.size}
+    for name, most in limits.items():
+        value = state.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
+            limit = "" if most is None else f" and at most {most}"
+            raise ValueError(
+                f"This state of {kind} is damaged: {name!r} must be an int of at least 0{limit}: {value!r}."
+            )
+        numbers[name] = value
+    return Progress(numbers["epoch"], numbers["position"])
+
+
+def _say_differs(kind: str, name: str, stored: object, own: object) -> str:
+    if name == "fingerprint":
+        return (
+            f"This state belongs to another dataset: its fingerprint is {stored!r}, and that of the source of this "
+            f"{kind} is {own!r}. Restore with the dataset that it was saved with, or begin the epoch anew: set_epoch()."
+        )
+    return (
+        f"This state was saved with {name}={stored!r}, and this loader has {name}={own!r}, so a position would mean "
+        "other samples. Make the loader as the one was that saved the state. (rank, world_size, batch_size and the "
+        "number of threads may differ.)"
+    )

@@ -1,0 +1,163 @@
+"""One epoch of a loader, which notes what its loop has received."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+
+from spdl.dataloader._media.loader_state import Progress
+from spdl.dataloader._media.sample_failure import describe_failures
+from spdl.io import LoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from spdl.dataloader._media.epoch_steps import EpochSteps
+    from spdl.dataloader._media.loader_log import LoaderLog
+    from spdl.dataloader._media.sample_failure import SampleFailure
+    from spdl.pipeline import Pipeline
+
+__all__ = ["Epoch", "MediaIterator", "Result", "progress_of"]
+
+Batch = TypeVar("Batch")
+
+
+class Result(NamedTuple):
+    """What comes out of a step: a batch, an exception to raise, or neither if all of its samples were left out."""
+
+    end: int
+    """How many places of the epoch's order all ranks have taken after the step."""
+    batch: Any = None
+    error: Exception | None = None
+    failures: tuple[SampleFailure, ...] = ()
+
+
+class Epoch:
+    """How far a loader is in an epoch: its iterator writes it, and the loader reads it.
+
+    Args:
+        progress: Where the epoch begins.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+
+class MediaIterator(Generic[Batch]):
+    """An iterator over the batches of one epoch. After a TimeoutError the next read goes on.
+
+    Args:
+        pipeline: Makes a `Result` of each step.
+        steps: The steps.
+        epoch: Takes note of what was received.
+        log: Takes note of failures.
+        timeout: How long to wait for a batch.
+        media: What messages call the media.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline[Result],
+        steps: EpochSteps,
+        epoch: Epoch,
+        log: LoaderLog,
+        *,
+        timeout: float | None,
+        media: str,
+    ) -> None:
+        self._steps = steps
+        self._epoch = epoch
+        self._log = log
+        self._media = media
+        self._received = 0
+        self._ended = False
+        self._reason = ""
+        self._results = self._read(pipeline, timeout)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Batch:
+        epoch = self._epoch
+        # `progress_of` finds it here for a signal handler that comes before the loop has the batch.
+        before = epoch.progress
+        while (result := next(self._results, None)) is not None:
+            if isinstance(result, Exception):
+                # Any other error ends the epoch where it is.
+                self._ended = self._ended or not isinstance(result, TimeoutError)
+                try:
+                    raise result
+                finally:
+                    # Its frames hold it.
+                    del result
+            epoch.progress = Progress(before.epoch, result.end, begun=True)
+            if result.batch is not None:
+                self._received += 1
+                return result.batch  # type: ignore[no-any-return]
+        if self._ended:
+            raise StopIteration
+        self._ended = True
+        if not self._received and len(self._steps):
+            raise LoadError(f"All {self._media} of epoch {before.epoch} failed.{self._reason}")
+        epoch.progress = Progress(before.epoch + 1)
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the iteration, as leaving a loop does."""
+        self._ended = True
+        self._results.close()
+
+    def _read(self, pipeline: Pipeline[Result], timeout: float | None) -> Generator[Result | Exception, None, None]:
+        if not len(self._steps):
+            # A state may be of the end of an epoch.
+            return
+        with pipeline.auto_stop():
+            items = pipeline.get_iterator(timeout=timeout)
+            # The loop may drop its batch, which this frame must not hold until there is another.
+            hand: list[Result | Exception] = []
+            while True:
+                try:
+                    hand.append(next(items))
+                except StopIteration:
+                    return
+                except TimeoutError as error:
+                    # Raised here, it would end this generator.
+                    hand.append(error)
+                if isinstance(hand[0], Result):
+                    hand[0] = self._check(hand[0])
+                ends = isinstance(hand[0], Exception) and not isinstance(hand[0], TimeoutError)
+                yield hand.pop()
+                if ends:
+                    return
+
+    def _check(self, result: Result) -> Result | Exception:
+        """Note the failures of a result, and return it, or the error that is to be raised instead."""
+        if result.failures:
+            self._reason = f" The last reason: {result.failures[-1].reason}"
+            self._log.note(result.failures)
+        if result.error is not None:
+            return result.error
+        if result.batch is None and self._steps.world.size > 1:
+            remedy = (
+                "So this rank would have one batch less than the others, which would wait for it. Pass "
+                'on_error="refill", with which all ranks have equally many.'
+            )
+            return LoadError(describe_failures(result.failures, len(result.failures), self._media, remedy))
+        return result
+
+
+_NEXT = MediaIterator.__next__.__code__
+
+
+def progress_of(epoch: Epoch) -> Progress:
+    """Return how far an epoch is, also for a signal handler that interrupts a read of this thread.
+
+    The read may have noted its batch by then, but the loop does not have it. Only the read's own frame knows.
+    """
+    frame = sys._getframe()  # noqa: SLF001 - there is no other way to one's own frames that costs so little.
+    while frame is not None:
+        if frame.f_code is _NEXT and frame.f_locals.get("epoch") is epoch and "before" in frame.f_locals:
+            before: Progress = frame.f_locals["before"]
+            return before
+        frame = frame.f_back  # type: ignore[assignment]
+    return epoch.progress

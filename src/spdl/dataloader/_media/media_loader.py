@@ -1,0 +1,270 @@
+"""What the loaders of labelled media share: ranks, epochs, state, the pipeline; all but how media are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+
+from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
+from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
+from spdl.dataloader._media.device import check_device, send
+from spdl.dataloader._media.epoch_steps import EpochSteps
+from spdl.dataloader._media.loader_log import LoaderLog
+from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
+from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
+from spdl.dataloader._media.world import default_threads, find_world
+from spdl.dataloader._transfer_thread import TransferThread
+from spdl.pipeline import PipelineBuilder
+from spdl.source import SequentialOrder, ShuffledOrder
+
+if TYPE_CHECKING:
+    from spdl.dataloader._media.epoch_steps import Step
+    from spdl.dataloader._media.media_reader import MediaReader
+    from spdl.dataloader._media.sample_failure import SampleFailure
+    from spdl.pipeline import Pipeline, PipelineStatistics
+    from spdl.source import EpochOrder
+
+__all__ = ["MediaLoader"]
+
+Batch = TypeVar("Batch")
+
+_BATCHES_AT_ONCE = 4
+_MAX_THREADS = 1024
+_LARGEST = (1 << 64) - 1
+
+
+class MediaLoader(Generic[Batch]):
+    """The base of `ImageLoader` and its relatives, which document the arguments."""
+
+    def __init__(
+        self,
+        source: Sequence[Any],
+        batch_size: int,
+        reader: MediaReader,
+        *,
+        shuffle: bool,
+        order: EpochOrder | None,
+        seed: int,
+        drop_last: bool,
+        rank: int | None,
+        world_size: int | None,
+        on_error: OnError,
+        transform: Callable[..., Any] | None,
+        batch_transform: Callable[[Any], Any] | None,
+        output: OutputKind,
+        device: Any,
+        num_threads: int | None,
+        prefetch: int,
+        timeout: float | None,
+    ) -> None:
+        self.dataset = source
+        self.batch_size = positive("batch_size", batch_size)
+        self.drop_last = check_flag("drop_last", drop_last)
+        size = _count(source)
+        self._seed = check_int("seed", seed, least=0, most=_LARGEST)
+        self._order = _make_order(size, order, shuffle=check_flag("shuffle", shuffle), seed=self._seed)
+        find_world(rank, world_size)
+        self._place = rank, world_size
+        check_choice("on_error", on_error, get_args(OnError))
+        for name, function in (("transform", transform), ("batch_transform", batch_transform)):
+            if not (function is None or callable(function)):
+                refuse(TypeError, name, "a function, or None", function)
+        check_choice("output", output, get_args(OutputKind))
+        self._device = check_device(device, output)
+        self._num_threads = (
+            None if num_threads is None else check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
+        )
+        self._prefetch = positive("prefetch", prefetch)
+        self._timeout = check_timeout("timeout", timeout)
+        self._media = reader.media
+        self._maker = BatchMaker(
+            source,
+            reader,
+            seed=self._seed,
+            on_error=on_error,
+            transform=transform,
+            batch_transform=batch_transform,
+            output=output,
+        )
+        self._current = Epoch(Progress())
+        self._pipeline: Pipeline[Any] | None = None
+        self._fingerprint: str | None = None
+        self._log = LoaderLog(type(self).__name__)
+        # One for each process: a forked child inherits the executor without its thread.
+        self._transfer_threads: dict[int, TransferThread] = {}
+        self._make_steps(0)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that a loop reads now, or that the next loop begins."""
+        return self._current.progress.epoch
+
+    @property
+    def rank(self) -> int:
+        """The rank whose part this loader loads."""
+        return find_world(*self._place).rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks that share the source."""
+        return find_world(*self._place).size
+
+    @property
+    def failures(self) -> list[SampleFailure]:
+        """The samples of the batches received so far that failed, at most the 1,000 last ones."""
+        return self._log.failures
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole epoch. It is the same for all ranks."""
+        return len(self._make_steps(0))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next loop.
+
+        A loader counts epochs by itself. After `load_state_dict`, a call with the restored epoch changes nothing, so
+        the loop goes on in the middle of it.
+
+        Args:
+            epoch: The number of the epoch, at least 0.
+
+        Raises:
+            TypeError, ValueError: If it is no int of at least 0.
+        """
+        epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
+        progress = self._current.progress
+        if progress.begun or progress.epoch != epoch:
+            self._current = Epoch(Progress(epoch))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the loader is: the epoch, and how many of its samples all ranks have received.
+
+        A batch counts as received when the loop has got it. The state is a small dict that JSON can hold, the same on
+        all ranks after the same step. It may be restored with another number of ranks, batch size or number of threads.
+        The call takes microseconds, and is allowed in a signal handler.
+
+        Returns:
+            A new dict.
+        """
+        return write_state(progress_of(self._current), self._identity())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where a loader was: the next loop yields what its loop had not received yet.
+
+        Args:
+            state_dict: What `state_dict` returned, from any rank.
+
+        Raises:
+            TypeError: If it is no mapping.
+            ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
+                another dataset, seed or order; the message names both.
+        """
+        self._current = Epoch(read_state(state_dict, self._identity()))
+
+    def statistics(self) -> PipelineStatistics:
+        """Return the counts and times of the stages in the loop that runs now, or ran last.
+
+        ``statistics().bottleneck`` is a sentence that says whether loading or the training loop is the limit.
+
+        Raises:
+            RuntimeError: If there was no loop yet.
+        """
+        if self._pipeline is None:
+            raise RuntimeError(f"This {type(self).__name__} has no statistics before its first batch was read.")
+        return self._pipeline.statistics()
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Begin an epoch: the one that was restored or chosen, or else the one after that of the last loop.
+
+        Raises:
+            LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
+            Exception: Those of the source and the transforms, with a note that names the sample.
+            TimeoutError: If a batch takes longer than the loader's ``timeout``. The next read goes on.
+        """
+        progress = self._current.progress
+        if progress.begun:
+            progress = Progress(progress.epoch + 1)
+        steps = self._make_steps(progress.position)
+        self._current = epoch = Epoch(progress._replace(begun=True))
+        self._pipeline = pipeline = self._declare(steps, progress.epoch)
+        return MediaIterator(pipeline, steps, epoch, self._log, timeout=self._timeout, media=self._media)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What runs stays in this process.
+        return {**self.__dict__, "_transfer_threads": {}, "_pipeline": None}
+
+    def _make_steps(self, start: int) -> EpochSteps:
+        world = find_world(*self._place)
+        steps = EpochSteps(self._order, self.batch_size, world, drop_last=self.drop_last, start=start)
+        if not len(steps) and not start:
+            together = f"{self.batch_size} on each of {world.size} ranks" if world.size > 1 else str(self.batch_size)
+            raise ValueError(
+                f"`drop_last=True` would leave out everything: an epoch has {len(self._order)} samples, and a "
+                f"step takes {together}. Choose a smaller `batch_size` or `drop_last=False`."
+            )
+        return steps
+
+    def _identity(self) -> Identity:
+        if self._fingerprint is None:
+            own = getattr(self.dataset, "fingerprint", None)
+            named = f"{type(self.dataset).__name__}:{len(self.dataset)}"
+            self._fingerprint = str(own()) if callable(own) else named
+        order = self._order
+        return Identity(type(self).__name__, self._fingerprint, order.fingerprint, len(order), self._seed)
+
+    def _declare(self, steps: EpochSteps, epoch: int) -> Pipeline[Any]:
+        threads = self._num_threads or default_threads()
+        at_once = min(threads, _BATCHES_AT_ONCE)
+        share = -(-threads // at_once)
+        maker = self._maker
+
+        def load(step: Step) -> Result:
+            try:
+                made = maker.make(step, epoch, share)
+            except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
+                return Result(step.end, error=error)
+            return Result(step.end, made.batch, failures=made.failures)
+
+        builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+        builder.add_source(steps.read(epoch)).pipe(load, name="load", concurrency=at_once, output_order="input")
+        if self._device is not None:
+            thread = self._transfer_threads.setdefault(os.getpid(), TransferThread())
+            builder.pipe(_Transfer(self._device), name="transfer", executor=thread)
+        return builder.add_sink(self._prefetch).build(num_threads=at_once)
+
+
+class _Transfer:
+    """Copies the batch of a result to a device."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    def __call__(self, result: Result) -> Result:
+        if result.batch is None:
+            return result
+        try:
+            return result._replace(batch=send(result.batch, self._device))
+        except Exception as error:  # noqa: BLE001 - the loop raises it in its turn.
+            return result._replace(batch=None, error=error)
+
+
+def _make_order(size: int, order: EpochOrder | None, *, shuffle: bool, seed: int) -> EpochOrder:
+    if order is None:
+        return ShuffledOrder(size, seed=seed) if shuffle else SequentialOrder(size)
+    if not all(hasattr(type(order), name) for name in ("take", "__len__", "fingerprint")):
+        refuse(TypeError, "order", "an `spdl.source.EpochOrder`, or None", order)
+    if shuffle:
+        refuse(ValueError, "shuffle", "False with an `order`, which says itself what is shuffled", shuffle)
+    return order
+
+
+def _count(source: Any) -> int:
+    accepted = "a sequence of samples, with `len(source)` and `source[index]`"
+    if isinstance(source, str | bytes) or not all(hasattr(type(source), name) for name in ("__len__", "__getitem__")):
+        refuse(TypeError, "source", accepted, source)
+    if isinstance(source, Mapping):
+        refuse(TypeError, "source", accepted, source, "A mapping has keys, not positions.")
+    size = len(source)
+    if not size:
+        refuse(ValueError, "source", "not empty", source, "There is nothing to load.")
+    return size

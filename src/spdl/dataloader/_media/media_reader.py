@@ -1,0 +1,49 @@
+"""What the loaders of images, clips and sounds do not share: how media are read."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spdl.dataloader._media.batch import LabelledBatch
+
+__all__ = ["MediaReader"]
+
+
+class MediaReader(abc.ABC):
+    """Reads the media of the samples of a batch. Several threads call it at once."""
+
+    media: ClassVar[str]
+    """What messages call the media."""
+    batch_type: ClassVar[type[LabelledBatch]]
+    """The class of batches."""
+    column: ClassVar[str] = "media"
+    """The field of samples that holds what is read."""
+
+    @abc.abstractmethod
+    def read(
+        self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
+    ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
+        """Load the media of some samples.
+
+        Args:
+            columns: The fields of the samples by their names.
+            epoch: The number of the epoch.
+            num_threads: How many threads may share the work.
+
+        Returns:
+            New numpy arrays by the names of their fields, with a place for each sample; and the places and reasons of
+            failures, which hold zeros.
+
+        Raises:
+            LoadError: If all fail.
+        """
+
+    def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - for those that do.
+        """Change the fields of a whole batch, which are numpy arrays and lists."""
+        return fields

@@ -1,0 +1,43 @@
+"""A sample that could not be loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["SampleFailure", "describe_failures"]
+
+_SHOWN = 5
+
+
+class SampleFailure(NamedTuple):
+    """A sample that a loader could not load.
+
+    Example:
+        >>> SampleFailure(epoch=0, index=7, path="7.jpg", reason="truncated", replacement=3).index
+        7
+    """
+
+    epoch: int
+    """The number of the epoch."""
+    index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
+    """The position of the sample in the source."""
+    path: str | None
+    """Its path or name."""
+    reason: str
+    """What went wrong."""
+    replacement: int | None = None
+    """The position of the sample that took its place; None if its place was left out."""
+
+
+def describe_failures(failures: Sequence[SampleFailure], count: int, media: str, remedy: str) -> str:
+    """Return the message of an error about failed samples of a batch."""
+    lines = [f"{len(failures)} of {count} {media} of a batch could not be loaded"]
+    lines += [f"  sample {each.index}, {each.path!r}: {each.reason}" for each in failures[:_SHOWN]]
+    if len(failures) > _SHOWN:
+        lines.append(f"  and {len(failures) - _SHOWN} more")
+    return "\n".join([*lines, remedy])

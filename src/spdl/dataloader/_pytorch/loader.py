@@ -1,0 +1,299 @@
+"""A loader with the arguments of PyTorch's DataLoader, whose workers are threads."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any, Literal
+
+from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._check import check_choice, check_instance
+
+from .caller_iterator import CallerIterator
+from .iterable_epoch import IterableEpoch
+from .loader_state import apply_state, check_state, make_epoch, make_state
+from .map_epoch import MapEpoch
+from .process_iterator import ProcessIterator
+from .random_states import Moment
+from .stream_iterator import StreamIterator
+from .thread_iterator import ThreadIterator
+from .worker_choice import WorkerChoice, choose_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from .requests import Request
+
+__all__ = ["PyTorchDataLoader"]
+
+_LG = logging.getLogger("spdl.dataloader")
+
+_KNOWS_IN_ORDER = "in_order" in inspect.signature(DataLoader.__init__).parameters
+
+
+class _IndexSampler:
+    """What torch takes for the sampler: yields what the consumer has not received yet.
+
+    Args:
+        sampler: The loader's sampler, which yields the indices of batches.
+        epoch: The epoch that begins.
+    """
+
+    def __init__(self, sampler: Any, epoch: MapEpoch) -> None:
+        self._sampler = sampler
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Request]:
+        return self._epoch.requests()
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+
+class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types of torch's.
+    """A loader that takes the place of ``torch.utils.data.DataLoader``: the same arguments, the same batches.
+
+    With the same seed, the batches are those of torch's class, in the same order, wherever items are deterministic. The
+    workers are threads unless something speaks against it: they start at once, share the dataset, and copy nothing from
+    process to process. Each iteration is an epoch, which ends and frees its workers when its loop is left. It is a
+    subclass of torch's class, so other libraries take it for one.
+
+    Args:
+        dataset: A map-style dataset (``__getitem__``, and ``__len__`` unless a sampler is given), or a
+            ``torch.utils.data.IterableDataset``. Threads call it from several threads at once.
+        batch_size: Items in a batch. None yields the items themselves, or what the dataset makes of the sampler's
+            lists.
+        shuffle: Whether to draw another order for each epoch, from ``generator`` or torch's global generator.
+        sampler: Yields the indices of an epoch. The consumer's thread runs it, as far ahead as torch does.
+        batch_sampler: Yields the lists of indices of an epoch.
+        num_workers: How many batches are loaded at once. 0 loads them in the consumer's thread, when they are wanted.
+        collate_fn: Makes a batch of a list of items. The default is torch's ``default_collate``, and
+            ``default_convert`` without batches. It runs in the workers.
+        pin_memory: Whether to copy batches into pinned memory. It warns and does nothing without an accelerator.
+        drop_last: Whether to drop a shorter last batch.
+        timeout: Seconds to wait for a batch; 0 waits as long as it takes. Not without workers.
+        worker_init_fn: Called with the worker's number in each worker before it loads. Workers are processes then,
+            unless ``workers`` says otherwise.
+        multiprocessing_context: How to start worker processes. Workers are processes then, unless ``workers`` says
+            otherwise.
+        generator: A ``torch.Generator`` from which orders and seeds are drawn.
+        prefetch_factor: How many batches are loaded or ready for each worker, 2 by default.
+        persistent_workers: Whether workers stay for the next epoch, with what they keep.
+        pin_memory_device: Deprecated by torch, without effect in its later releases.
+        in_order: Whether batches come in the order of the sampler. Otherwise they come as they are finished.
+        workers: ``"thread"`` or ``"process"``. None chooses: processes for an ``IterableDataset``, with
+            ``worker_init_fn`` or ``multiprocessing_context``, and if the dataset or ``collate_fn`` holds an open file
+            or a reader with one position, or sets its own attributes while it loads an item; otherwise threads.
+            `worker_choice` says which it is, and why.
+
+    Attributes:
+        dataset: The dataset, as all other arguments under their names.
+
+    Raises:
+        ValueError, TypeError: If an argument is wrong, with torch's messages, or if ``workers`` is none of its values.
+
+    Example:
+        >>> from spdl.dataloader import PyTorchDataLoader
+        >>> loader = PyTorchDataLoader([2, 3, 5, 7, 11], batch_size=2, num_workers=2)
+        >>> [batch.tolist() for batch in loader]
+        [[2, 3], [5, 7], [11]]
+        >>> loader.worker_choice.kind
+        'thread'
+    """
+
+    def __init__(  # noqa: PLR0917 - torch's order of arguments.
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,  # noqa: FBT001
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,  # noqa: FBT001, FBT002
+        drop_last: bool = False,  # noqa: FBT001, FBT002
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        workers: Literal["thread", "process"] | None = None,
+    ) -> None:
+        check_choice("workers", workers, ("thread", "process", None))
+        self.workers = workers
+        self._epoch: MapEpoch | IterableEpoch | None = None
+        # The state that was loaded, and what it says of the epoch to go on with, until the next iteration.
+        self._loaded: dict[str, Any] | None = None
+        self._packed: dict[str, Any] | None = None
+        self._iterator: Any = None
+        # How many worker processes unpickle the dataset at once, 0 for all. None leaves pickling to multiprocessing.
+        self._pickles_once: int | None = None
+        self._told: WorkerChoice | None = None
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+            pin_memory_device=pin_memory_device,
+            **({"in_order": in_order} if _KNOWS_IN_ORDER else {}),
+        )
+        if not _KNOWS_IN_ORDER:
+            self.in_order = in_order
+
+    @classmethod
+    def like(cls, loader: DataLoader, *, workers: Literal["thread", "process"] | None = None) -> PyTorchDataLoader:
+        """Return a loader of this class with the arguments of one of torch's.
+
+        Args:
+            loader: A loader of ``torch.utils.data.DataLoader``, or of a subclass.
+            workers: As for the class.
+
+        Example:
+            >>> from torch.utils.data import DataLoader
+            >>> from spdl.dataloader import PyTorchDataLoader
+            >>> PyTorchDataLoader.like(DataLoader(range(5), batch_size=2, num_workers=1)).worker_choice.kind
+            'thread'
+        """
+        check_instance("loader", loader, DataLoader, "a torch.utils.data.DataLoader")
+        order: dict[str, Any] = {"batch_size": loader.batch_size, "drop_last": loader.drop_last}
+        if loader.batch_size is None and loader.batch_sampler is not None:
+            # torch wants its defaults beside a batch sampler.
+            order = {"batch_sampler": loader.batch_sampler}
+        elif not isinstance(loader.dataset, IterableDataset):
+            order["sampler"] = loader.sampler
+        others = (
+            "num_workers",
+            "collate_fn",
+            "pin_memory",
+            "timeout",
+            "worker_init_fn",
+            "multiprocessing_context",
+            "generator",
+            "prefetch_factor",
+            "persistent_workers",
+            "pin_memory_device",
+        )
+        arguments = {name: getattr(loader, name) for name in others}
+        return cls(loader.dataset, **order, **arguments, in_order=getattr(loader, "in_order", True), workers=workers)
+
+    @property
+    def worker_choice(self) -> WorkerChoice:
+        """Whether the workers are threads or processes, and why."""
+        return choose_workers(self)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn of more worker processes than the machine has cores, as torch does. Threads may be more."""
+        if self.worker_choice.kind == "process":
+            super().check_worker_number_rationality()
+
+    def __repr__(self) -> str:
+        choice = self.worker_choice
+        return (
+            f"<PyTorchDataLoader of {type(self.dataset).__name__}: {self.num_workers} workers, {choice.kind}, since "
+            f"{choice.reason}>"
+        )
+
+    @property
+    def _index_sampler(self) -> Any:
+        # torch's iterators take it when they begin.
+        sampler = super()._index_sampler
+        return _IndexSampler(sampler, self._epoch) if isinstance(self._epoch, MapEpoch) else sampler
+
+    def __iter__(self) -> Any:
+        packed, loaded = self._packed, self._loaded
+        self._packed = self._loaded = None
+        if self._is_pipe():
+            self._epoch = None
+            return super().__iter__()
+        seed = loaded["base_seed"] if loaded else None
+        self._epoch = make_epoch(self, super()._index_sampler, packed, seed)
+        if packed is None:
+            return super().__iter__()
+        if isinstance(self._epoch, IterableEpoch):
+            self._epoch.tell_what_is_repeated()
+        if self._iterator is not None:
+            # Persistent workers would begin at the beginning.
+            self._iterator._shutdown_workers()  # noqa: SLF001 - torch's name.
+            self._iterator = None
+        # The rest of an epoch draws nothing that the whole epoch has not drawn before.
+        with Moment.note(of_torch=True).in_force():
+            return super().__iter__()
+
+    def _get_iterator(self) -> Any:
+        choice = self.worker_choice
+        if choice != self._told:
+            self._told = choice
+            _LG.info("A PyTorchDataLoader's workers: %s, since %s.", choice.kind, choice.reason)
+        if self._is_pipe():
+            return super()._get_iterator()
+        if choice.kind == "caller":
+            return CallerIterator(self)
+        if choice.kind == "process":
+            return ProcessIterator(self)
+        return (StreamIterator if isinstance(self.dataset, IterableDataset) else ThreadIterator)(self)
+
+    def _pickle_once(self, at_once: int | None) -> None:
+        self._pickles_once = at_once or 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the latest iterator over this loader is, so that another process can go on from there.
+
+        It may be called between two batches, before the first iteration and after the last batch, also by a signal
+        handler.
+
+        Returns:
+            A dict that ``json.dumps`` takes, if it takes what the user's own ``state_dict`` methods return.
+
+        Raises:
+            TypeError: If the dataset is a ``DataPipe`` of torchdata, which has no position.
+        """
+        self._refuse_pipes()
+        if self._loaded is not None:
+            return copy.deepcopy(self._loaded)
+        return make_state(self, super()._index_sampler, self._epoch)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Have the next iteration begin with the batch after those that were received when the state was made.
+
+        Args:
+            state_dict: What `state_dict` returned, in this process or another. An empty one changes nothing.
+
+        Raises:
+            TypeError: If it is no dict, or the dataset a ``DataPipe``.
+            ValueError: If it is truncated or damaged, was saved by a newer release, or by a loader over other data.
+        """
+        self._refuse_pipes()
+        if state_dict == {}:
+            return
+        sampler = super()._index_sampler
+        check_state(state_dict, self, sampler)
+        self._packed = apply_state(state_dict, self, sampler)
+        self._loaded = copy.deepcopy(state_dict)
+
+    def _is_pipe(self) -> bool:
+        return isinstance(self.dataset, (IterDataPipe, MapDataPipe))
+
+    def _refuse_pipes(self) -> None:
+        if self._is_pipe():
+            raise TypeError(
+                f"A loader over a DataPipe has no state, got {type(self.dataset).__name__}. Make it a Dataset or an "
+                "IterableDataset."
+            )

@@ -1,0 +1,148 @@
+"""The state of a loader: what it is made of, and whether it fits another loader."""
+
+from __future__ import annotations
+
+import copy
+import struct
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import IterableDataset
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._check import refuse
+
+from .iterable_epoch import IterableEpoch
+from .map_epoch import MapEpoch
+from .random_states import pack_generator, unpack_generator
+from .requests import is_stateful
+from .sampler_parts import class_name, note_parts, parts_of, private_generator, restore_parts, tell_epochs
+
+if TYPE_CHECKING:
+    from .any_loader import AnyLoader
+
+__all__ = ["apply_state", "check_state", "make_epoch", "make_state"]
+
+_VERSION = 1
+
+_KEYS = {"version", "fingerprint", "_iterator_finished", "epoch", "samplers", "generator", "base_seed", "dataset"}
+
+
+def make_state(loader: AnyLoader, sampler: Any, epoch: Any) -> dict[str, Any]:
+    """Return the state of a loader.
+
+    Args:
+        loader: The loader.
+        sampler: Yields its indices.
+        epoch: The epoch that its latest iterator is in, or None.
+    """
+    finished = epoch is not None and epoch.finished
+    within = epoch is not None and not finished
+    dataset, generator = loader.dataset, private_generator(loader)
+    # Of an iterable dataset, the epoch knows the state that belongs to the batches received.
+    keeps_dataset = is_stateful(dataset) and not (within and isinstance(dataset, IterableDataset))
+    return {
+        "version": _VERSION,
+        "fingerprint": _fingerprint(loader, sampler),
+        "_iterator_finished": finished,
+        "epoch": epoch.pack() if within else None,
+        "samplers": None if within else note_parts(sampler, generators=True),
+        "generator": None if within or generator is None else pack_generator(generator.get_state()),
+        "base_seed": epoch.base_seed if finished and loader.persistent_workers else None,
+        "dataset": copy.deepcopy(dataset.state_dict()) if keeps_dataset else None,
+    }
+
+
+def _fingerprint(loader: AnyLoader, sampler: Any) -> dict[str, Any]:
+    iterable = isinstance(loader.dataset, IterableDataset)
+    return {
+        "dataset": class_name(loader.dataset),
+        "length": None if iterable else _length(loader.dataset),
+        "samplers": [class_name(part) for part in parts_of(sampler)],
+        "batch_size": loader.batch_size or getattr(loader.batch_sampler, "batch_size", None),
+        "drop_last": bool(loader.drop_last),
+        "copies": max(1, loader.num_workers) if iterable else None,
+    }
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def check_state(state: Any, loader: AnyLoader, sampler: Any) -> None:
+    """Check that a state is one, and fits the loader.
+
+    Raises:
+        TypeError: If it is no dict.
+        ValueError: If it is truncated, of a newer version, or of a loader over other data.
+    """
+    if not isinstance(state, dict):
+        refuse(TypeError, "state_dict", "a dict that `state_dict()` returned", state)
+    version = state.get("version")
+    if type(version) is int and version > _VERSION:
+        raise ValueError(
+            f"The state has version {version}, and this release of spdl reads versions up to {_VERSION}: it was saved "
+            "by a newer release. Load it with that one."
+        )
+    missing = sorted(_KEYS - state.keys())
+    if version != _VERSION or missing:
+        raise ValueError(
+            f"The state is no state of a PyTorchDataLoader, or only a part of one: it has version {version!r}, and "
+            f"lacks {missing}. Pass what `state_dict()` returned."
+        )
+    saved, own = state["fingerprint"], _fingerprint(loader, sampler)
+    if saved != own:
+        names = [name for name in own if not isinstance(saved, dict) or saved.get(name) != own[name]]
+        raise ValueError(
+            f"The state was saved by a loader over other data: {', '.join(names)} differ. Saved: {saved}; this loader: "
+            f"{own}. Make the loader with the same dataset, sampler and batch size, or begin without the state."
+        )
+
+
+def apply_state(state: dict[str, Any], loader: AnyLoader, sampler: Any) -> dict[str, Any] | None:
+    """Restore the user's objects, and return what was noted of the epoch if the state is from the middle of one.
+
+    Raises:
+        ValueError: If the state is damaged.
+    """
+    within = None if state["_iterator_finished"] else state["epoch"]
+    generator = private_generator(loader)
+    try:
+        if within is not None:
+            make_epoch(loader, sampler, within)
+        seed = state["base_seed"]
+        if seed is not None and type(seed) is not int:
+            raise ValueError(f"the seed is {seed!r}")  # noqa: TRY301 - as all others.
+        parts = state["samplers"] if within is None else within.get("sampling", {}).get("parts", [])
+        own = None if within is not None or generator is None else state["generator"]
+        own_state = None if own is None else unpack_generator(own)
+        if parts:
+            tell_epochs(sampler, parts)
+            restore_parts(sampler, parts)
+    except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
+        raise ValueError(f"The state is damaged: {error!r}. Pass what `state_dict()` returned.") from error
+    if generator is not None and own_state is not None:
+        generator.set_state(own_state)
+    if state["dataset"] is not None:
+        loader.dataset.load_state_dict(copy.deepcopy(state["dataset"]))
+    return within
+
+
+def make_epoch(
+    loader: AnyLoader, sampler: Any, packed: dict[str, Any] | None, base_seed: int | None = None
+) -> MapEpoch | IterableEpoch:
+    """Return a new epoch, or the rest of one that was packed.
+
+    Args:
+        loader: The loader.
+        sampler: Yields its indices.
+        packed: The epoch, or None for a new one.
+        base_seed: The seed of the first worker, if the workers of a new epoch keep theirs.
+    """
+    # torch refuses a generator that is none when it draws.
+    generator = private_generator(loader)
+    if isinstance(loader.dataset, IterableDataset):
+        return IterableEpoch(loader.dataset, loader.num_workers, generator, packed, base_seed)
+    return MapEpoch(sampler, generator, packed, base_seed)

@@ -1,0 +1,135 @@
+"""The states of random number generators: noted, put back, and as text."""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+import sys
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Moment", "pack_generator", "unpack_generator"]
+
+
+def _pack_bytes(data: bytes) -> str:
+    return base64.b85encode(zlib.compress(data)).decode()
+
+
+def _unpack_bytes(text: str) -> bytes:
+    try:
+        return zlib.decompress(base64.b85decode(text))
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+def pack_generator(state: Any) -> str:
+    """Return the state of a torch generator as text."""
+    return _pack_bytes(state.numpy().tobytes())
+
+
+def unpack_generator(text: str) -> Any:
+    """Return the state of a torch generator.
+
+    Raises:
+        ValueError, TypeError: If the text is not what `pack_generator` returned.
+    """
+    state = torch.frombuffer(bytearray(_unpack_bytes(text)), dtype=torch.uint8)
+    try:
+        torch.Generator().set_state(state)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    return state
+
+
+class Moment:
+    """The states of the generators that an order may be drawn from, at one moment.
+
+    Args:
+        generators: The states of the samplers' own torch generators.
+        torch_state: That of torch's global CPU generator. None leaves it alone, here and below.
+        python_state: That of `random`.
+        numpy_state: That of `numpy.random`.
+    """
+
+    __slots__ = ("generators", "numpy_state", "python_state", "torch_state")
+
+    def __init__(
+        self, generators: Sequence[Any] = (), torch_state: Any = None, python_state: Any = None, numpy_state: Any = None
+    ) -> None:
+        self.generators = generators
+        self.torch_state = torch_state
+        self.python_state = python_state
+        self.numpy_state = numpy_state
+
+    @classmethod
+    def note(cls, generators: Sequence[Any] = (), *, of_torch: bool = False, of_all: bool = False) -> Moment:
+        """Return the present states of some generators, and of torch's global one or all global ones."""
+        own = [generator.get_state() for generator in generators]
+        if not of_all:
+            return cls(own, torch.get_rng_state() if of_torch else None)
+        numpy = sys.modules.get("numpy")
+        return cls(own, torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state())
+
+    @contextmanager
+    def in_force(self, generators: Sequence[Any] = ()) -> Iterator[None]:
+        """Run the block with these states. Afterwards the global generators are as before; the others go on."""
+        for generator, state in zip(generators, self.generators, strict=True):
+            generator.set_state(state)
+        outside = Moment.note(of_torch=self.torch_state is not None, of_all=self.python_state is not None)
+        self._put_back()
+        try:
+            yield
+        finally:
+            outside._put_back()  # noqa: SLF001 - one of its own kind.
+
+    def _put_back(self) -> None:
+        if self.torch_state is not None:
+            torch.set_rng_state(self.torch_state)
+        if self.python_state is not None:
+            random.setstate(self.python_state)
+        if self.numpy_state is not None and (numpy := sys.modules.get("numpy")):
+            numpy.random.set_state(self.numpy_state)
+
+    def pack(self) -> dict[str, Any]:
+        """Return the states as JSON has them."""
+        packed: dict[str, Any] = {"generators": [pack_generator(state) for state in self.generators]}
+        if self.torch_state is not None:
+            packed["torch"] = pack_generator(self.torch_state)
+        if self.python_state is not None:
+            version, words, gauss = self.python_state
+            packed["python"] = [version, _pack_bytes(struct.pack(f"<{len(words)}I", *words)), gauss]
+        if self.numpy_state is not None:
+            name, keys, position, has_gauss, gauss = self.numpy_state
+            packed["numpy"] = [name, _pack_bytes(keys.astype("<u4").tobytes()), position, has_gauss, float(gauss)]
+        return packed
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any]) -> Moment:
+        """Return the moment that was packed.
+
+        Raises:
+            ValueError, TypeError, KeyError: If it is not what `pack` returned.
+        """
+        python_state = numpy_state = None
+        if "python" in packed:
+            version, text, gauss = packed["python"]
+            data = _unpack_bytes(text)
+            python_state = version, struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4]), gauss
+            random.Random().setstate(python_state)  # noqa: S311 - to check it.
+        if "numpy" in packed:
+            import numpy as np  # noqa: PLC0415 - only where the state has one.
+
+            name, text, position, has_gauss, gauss = packed["numpy"]
+            numpy_state = name, np.frombuffer(_unpack_bytes(text), "<u4"), position, has_gauss, gauss
+            np.random.RandomState().set_state(numpy_state)
+        own = [unpack_generator(state) for state in packed["generators"]]
+        return cls(own, unpack_generator(packed["torch"]) if "torch" in packed else None, python_state, numpy_state)

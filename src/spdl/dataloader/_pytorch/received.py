@@ -1,0 +1,64 @@
+"""The batches of an epoch that the consumer has received."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Received"]
+
+
+class Received:
+    """A set of numbers: all below a mark, and the few beyond it that were received out of order.
+
+    Args:
+        below: All numbers below this one are in the set.
+        beyond: Further numbers in the set.
+    """
+
+    __slots__ = ("_below", "_beyond", "latest")
+
+    def __init__(self, below: int = 0, beyond: Iterable[int] = ()) -> None:
+        self._below = below
+        self._beyond = set(beyond)
+        # It is set by a mere assignment, as the last step before a batch is returned: a signal handler sees either that
+        # the batch was received, or a consumer that has not got it.
+        self.latest: int | None = None
+
+    @classmethod
+    def unpack(cls, below: Any, beyond: Any) -> Received:
+        """Return the set of a mark and the numbers beyond it. Raises ValueError or TypeError if they are none."""
+        numbers = [below, *beyond]
+        if any(type(number) is not int or number < 0 for number in numbers) or sorted({*numbers}) != numbers:
+            raise ValueError(f"{below!r} batches received, and {beyond!r}")
+        return cls(below, beyond)
+
+    def receive(self, number: int) -> None:
+        """Note that the consumer was told that a batch failed."""
+        self.settle()
+        self.latest = number
+
+    def settle(self) -> None:
+        """Put the latest number in its place, before there is another one."""
+        if self.latest is None:
+            return
+        self._beyond.add(self.latest)
+        # In this order, a number is never in neither.
+        while (number := self._below) in self._beyond:
+            self._below = number + 1
+            self._beyond.discard(number)
+        self.latest = None
+
+    def snapshot(self) -> tuple[int, list[int]]:
+        """Return the mark and the sorted numbers beyond it. It changes nothing, so a signal handler may call it."""
+        below = self._below
+        numbers = self._beyond.copy()
+        if self.latest is not None:
+            numbers.add(self.latest)
+        while below in numbers:
+            below += 1
+        return below, sorted(number for number in numbers if number > below)

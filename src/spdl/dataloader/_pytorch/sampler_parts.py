@@ -1,0 +1,145 @@
+"""The samplers inside a sampler: what they depend on, and what is noted of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch.utils.data import (
+    BatchSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from torch.utils.data.distributed import DistributedSampler
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .random_states import pack_generator, unpack_generator
+from .requests import is_stateful
+
+__all__ = [
+    "Dependence",
+    "Part",
+    "check_epochs",
+    "class_name",
+    "dependence_of",
+    "note_parts",
+    "parts_of",
+    "private_generator",
+    "private_generators",
+    "restore_parts",
+    "tell_epochs",
+]
+
+Dependence: TypeAlias = Literal["nothing", "torch", "anything"]
+"""Which of the process's random number generators an order may depend on."""
+
+Part: TypeAlias = dict[str, Any]
+"""What was noted of a sampler: its ``class``, and its ``epoch``, its ``state`` or that of its ``generator``."""
+
+_DETERMINISTIC = (SequentialSampler, DistributedSampler, list, tuple, range)
+_BY_GENERATOR = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+# Samplers that wrap each other in a circle are a mistake, which shows elsewhere.
+_DEEPEST = 8
+
+
+def parts_of(sampler: Any) -> list[Any]:
+    """Return the sampler and those it is made of, the outermost first.
+
+    A sampler that saves its own state is the last: what it is made of is its own affair.
+    """
+    parts = [sampler]
+    while len(parts) < _DEEPEST and not is_stateful(parts[-1]):
+        inner = getattr(parts[-1], "batch_sampler", None) or getattr(parts[-1], "sampler", None)
+        if inner is None:
+            break
+        parts.append(inner)
+    return parts
+
+
+def private_generator(part: Any) -> Any:
+    """Return the torch generator that a sampler or a loader was given, or None."""
+    generator = getattr(part, "generator", None)
+    return generator if isinstance(generator, torch.Generator) else None
+
+
+def private_generators(parts: list[Any]) -> list[Any]:
+    """Return the torch generators of the parts, in their order. A part that saves its own state saves its own."""
+    found = [private_generator(part) for part in parts if not is_stateful(part)]
+    return [generator for generator in found if generator is not None]
+
+
+def dependence_of(parts: list[Any]) -> Dependence:
+    """Return what the order may depend on besides the samplers' own generators and states."""
+    found: Dependence = "nothing"
+    for part in parts:
+        kind = type(part)
+        if kind in _DETERMINISTIC or kind is BatchSampler or is_stateful(part):
+            continue
+        if kind not in _BY_GENERATOR:
+            return "anything"
+        if private_generator(part) is None:
+            found = "torch"
+    return found
+
+
+def class_name(part: object) -> str:
+    """Return the full name of an object's class."""
+    return f"{type(part).__module__}.{type(part).__qualname__}"
+
+
+def _has_epoch(part: Any) -> bool:
+    """Return whether the sampler's order depends on an epoch that it is told."""
+    return callable(getattr(part, "set_epoch", None)) and type(getattr(part, "epoch", None)) is int
+
+
+def note_parts(sampler: Any, *, generators: bool) -> list[Part]:
+    """Return what each part of the sampler would start its next epoch from, as JSON has it.
+
+    Args:
+        sampler: The sampler.
+        generators: Whether to note the states of the generators that they were given.
+    """
+    return [_note_part(part, generators=generators) for part in parts_of(sampler)]
+
+
+def _note_part(part: Any, *, generators: bool) -> Part:
+    noted: Part = {"class": class_name(part)}
+    if is_stateful(part):
+        noted["state"] = copy.deepcopy(part.state_dict())
+    elif generators and (generator := private_generator(part)) is not None:
+        noted["generator"] = pack_generator(generator.get_state())
+    if _has_epoch(part):
+        noted["epoch"] = part.epoch
+    return noted
+
+
+def tell_epochs(sampler: Any, noted: list[Part]) -> None:
+    """Tell the parts of the sampler the epochs that `note_parts` found."""
+    for part, it in zip(parts_of(sampler), noted, strict=True):
+        if "epoch" in it:
+            part.set_epoch(it["epoch"])
+
+
+def restore_parts(sampler: Any, noted: list[Part]) -> None:
+    """Put the states and generators of the sampler's parts back to those that `note_parts` found."""
+    for part, it in zip(parts_of(sampler), noted, strict=True):
+        if "state" in it:
+            part.load_state_dict(copy.deepcopy(it["state"]))
+        elif "generator" in it and (generator := private_generator(part)) is not None:
+            generator.set_state(unpack_generator(it["generator"]))
+
+
+def check_epochs(parts: list[Any], noted: list[Part]) -> None:
+    """Raise RuntimeError if a part of the sampler was told another epoch than `note_parts` found."""
+    for part, it in zip(parts, noted, strict=True):
+        if "epoch" in it and part.epoch != it["epoch"]:
+            raise RuntimeError(
+                f"The state that was loaded is from the middle of epoch {it['epoch']} of {class_name(part)}, and "
+                f"`set_epoch({part.epoch})` was called since: its order is another one, so samples would be repeated "
+                f"and left out. Call `set_epoch({it['epoch']})` for the rest of that epoch, or do not load the state."
+            )

@@ -1,0 +1,191 @@
+"""The order of one epoch: drawn from the samplers, noted, and drawn again."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .random_states import Moment
+from .requests import Request, is_stateful
+from .sampler_parts import (
+    Part,
+    check_epochs,
+    dependence_of,
+    note_parts,
+    parts_of,
+    private_generators,
+    restore_parts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from .received import Received
+
+__all__ = ["Sampling", "SamplingNotes"]
+
+
+class SamplingNotes(NamedTuple):
+    """What the rest of an order can be drawn from again.
+
+    Attributes:
+        parts: What was noted of each part of the sampler.
+        position: The number of the batch that the sampler yields first from its saved state; 0 if it saves none.
+        drawn: The number of the batch that was to be drawn next. Those before are drawn by the noted generators.
+        end: How many batches there are, if that is known.
+        iterator: The state of the sampler's iterator, if it saves one.
+        at_iter: The generators when the sampler was asked for an iterator, if that may have drawn from them.
+        at_first: The generators when the first batch was drawn. None if it was not, or drew nothing.
+    """
+
+    parts: list[Part]
+    position: int = 0
+    drawn: int = 0
+    end: int | None = None
+    iterator: Any = None
+    at_iter: Moment | None = None
+    at_first: Moment | None = None
+
+    def pack(self) -> dict[str, Any]:
+        """Return the notes as JSON has them, if it has the user's states."""
+        return {
+            "parts": self.parts,
+            "position": self.position,
+            "drawn": self.drawn,
+            "end": self.end,
+            "iterator": self.iterator,
+            "at_iter": self.at_iter and self.at_iter.pack(),
+            "at_first": self.at_first and self.at_first.pack(),
+        }
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any]) -> SamplingNotes:
+        """Return the notes that were packed.
+
+        Raises:
+            ValueError, TypeError, KeyError: If it is not what `pack` returned.
+        """
+        return cls(
+            packed["parts"],
+            int(packed["position"]),
+            int(packed["drawn"]),
+            packed["end"],
+            packed["iterator"],
+            packed["at_iter"] and Moment.unpack(packed["at_iter"]),
+            packed["at_first"] and Moment.unpack(packed["at_first"]),
+        )
+
+
+_END: Any = object()
+
+
+class Sampling:
+    """How the order of an epoch came about.
+
+    Args:
+        sampler: Yields the indices of a batch at a time, or one index at a time if there are no batches.
+        received: The batches that the consumer has; they are passed over.
+        notes: What was noted when the order was drawn the first time, or None for a new one.
+    """
+
+    def __init__(self, sampler: Any, received: Received, notes: SamplingNotes | None = None) -> None:
+        self._sampler = sampler
+        self._received = received
+        self._parts = parts_of(sampler)
+        self._generators = private_generators(self._parts)
+        self._dependence = dependence_of(self._parts)
+        self._resumed = notes is not None
+        # What saves its own state: the sampler, or the latest iterator over it.
+        self._stateful: Any = None
+        # Its states, each after it was asked for the batch of that number.
+        self._states: dict[int, Any] = {}
+        self._end: int | None = None
+        self._drawn = 0
+        if notes is None:
+            self._start = SamplingNotes(note_parts(sampler, generators=False))
+        else:
+            self._start = notes
+            self._end = notes.end
+            self._drawn = notes.drawn
+            # Something else may have drawn from the same generators since.
+            restore_parts(sampler, notes.parts)
+        self._at_iter = self._start.at_iter
+        self._at_first = self._start.at_first
+
+    def note(self) -> SamplingNotes:
+        """Return what the rest of the order can be drawn from again. It changes nothing."""
+        notes = self._start._replace(end=self._end, drawn=self._drawn, at_iter=self._at_iter, at_first=self._at_first)
+        if self._at_first is None and self._generators:
+            # The order is not drawn yet, or a sampler that saves its own state has drawn it.
+            now = note_parts(self._sampler, generators=True)
+            kept = zip(now, notes.parts, strict=True)
+            notes = notes._replace(parts=[{**new, **old} for new, old in kept])
+        below, _ = self._received.snapshot()
+        stateful = self._stateful
+        if stateful is None or below <= notes.position or below - 1 not in self._states:
+            return notes
+        state = self._states[below - 1]
+        if stateful is not self._parts[-1]:
+            return notes._replace(position=below, iterator=state)
+        return notes._replace(position=below, parts=[*notes.parts[:-1], {**notes.parts[-1], "state": state}])
+
+    def requests(self) -> Iterator[Request]:
+        """Start the sampler, and return an iterator over the batches that the consumer has not received.
+
+        Raises:
+            RuntimeError: If the rest of an epoch is wanted, and a sampler was told another epoch meanwhile.
+        """
+        if self._resumed:
+            check_epochs(self._parts, self._start.parts)
+            if self._start.end is not None and self._start.position >= self._start.end:
+                # A sampler that saves its own state would begin the next epoch.
+                return iter(())
+        elif self._dependence == "anything":
+            self._at_iter = Moment.note(self._generators, of_all=True)
+        with self._under(self._start.at_iter):
+            indices = iter(self._sampler)
+        self._stateful = next((it for it in (self._parts[-1], indices) if is_stateful(it)), None)
+        if self._start.iterator is not None:
+            indices.load_state_dict(copy.deepcopy(self._start.iterator))
+        if self._stateful is not None and self._end is None and hasattr(self._sampler, "__len__"):
+            self._end = len(self._sampler)
+        return self._number(indices)
+
+    def _number(self, indices: Iterator[Any]) -> Iterator[Request]:
+        if self._start.at_first is None and (self._generators or self._dependence != "nothing"):
+            of_all = self._dependence == "anything"
+            self._at_first = Moment.note(self._generators, of_torch=self._dependence == "torch", of_all=of_all)
+        below, beyond = self._received.snapshot()
+        passed_over = {*beyond}
+        again = []
+        with self._under(self._start.at_first):
+            for number in range(self._start.position, self._start.drawn):
+                index = next(indices, _END)
+                if index is _END:
+                    return
+                self._note_draw(number)
+                if number >= below and number not in passed_over:
+                    again.append(Request(number, index))
+        yield from again
+        number = max(self._start.position, self._start.drawn)
+        while (index := next(indices, _END)) is not _END:
+            self._note_draw(number)
+            yield Request(number, index)
+            number += 1
+        self._end = number
+
+    def _note_draw(self, number: int) -> None:
+        self._drawn = max(self._drawn, number + 1)
+        if self._stateful is None:
+            return
+        self._states[number] = copy.deepcopy(self._stateful.state_dict())
+        needed, _ = self._received.snapshot()
+        for old in [it for it in self._states if it < needed - 1]:
+            del self._states[old]
+
+    def _under(self, moment: Moment | None) -> AbstractContextManager[None]:
+        return nullcontext() if moment is None else moment.in_force(self._generators)

@@ -1,0 +1,114 @@
+"""An iterator over the batches of an iterable dataset that worker threads iterate."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from .pinning import Pinning
+from .positions import Step
+from .stream_fetch import StreamOptions
+from .stream_workers import LoadStreams, StreamOutcome
+from .thread_workers import ThreadWorkers
+from .tracked_iterator import TrackedIterator
+from .worker_slots import WorkerSlots
+
+if TYPE_CHECKING:
+    from .any_loader import AnyLoader
+
+__all__ = ["StreamIterator"]
+
+
+class StreamIterator(TrackedIterator):
+    """Takes the batches of the workers in turns. A worker that has ended is passed over.
+
+    Each worker iterates a shallow copy of the dataset, so what the dataset sets on itself is the worker's own.
+
+    Args:
+        loader: The loader. Its dataset is iterable.
+    """
+
+    def __init__(self, loader: AnyLoader) -> None:
+        self._workers: ThreadWorkers[int, StreamOutcome] | None = None
+        super().__init__(loader)
+        if loader.prefetch_factor < 1:
+            raise AssertionError(f"`prefetch_factor` must be at least 1, got {loader.prefetch_factor}.")
+        self._in_order = loader.in_order
+        self._ahead: int = loader.prefetch_factor
+        self._init_fn = loader.worker_init_fn
+        self._options = StreamOptions(self._collate_fn, loader.batch_size, self._drop_last)
+        self._reset(loader, first_iter=True)
+
+    def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
+        self._shutdown_workers()
+        super()._reset(loader, first_iter)
+        datasets = [copy.copy(self._dataset) for _ in range(self._num_workers)]
+        slots = WorkerSlots(self._base_seed, datasets, self._init_fn)
+        self._load = LoadStreams(datasets, self._options, self._epoch.begins, slots, Pinning.of(self))
+        self._workers = ThreadWorkers(self._load, self._num_workers, self._ahead * self._num_workers)
+        # Of each worker: the number of the outcome that is handed over next, and those that are here already.
+        self._turns = [0] * self._num_workers
+        self._arrived: list[dict[int, StreamOutcome]] = [{} for _ in range(self._num_workers)]
+        self._running = set(range(self._num_workers))
+        for _ in range(self._ahead):
+            for worker in range(self._num_workers):
+                self._workers.ask(worker)
+
+    def _next_data(self) -> Any:
+        outcome = self._next_outcome()
+        worker = outcome.worker
+        self._turns[worker] += 1
+        if self._workers is not None:
+            self._workers.ask(worker)
+        progress = self._epoch.progress
+        if outcome.error is None:
+            self._handed = Step(progress.turn, worker, outcome.state)
+            return outcome.batch
+        try:
+            raise outcome.error
+        finally:
+            # Its traceback holds this frame.
+            del outcome
+
+    def _next_outcome(self) -> StreamOutcome:
+        """Return the next outcome that is a batch or an error."""
+        while self._running:
+            worker = self._whose_turn()
+            if worker is None:
+                outcome = self._take()
+                self._arrived[outcome.worker][outcome.turn] = outcome
+                continue
+            outcome = self._arrived[worker].pop(self._turns[worker])
+            if not outcome.ended:
+                return outcome
+            self._running.discard(worker)
+        if not self._persistent_workers:
+            self._shutdown_workers()
+        raise StopIteration
+
+    def _whose_turn(self) -> int | None:
+        """Return the worker whose outcome is to be handed over, or None if it is not here yet."""
+        _, worker = self._epoch.progress.snapshot()
+        in_turn = [(worker + step) % self._num_workers for step in range(self._num_workers)]
+        candidates = [it for it in in_turn if it in self._running]
+        if self._in_order:
+            del candidates[1:]
+        return next((it for it in candidates if self._turns[it] in self._arrived[it]), None)
+
+    def _take(self) -> StreamOutcome:
+        assert self._workers is not None
+        try:
+            return self._workers.take(self._timeout or None)
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+
+    def _shutdown_workers(self) -> None:
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            self._load.abandon()
+            workers.close()
+
+    def __del__(self) -> None:
+        self._shutdown_workers()

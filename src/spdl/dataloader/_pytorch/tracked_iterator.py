@@ -1,0 +1,61 @@
+"""An iterator of torch's kind that notes what the consumer has received."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+if TYPE_CHECKING:
+    from .any_loader import AnyLoader
+
+__all__ = ["TrackedIterator"]
+
+
+class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no types of torch's.
+    """The part that all iterators of our loader share.
+
+    torch's class draws the seed of the workers, starts the sampler, and warns of what it cannot do. It calls
+    ``_next_data`` for each batch, which must leave in ``_handed`` what `progress.latest` is to become.
+    """
+
+    def __init__(self, loader: AnyLoader) -> None:
+        # A MapEpoch or an IterableEpoch, after the kind of the dataset.
+        self._epoch: Any = loader._epoch  # noqa: SLF001 - the classes belong together.
+        self._handed: Any = None
+        self._seed = 0
+        super().__init__(loader)
+        self._prepare(loader)
+
+    def _prepare(self, loader: AnyLoader) -> None:
+        """Change what torch's class has noted of the loader, before workers start."""
+
+    def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.
+        self._epoch = loader._epoch  # noqa: SLF001
+        self._index_sampler = loader._index_sampler  # noqa: SLF001
+        # Workers that stay keep their seeds.
+        self._base_seed = self._seed
+        super()._reset(loader, first_iter)
+
+    @property
+    def _base_seed(self) -> int:
+        return self._seed
+
+    @_base_seed.setter
+    def _base_seed(self, drawn: int) -> None:
+        # torch draws a seed whether the epoch begins anew or not.
+        self._seed = self._epoch.settle_seed(drawn)
+
+    def __next__(self) -> Any:
+        progress = self._epoch.progress
+        progress.settle()
+        try:
+            batch = super().__next__()
+        except StopIteration:
+            self._epoch.finish()
+            raise
+        # Nothing may come between these two, not even a call: a signal handler could.
+        progress.latest = self._handed
+        return batch

@@ -1,0 +1,215 @@
+"""What has been consumed of each source, as a state holds it, and the way back from there."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .lineage import Progress
+from .records import restored_from_state, state_of
+from .resumption import Leg, Resumption
+from .runs import runs_from_state, runs_to_state
+from .sentinel import EPOCH_END
+from .shares import Received, advance, can_merge, has_another_share, merge_into, take_share
+from .source_passes import Pass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .engine import Engine
+    from .source import Source
+
+__all__ = ["load", "load_ranks", "source_state", "take"]
+
+
+def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
+    """Return what an engine has consumed. Called with the lock held.
+
+    Args:
+        engine: The engine.
+        in_hand: The roots of entries that are on their way to the consumer: they count as not consumed.
+    """
+    lineage = engine.lineage
+    unconsumed = lineage.unconsumed([root for root in in_hand if root is not EPOCH_END])
+    epoch = engine.epochs_read - sum(root is EPOCH_END for root in in_hand)
+    progress = lineage.progress(unconsumed.roots)
+    sources = sorted(engine.sources, key=lambda source: source.index)
+    state: dict[str, Any] = {
+        "epoch": epoch,
+        "in_order": all(node.keeps_order() for node in engine.nodes),
+        "sources": [_source_state(source, *each, epoch) for source, each in zip(sources, progress, strict=True)],
+    }
+    if partial := state_of(unconsumed, lineage.restored, lineage.sources):
+        state["partial"] = partial
+    return state
+
+
+def _source_state(source: Source, position: int, out: tuple[int, ...], epoch: int) -> dict[str, Any]:
+    state: dict[str, Any] = {"position": position}
+    if out:
+        state["out"] = runs_to_state(out)
+    lowest = out[0] if out else position
+    passes = [each for each in source.passes.listed() if each.epoch >= epoch or lowest < (each.end or 0)]
+    if passes:
+        state["passes"] = [_pass_state(each) for each in passes]
+    state["following"] = source.passes.following
+    if (not passes or passes[-1].end is not None) and source.state_behind is not None:
+        state["state"] = source.state_behind
+    return state
+
+
+def _pass_state(each: Pass) -> dict[str, Any]:
+    state: dict[str, Any] = {"epoch": each.epoch, "begin": each.begin}
+    if each.end is not None:
+        state["end"] = each.end
+    if each.first is not None:
+        state["first"] = each.first
+    if each.state is not None:
+        state["state"] = each.state
+    return state
+
+
+def load(engine: Engine, state: dict[str, Any]) -> None:
+    """Have an engine that was not started go on where a state was taken. Runs code of the sources.
+
+    Raises:
+        ValueError: If the state is damaged, or of a part of the data that cannot be shared anew. The engine is then as
+            it was before.
+    """
+    epoch = _number(state, "epoch")
+    sources = sorted(engine.sources, key=lambda source: source.index)
+    states = state.get("sources")
+    if not isinstance(states, list) or len(states) != len(sources):
+        raise ValueError(f"it is of {len(states) if isinstance(states, list) else 'no'} sources")
+    parts = [_read(source, each) for source, each in zip(sources, states, strict=True)]
+    lineage = engine.lineage
+    roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
+    restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
+    in_order = state.get("in_order") is True
+    for number, (source, part) in enumerate(zip(sources, parts, strict=True)):
+        if part.passes and has_another_share(source.iterable, part.passes[0].state):
+            if restored is not None:
+                raise ValueError(
+                    "it was taken when only some of the results of an item had been received, so the rest of the data "
+                    "cannot be shared among other ranks, or in other batches"
+                )
+            take_share(source.iterable, _received_of(part, in_order=in_order))
+            parts[number] = _Part(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
+    lineage.restore([part.progress for part in parts], restored)
+    for source, (progress, passes, following, behind) in zip(sources, parts, strict=True):
+        source.resume(passes, following, Resumption(_legs(passes, *progress, epoch), behind))
+    engine.resume(epoch)
+
+
+def load_ranks(engine: Engine, states: Sequence[Any]) -> None:
+    """Have an engine that was not started take its share of what several ranks have not received.
+
+    Raises:
+        ValueError: If a state is damaged, or if they cannot be shared anew. The engine is then as it was before.
+    """
+    source = engine.sources[0]
+    if len(engine.sources) > 1 or not can_merge(source.iterable):
+        raise ValueError("it is of several ranks, and only an EpochSampler as the only source can share it anew")
+    epochs = [_number(state, "epoch") for state in states]
+    merge_into(source.iterable, [source_state(state, source.iterable) for state in states])
+    source.resume([], min(epochs), Resumption([], source.own_state()))
+    engine.resume(min(epochs))
+
+
+class _Part(NamedTuple):
+    """What a state says of one source."""
+
+    progress: Progress
+    passes: list[Pass]
+    following: int
+    behind: Any
+
+
+def _read(source: Source | None, state: dict[str, Any]) -> _Part:
+    progress = Progress(_number(state, "position"), tuple(runs_from_state(state.get("out", []))))
+    passes, following = _passes(state), _number(state, "following")
+    _check_passes(*progress, passes, following)
+    if len(passes) > 1 and source is not None and not source.continuous:
+        raise ValueError("it has several passes over a source that is not `continuous`")
+    return _Part(progress, passes, following, state.get("state"))
+
+
+def _received_of(part: _Part, *, in_order: bool) -> Received:
+    """Return what was received of the first pass that the consumer was not done with.
+
+    Args:
+        part: What the state says of the source.
+        in_order: Whether the pipeline delivers in the order of the source. What was received beyond others was dropped
+            then, and will be dropped again: the other ranks need not know of it.
+    """
+    first = part.passes[0]
+    end = part.progress.position if first.end is None else first.end
+    holes = [position - first.begin for position in part.progress.out if first.begin <= position < end]
+    ends = [*holes, end - first.begin]
+    beyond = [(before + 1, behind) for before, behind in pairwise(ends) if before + 1 < behind]
+    return Received(first.state, ends[0], () if in_order else tuple(beyond))
+
+
+def source_state(state: dict[str, Any], source: Any) -> Any:
+    """Return what a source with shares would say of itself if its consumer had received what a state says.
+
+    Raises:
+        ValueError: If the state is damaged, or says that only some of the results of an item were received.
+    """
+    if state.get("partial"):
+        raise ValueError("it was taken when only some of the results of an item had been received")
+    states = state.get("sources")
+    if not isinstance(states, list) or len(states) != 1:
+        raise ValueError("it is not of one source")
+    part = _read(None, states[0])
+    if part.passes:
+        return advance(source, _received_of(part, in_order=False))
+    return part.behind
+
+
+def _number(state: object, name: str) -> int:
+    value = state.get(name) if isinstance(state, dict) else None
+    if type(value) is not int or value < 0:
+        raise ValueError(f"its {name!r} is no number")
+    return value
+
+
+def _passes(state: dict[str, Any]) -> list[Pass]:
+    listed = state.get("passes", [])
+    if not isinstance(listed, list):
+        raise ValueError("its passes are no list")  # noqa: TRY004 - a damaged state is a bad value.
+    return [
+        Pass(
+            _number(each, "epoch"),
+            _number(each, "begin"),
+            each.get("state"),
+            each.get("first"),
+            _number(each, "end") if "end" in each else None,
+        )
+        for each in listed
+    ]
+
+
+def _check_passes(position: int, out: Sequence[int], passes: list[Pass], following: int) -> None:
+    at = out[0] if out else position
+    if passes and passes[0].begin > at:
+        raise ValueError("it has positions of no pass")
+    ends = [each.end for each in passes]
+    if None in ends[:-1] or any(end is not None and end > position for end in ends):
+        raise ValueError("its passes do not end where the next begin")
+    for before, behind in pairwise(passes):
+        if (before.end or 0) > behind.begin or before.epoch >= behind.epoch:
+            raise ValueError("its passes do not follow each other")
+    if passes and passes[-1].epoch + 1 != following:
+        raise ValueError("its passes are not numbered")
+    if out and (not passes or out[-1] >= position):
+        raise ValueError("it has positions of no pass")
+
+
+def _legs(passes: list[Pass], position: int, out: Sequence[int], epoch: int) -> list[Leg]:
+    legs = []
+    for each in passes:
+        end = position if each.end is None else each.end
+        holes = [hole for hole in out if each.begin <= hole < end]
+        legs.append(Leg(each, holes, position if each.end is None else None, each.epoch < epoch))
+    return legs

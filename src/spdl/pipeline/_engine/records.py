@@ -1,0 +1,301 @@
+"""What is known from an earlier run of items whose results were consumed in part."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from .groups import Gathering, Group, Result
+from .runs import Runs, runs_from_state, runs_to_state
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from .groups import Root
+    from .lineage import Unconsumed
+
+__all__ = ["Batch", "Member", "Record", "Restored", "restored_from_state", "state_of"]
+
+# An item as a state names it: a position, given as its root; ``{"of": item, "result": number}``; or, with the index of
+# a batch in a list, ``{"batch": index}``. A batch is a list of items; there, [first, count] are contiguous positions.
+Term: TypeAlias = "int | dict[str, Any]"
+
+# So often may results of results be named; no graph has that many stages.
+_DEEPEST = 500
+
+
+class Member(NamedTuple):
+    """The place of an item in a batch that has to be made again as it was."""
+
+    batch: Batch
+    place: int
+
+
+class Record:
+    """What is known of one item.
+
+    Attributes:
+        done: The numbers of those of its results that were consumed.
+        results: What is known of its other results.
+        member: The batch that it went into, if that has to be made again.
+        met: Whether the item has become results again, which from then on are known from the lineage.
+    """
+
+    __slots__ = ("done", "member", "met", "results")
+
+    def __init__(self) -> None:
+        self.done = Runs()
+        self.results: dict[int, Record] = {}
+        self.member: Member | None = None
+        self.met = False
+
+    def meet(self) -> None:
+        """Note that the item becomes results again."""
+        self.met = True
+
+    def result(self, number: int) -> Record:
+        """Return the record of one result."""
+        return self.results.setdefault(number, Record())
+
+    def join(self, batch: Batch, index: int) -> None:
+        """Note the batch that it went into."""
+        self.member = Member(batch, index)
+
+
+class Batch:
+    """A batch of which some results were consumed: it has to be made again of the same items in the same order."""
+
+    __slots__ = ("record", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.record = Record()
+
+
+class _Partial(NamedTuple):
+    """An item, the numbers of its results that were consumed, and the positions that it was made of."""
+
+    item: Term
+    done: list[int]
+    roots: frozenset[int]
+
+
+class Restored:
+    """All that is known from an earlier run.
+
+    Attributes:
+        roots: The records of the source's items, by their roots.
+        batches: The batches that are still to be made again.
+    """
+
+    __slots__ = ("_batches", "_made", "_partial", "batches", "roots")
+
+    def __init__(self, batches: list[list[Term]], partial: list[tuple[Term, list[int]]], sources: int) -> None:
+        self.roots: dict[int, Record] = {}
+        self._batches = [_spread(batch, sources) for batch in batches]
+        self._made = [Batch(len(batch)) for batch in self._batches]
+        self.batches = list(self._made)
+        for batch, members in zip(self._made, self._batches, strict=True):
+            for index, member in enumerate(members):
+                self._record(member).join(batch, index)
+        self._partial: list[_Partial] = []
+        for item, done in partial:
+            numbers = runs_from_state(done)
+            record = self._record(item)
+            if record.done:
+                raise ValueError("a partly consumed item is named twice")
+            for number in numbers:
+                record.done.add(number)
+            self._partial.append(_Partial(item, numbers, frozenset(self._roots_of(item))))
+
+    def _record(self, item: Term) -> Record:
+        if isinstance(item, int):
+            return self.roots.setdefault(item, Record())
+        if "batch" in item:
+            return self._made[item["batch"]].record
+        return self._record(item["of"]).result(item["result"])
+
+    def _roots_of(self, item: Term) -> set[int]:
+        if isinstance(item, int):
+            return {item}
+        if "batch" in item:
+            return {root for member in self._batches[item["batch"]] for root in self._roots_of(member)}
+        return self._roots_of(item["of"])
+
+    def made_again(self, batch: Batch) -> None:
+        """Note that a batch was made again."""
+        if batch in self.batches:
+            self.batches.remove(batch)
+
+    def pending(self, out: Collection[int]) -> list[tuple[list[list[Term]], Term, list[int]]]:
+        """Return what has not been met again: the batches that a name refers to, the item, and its consumed results.
+
+        Args:
+            out: The roots of the positions that are out. What is made of others will not come again.
+        """
+        return [
+            (self._batches, item, done)
+            for item, done, roots in self._partial
+            if not self._record(item).met and roots.issubset(out)
+        ]
+
+
+def _spread(batch: list[Any], sources: int) -> list[Term]:
+    members: list[Term] = []
+    for part in batch:
+        if isinstance(part, list):
+            first, count = part
+            members += range(first, first + count * sources, sources)
+        else:
+            members.append(part)
+    return members
+
+
+class _Writer:
+    """Names items, and lists the batches that the names refer to."""
+
+    def __init__(self, sources: int) -> None:
+        self.sources = sources
+        self.batches: list[list[Any]] = []
+        self._indices: dict[Any, int] = {}
+        self._by_content: dict[str, int] = {}
+
+    def name(self, root: Root) -> Term | None:
+        """Return the name of an item; None for one that has none, since it is a part of a batch or of no source."""
+        while type(root) is Group and len(root.parents) == 1:
+            root = root.parents[0]
+        if not isinstance(root, Group):
+            return root
+        if isinstance(root, Result):
+            results = root.results
+            of = self.name(results.parents[0])
+            return None if of is None else {"of": of, "result": root.number}
+        if not isinstance(root, Gathering):
+            return None
+        index = self._indices.get(root)
+        if index is None:
+            names = [self.name(parent) for parent in root.origins()]
+            if None in names or not names or (root.packed() is not None and not _ascends(names)):
+                # What was packed has lost its order.
+                return None
+            index = self._add(root, names)
+        return {"batch": index}
+
+    def copy(self, batches: list[list[Term]], item: Term) -> Term:
+        """Return the name of an item that other batches were referred to by."""
+        if isinstance(item, int):
+            return item
+        if "of" in item:
+            return {**item, "of": self.copy(batches, item["of"])}
+        key = (id(batches), item["batch"])
+        index = self._indices.get(key)
+        if index is None:
+            index = self._add(key, [self.copy(batches, member) for member in batches[item["batch"]]])
+        return {"batch": index}
+
+    def _add(self, key: object, names: Sequence[Any]) -> int:
+        parts: list[Any] = []
+        following = None
+        for name in names:
+            if not isinstance(name, int):
+                parts.append(name)
+                following = None
+            elif name == following:
+                parts[-1][1] += 1
+                following += self.sources
+            else:
+                parts.append([name, 1])
+                following = name + self.sources
+        # The same batch may be known from the lineage and from an earlier run.
+        content = repr(parts)
+        index = self._by_content.get(content)
+        if index is None:
+            index = self._by_content[content] = len(self.batches)
+            self.batches.append(parts)
+        self._indices[key] = index
+        return index
+
+
+def _ascends(names: list[Any]) -> bool:
+    return all(isinstance(name, int) for name in names) and all(a < b for a, b in pairwise(names))
+
+
+def state_of(unconsumed: Unconsumed, restored: Restored | None, sources: int) -> dict[str, Any]:
+    """Return the items whose results were consumed in part, as a state holds them; {} if there are none.
+
+    Called with the engine's lock held.
+    """
+    if not unconsumed.results and restored is None:
+        return {}
+    writer = _Writer(sources)
+    items: list[dict[str, Any]] = []
+    for results, done in unconsumed.results:
+        name = writer.name(results.parents[0])
+        if name is not None:
+            items.append({"item": name, "done": runs_to_state(done)})
+    if restored is not None:
+        for batches, item, done in restored.pending(frozenset(unconsumed.roots)):
+            items.append({"item": writer.copy(batches, item), "done": runs_to_state(done)})
+    if not items:
+        return {}
+    return {"items": items, "batches": writer.batches} if writer.batches else {"items": items}
+
+
+def restored_from_state(state: object, sources: int, out: Collection[int]) -> Restored | None:
+    """Return what a state says of items whose results were consumed in part; None if there are none.
+
+    Args:
+        state: What `state_of` has returned.
+        sources: How many sources there are.
+        out: The roots of the positions that are out: all of these items are made of them.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if not isinstance(state, dict):
+        raise ValueError("the partly consumed items are no dict")  # noqa: TRY004 - a truncated state is a bad value.
+    if not state:
+        return None
+    batches, items = state.get("batches", []), state.get("items")
+    if not isinstance(batches, list) or not isinstance(items, list):
+        raise ValueError("the partly consumed items are no lists")  # noqa: TRY004 - as above.
+    for index, batch in enumerate(batches):
+        if not isinstance(batch, list) or not batch:
+            raise ValueError("a batch is no list of items")
+        for part in batch:
+            if isinstance(part, list):
+                _check_run(part, sources, out)
+            else:
+                _check_name(part, index, out)
+    partial: list[tuple[Term, list[int]]] = []
+    for each in items:
+        if not isinstance(each, dict) or each.keys() != {"item", "done"}:
+            raise ValueError("a partly consumed item has no name, or no results")
+        _check_name(each["item"], len(batches), out)
+        partial.append((each["item"], each["done"]))
+    return Restored(batches, partial, sources)
+
+
+def _check_run(run: list[Any], sources: int, out: Collection[int]) -> None:
+    if len(run) != 2 or not all(type(number) is int for number in run) or not 1 <= run[1] <= len(out):  # noqa: PLR2004
+        raise ValueError("a batch has a run of positions that is none")
+    if not all(root in out for root in range(run[0], run[0] + run[1] * sources, sources)):
+        raise ValueError("a batch has positions that are not out")
+
+
+def _check_name(name: object, batches: int, out: Collection[int]) -> None:
+    for _ in range(_DEEPEST):
+        if type(name) is int:
+            if name not in out:
+                raise ValueError("a partly consumed item has a position that is not out")
+            return
+        if not isinstance(name, dict):
+            break
+        if name.keys() == {"batch"}:
+            if type(name["batch"]) is not int or not 0 <= name["batch"] < batches:
+                break
+            return
+        if name.keys() != {"of", "result"} or type(name["result"]) is not int or name["result"] < 0:
+            break
+        name = name["of"]
+    raise ValueError("a partly consumed item has no name that names an item")

@@ -1,0 +1,341 @@
+"""What is left of the passes over a source that an earlier run had begun, and how it is pulled again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .interruptible import Interruptible
+from .source_passes import mark_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from .source_passes import Pass
+
+__all__ = ["Leg", "ResumedIterator", "Resumption", "has_state", "how_to_seek", "resumed_async"]
+
+# A gap that is shorter is passed item by item: seeking may have to open a file.
+_NEAR = 64
+
+# Iterators of these types can be set to an index.
+_BUILT_IN = (list, tuple, range, str, bytes)
+
+
+class Leg(NamedTuple):
+    """The rest of one pass.
+
+    Attributes:
+        of: The pass.
+        holes: The positions that were handed out and not consumed, in order.
+        following: The position at which the pass goes on; None if it had ended.
+        read: Whether the consumer has seen the end of this epoch.
+    """
+
+    of: Pass
+    holes: list[int]
+    following: int | None
+    read: bool
+
+
+class Resumption:
+    """The legs that are left, and the source's state behind them."""
+
+    __slots__ = ("_legs", "state")
+
+    def __init__(self, legs: Sequence[Leg], state: Any) -> None:
+        self._legs = deque(legs)
+        self.state = state
+
+    def goes_on(self) -> bool:
+        """Return whether items of a begun pass are to be pulled that are not its first ones."""
+        return any(
+            leg.holes[-1:] > [leg.of.begin] or (leg.following is not None and leg.following > leg.of.begin)
+            for leg in self._legs
+        )
+
+    def is_over(self) -> bool:
+        """Return whether no pass is left."""
+        return not self._legs
+
+    def next_leg(self) -> Leg | None:
+        """Return the rest of the next pass; None if there is none."""
+        return self._legs.popleft() if self._legs else None
+
+
+def how_to_seek(source: object) -> str:
+    """Return how a source is brought to a position: ``"iterate_from"``, ``"index"`` or ``"replay"``."""
+    if callable(getattr(type(source), "iterate_from", None)):
+        return "iterate_from"
+    return "index" if isinstance(source, Sequence) else "replay"
+
+
+def has_state(source: object) -> bool:
+    """Return whether a source tells its state and takes it back, also where it was iterated before.
+
+    A pipeline does not, since it runs once.
+    """
+    kind = type(source)
+    if getattr(kind, "_runs_once", False):
+        return False
+    return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
+
+
+class ResumedIterator(Interruptible):
+    """An iterator over the rest of a pass.
+
+    Attributes:
+        taken: The position of the item that was returned last, if it was out; None once the pass goes on.
+        rest: What returns the further items then.
+    """
+
+    __slots__ = ("_holes", "_interrupted", "_leg", "_seeker", "rest", "taken")
+
+    def __init__(self, source: Any, leg: Leg) -> None:
+        self._leg = leg
+        self._holes = deque(leg.holes)
+        self._seeker: _Seeker = _SEEKERS[how_to_seek(source)](source, leg)
+        self.rest: Iterator[Any] = iter(())
+        self.taken: int | None = None
+        self._interrupted = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self._next()
+        except RuntimeError as error:
+            if self._interrupted and isinstance(error, TooShortError):
+                raise StopIteration from None
+            raise
+
+    def _next(self) -> Any:
+        if self._holes:
+            position = self._holes.popleft()
+            item = self._seeker.item(position - self._leg.of.begin)
+            self.taken = position
+            return item
+        if self._leg.following is None:
+            self._seeker.finish()
+            raise StopIteration
+        self.taken = None
+        self.rest = self._seeker.rest(self._leg.following - self._leg.of.begin)
+        return next(self.rest)
+
+    def close(self) -> None:
+        """Close the source's own iterator, if it can be closed."""
+        self._seeker.close()
+
+    def interrupt(self) -> None:
+        """Interrupt the source's own iterator, if it can be interrupted. Takes no lock."""
+        # What it interrupts ends early.
+        self._interrupted = True
+        iterator = self._seeker.iterator
+        if issubclass(type(iterator), Interruptible):
+            iterator.interrupt()
+
+
+class TooShortError(RuntimeError):
+    """A source has ended before a position that a state says it has handed out."""
+
+
+class _Seeker:
+    """Brings a source to the items of one pass that are asked for, each further on than the one before."""
+
+    def __init__(self, source: Any, leg: Leg) -> None:
+        self.source = source
+        self.leg = leg
+        self.iterator: Any = None
+        # The offset of what the iterator returns next.
+        self.at = 0
+
+    def item(self, offset: int) -> Any:
+        """Return the item at an offset from the beginning of the pass."""
+        for item in islice(self.rest(offset), 1):
+            self.at = offset + 1
+            return item
+        raise TooShortError(_too_short(self.source, self.leg, offset))
+
+    def rest(self, offset: int) -> Iterator[Any]:
+        """Return an iterator that begins at an offset."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Leave a pass of which nothing more is asked for."""
+        self.close()
+
+    def skip(self, count: int) -> None:
+        """Pass over so many items."""
+        skipped = sum(1 for _ in islice(self.iterator, count))
+        if skipped < count:
+            raise TooShortError(_too_short(self.source, self.leg, self.at + count))
+        self.at += count
+
+    def close(self) -> None:
+        """Close the iterator, if it can be closed."""
+        if hasattr(self.iterator, "close"):
+            self.iterator.close()
+
+
+class _Indexed(_Seeker):
+    def rest(self, offset: int) -> Iterator[Any]:
+        source = self.source
+        size = len(source)
+        if offset > size:
+            raise TooShortError(_too_short(source, self.leg, offset))
+        if type(source) in _BUILT_IN:
+            iterator: Any = iter(source)
+            iterator.__setstate__(offset)
+            return iterator  # type: ignore[no-any-return]
+        return map(source.__getitem__, range(offset, size))
+
+
+class _FromPosition(_Seeker):
+    def rest(self, offset: int) -> Iterator[Any]:
+        if self.iterator is None or not self.at <= offset <= self.at + _NEAR:
+            self.close()
+            self.iterator = iter(self.source.iterate_from(offset))
+            self.at = offset
+        else:
+            self.skip(offset - self.at)
+        return self.iterator  # type: ignore[no-any-return]
+
+
+class _Replayed(_Seeker):
+    def rest(self, offset: int) -> Iterator[Any]:
+        if self.iterator is None:
+            self._begin()
+        self.skip(offset - self.at)
+        return self.iterator  # type: ignore[no-any-return]
+
+    def finish(self) -> None:
+        # The next pass may depend on what this one has done at its end.
+        if self.iterator is None:
+            self._begin()
+        for _ in self.iterator:
+            pass
+
+    def _begin(self) -> None:
+        """Find the pass: it begins with the item that it began with."""
+        attempts = _attempts(self.source, self.leg)
+        first: list[Any] = []
+        for _ in range(attempts):
+            self.iterator = iter(self.source)
+            first = list(islice(self.iterator, 1))
+            if _begins_like(self.leg, first):
+                self.iterator = _Chain(first, self.iterator)
+                return
+            for _ in self.iterator:
+                pass
+        raise RuntimeError(_another_order(self.source, self.leg, first, attempts))
+
+
+class _Chain(Interruptible):
+    """The first item of an iterator, and then the others."""
+
+    def __init__(self, first: list[Any], iterator: Any) -> None:
+        self.first = first
+        self.iterator = iterator
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.first.pop() if self.first else next(self.iterator)
+
+    def close(self) -> None:
+        if hasattr(self.iterator, "close"):
+            self.iterator.close()
+
+    def interrupt(self) -> None:
+        if issubclass(type(self.iterator), Interruptible):
+            self.iterator.interrupt()
+
+
+_SEEKERS = {"index": _Indexed, "iterate_from": _FromPosition, "replay": _Replayed}
+
+
+async def resumed_async(  # noqa: C901 - what several classes do for iterators.
+    source: Any, leg: Leg
+) -> AsyncIterator[tuple[int | None, Any]]:
+    """Yield the items of the rest of a pass over an async source, each with its position if it was out."""
+    begin = leg.of.begin
+    if how_to_seek(source) == "iterate_from":
+        at = leg.holes[0] if leg.holes else leg.following
+        if at is None:
+            return
+        iterator, first = aiter(source.iterate_from(at - begin)), list[Any]()
+    else:
+        at = begin
+        iterator, first = await _begin_async(source, leg)
+    try:
+        holes = deque(leg.holes)
+        while holes or leg.following is not None:
+            try:
+                item = first.pop() if first else await anext(iterator)
+            except StopAsyncIteration:
+                if holes or (leg.following is not None and at < leg.following):
+                    raise TooShortError(_too_short(source, leg, at - begin)) from None
+                return
+            if holes and at == holes[0]:
+                yield holes.popleft(), item
+            elif leg.following is not None and at >= leg.following:
+                yield None, item
+            at += 1
+        if how_to_seek(source) == "replay":
+            # The next pass may depend on what this one has done at its end.
+            async for _ in iterator:
+                pass
+    finally:
+        if hasattr(iterator, "aclose"):
+            await iterator.aclose()
+
+
+async def _begin_async(source: Any, leg: Leg) -> tuple[AsyncIterator[Any], list[Any]]:
+    attempts = _attempts(source, leg)
+    first: list[Any] = []
+    for _ in range(attempts):
+        iterator = aiter(source)
+        first = []
+        async for item in iterator:
+            first.append(item)
+            break
+        if _begins_like(leg, first):
+            return iterator, first
+        async for _ in iterator:
+            pass
+    raise RuntimeError(_another_order(source, leg, first, attempts))
+
+
+def _attempts(source: object, leg: Leg) -> int:
+    """Return how many passes may have to be looked at until one begins as it should."""
+    # A source that has another order in each pass is brought to this one. Its state says which pass is next.
+    return 1 if has_state(source) else leg.of.epoch + 1
+
+
+def _begins_like(leg: Leg, first: list[Any]) -> bool:
+    if leg.of.first is None or not first:
+        # What is missing is noticed later.
+        return True
+    mark = mark_of(first[0])
+    return mark is None or mark == leg.of.first
+
+
+def _too_short(source: object, leg: Leg, offset: int) -> str:
+    return (
+        f"The source {type(source).__name__!r} has ended before item {offset} of epoch {leg.of.epoch}, which the state "
+        "says it has handed out: it is not the one that the state was taken of, or it was made shorter since."
+    )
+
+
+def _another_order(source: object, leg: Leg, first: list[Any], attempts: int) -> str:
+    passes = "it" if attempts == 1 else f"each of {attempts} passes over it"
+    return (
+        f"The source {type(source).__name__!r} has another order than when the state was taken: epoch {leg.of.epoch} "
+        f"began with {leg.of.first}, and {passes} begins with something else, at last with {mark_of(first[0])}. An "
+        "order that is drawn from a global random state cannot be resumed: seed it anew for each epoch, take a sampler "
+        "of `spdl.source`, or give the source `state_dict` and `load_state_dict`."
+    )

@@ -1,0 +1,99 @@
+"""Sets of integers that are mostly contiguous, and the short form in which a state holds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["Runs", "runs_from_state", "runs_to_state"]
+
+# A state that was damaged must not take all memory.
+_MOST = 1 << 27
+
+
+class Runs:
+    """A set of integers that takes memory for each run of contiguous ones only. Numbers are added, never removed."""
+
+    __slots__ = ("_starts", "_stops")
+
+    def __init__(self, numbers: Iterable[int] = ()) -> None:
+        # Where the run ends that begins at a number, and the other way round.
+        self._stops: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        for number in numbers:
+            self.add(number)
+
+    def __bool__(self) -> bool:
+        return bool(self._stops)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the numbers in order."""
+        for start, stop in self.pairs():
+            yield from range(start, stop)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return where each run begins and ends, in order."""
+        return sorted(self._stops.items())
+
+    def copy(self) -> Runs:
+        """Return a set of the same numbers."""
+        other = Runs()
+        other._stops.update(self._stops)
+        other._starts.update(self._starts)
+        return other
+
+    def add(self, number: int) -> None:
+        """Add a number that is not in the set."""
+        self._add(number, number + 1)
+
+    def take_over(self, other: Runs) -> None:
+        """Add all numbers of another set, none of which is in this one."""
+        for start, stop in other._stops.items():
+            self._add(start, stop)
+
+    def _add(self, start: int, stop: int) -> None:
+        start = self._starts.pop(start, start)
+        stop = self._stops.pop(stop, stop)
+        self._stops[start] = stop
+        self._starts[stop] = start
+
+
+def runs_to_state(numbers: Sequence[int]) -> list[int]:
+    """Return ascending numbers as a flat list: where the first run begins, its length, the gap to the next, and so on.
+
+    Example:
+        >>> runs_to_state([10, 11, 12, 15])
+        [10, 3, 2, 1]
+    """
+    state: list[int] = []
+    before = following = 0
+    for number in numbers:
+        if state and number == following:
+            state[-1] += 1
+        else:
+            state += (number - before, 1)
+        before = following = number + 1
+    return state
+
+
+def runs_from_state(state: object) -> list[int]:
+    """Return the ascending numbers of which `runs_to_state` made the list.
+
+    Raises:
+        ValueError: If nobody's numbers are written like that.
+    """
+    if not isinstance(state, list) or len(state) % 2 or not all(type(number) is int for number in state):
+        raise ValueError("numbers are given by a list of an even number of ints")
+    if sum(state[1::2]) > _MOST:
+        raise ValueError("there are more numbers than a pipeline can have in flight")
+    numbers: list[int] = []
+    at = 0
+    for index in range(0, len(state), 2):
+        gap, length = state[index], state[index + 1]
+        if gap < (1 if index else 0) or length < 1:
+            raise ValueError("the gap between two runs, and the length of a run, is at least 1")
+        numbers += range(at + gap, at + gap + length)
+        at += gap + length
+    return numbers

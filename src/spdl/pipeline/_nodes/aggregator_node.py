@@ -1,0 +1,215 @@
+"""Stages that run an aggregator of the user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl.pipeline._declare.aggregator import Aggregator
+from spdl.pipeline._engine.sentinel import EOF, EPOCH_END
+from spdl.pipeline._world import perf_counter, thread_time
+
+from .aggregate import GatheringNode
+from .kept import Kept
+from .regrouping import HoldingBack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.groups import Root
+    from spdl.pipeline._engine.records import Restored
+
+__all__ = ["AggregateNode", "Call"]
+
+
+class Call(NamedTuple):
+    """One call of an aggregator: to accumulate the item in hand, or to flush at the end of an epoch or of the input."""
+
+    function: Callable[[Any], Any]
+    hand: list[Any]
+    accumulates: bool = False
+    # True if its result is passed on.
+    keeps: bool = True
+
+
+class AggregateNode(GatheringNode):
+    """Calls the user's aggregator, from one thread at a time."""
+
+    __slots__ = ("flushed_at_mark", "holding_back", "kept")
+
+    op: Aggregator[Any, Any]
+
+    def __init__(self, engine: Engine, name: str, op: Aggregator[Any, Any], *, drop_last: bool) -> None:
+        super().__init__(engine, name, op, drop_last=drop_last)
+        # The items of the epoch that ends at the head of the queue were flushed.
+        self.flushed_at_mark = False
+        # Its items in hand, if it may keep some of them past a result.
+        self.kept = Kept() if type(op).held_back is not Aggregator.held_back else None
+        # The batches of an earlier run that have to be made again, and what waits for that.
+        self.holding_back: HoldingBack | None = None
+
+    def regroup(self, restored: Restored) -> None:
+        self.holding_back = HoldingBack(restored)
+
+    def start_afresh(self) -> None:
+        # What a pipeline that was stopped has left in it would come into this one's batches.
+        self.op.flush()
+
+    def keeps_order(self) -> bool:
+        return self.kept is None
+
+    def ready(self) -> bool:
+        passes_on = not (self.flush_due and self.drop_last)
+        waits = bool(self.flush_due or self.queue or self._held_back()) and not (self.cancelled or self.running)
+        return waits and (not passes_on or self.has_room(0))
+
+    def _held_back(self) -> bool:
+        return self.holding_back is not None and self.holding_back.is_due()
+
+    def drained(self) -> bool:
+        return super().drained() and not self._held_back()
+
+    def end_input(self) -> bool:
+        if self.holding_back is not None and self.holding_back.release():
+            self.engine.add_turns()
+            return False
+        return super().end_input()
+
+    def turn(self) -> None:
+        call = self.next_call()
+        if call is not None:
+            self._make(call)
+
+    def next_call(self) -> Call | None:
+        """Return what the aggregator is to be asked next; None if the end of an epoch was passed on. Takes the slot."""
+        call: Call | None
+        if self.flush_due:
+            self._begin_flush()
+            call = Call(self._flush, [EOF], keeps=not self.drop_last)
+        elif self.holding_back is not None:
+            call = self._next_held_back(self.holding_back)
+        elif not self.at_mark():
+            call = self._call_with(*self.dequeue())
+        else:
+            call = self._next_at_mark()
+        if call is not None:
+            self.slot_taken()
+        return call
+
+    def _next_at_mark(self) -> Call | None:
+        if not self.flushed_at_mark:
+            self.flushed_at_mark = True
+            return Call(self._flush, [EPOCH_END], keeps=not self.drop_last)
+        self.flushed_at_mark = False
+        self._release_roots()
+        self.pass_mark()
+        return None
+
+    def _call_with(self, root: Root, value: Any) -> Call:
+        # Nothing else bounds how many items an aggregator takes for one result.
+        if self.kept is not None:
+            self.kept.add(value)
+        elif self.gathering.is_long():
+            self.engine.lineage.pack(self.gathering)
+        self.roots.append(root)
+        return Call(self.op.accumulate if self.kept is None else self._accumulate, [value], accumulates=True)
+
+    def _next_held_back(self, holding_back: HoldingBack) -> Call | None:
+        """Return the next call while batches of an earlier run are to be made again; None if there is none yet."""
+        engine = self.engine
+        if not holding_back.is_due():
+            if not self.at_mark():
+                root, value = self.dequeue()
+                holding_back.take(engine.lineage.record_of(root), root, value)
+            elif not holding_back.release():
+                # The epoch ends, whatever may be made again in the next one.
+                return self._next_at_mark()
+            if holding_back.is_due():
+                engine.add_turns()
+            return None
+        step = holding_back.next_step()
+        if not holding_back.is_due():
+            engine.remove_turns()
+        if holding_back.is_over():
+            self.holding_back = None
+        if step is None:
+            # The batch is complete, and has not come by itself.
+            return Call(self._flush, [EPOCH_END]) if self.roots else None
+        if step.record is not None:
+            # The aggregator is empty now: nothing else was given to it.
+            self.gathering = engine.lineage.begin_gathering(step.record)
+            self.roots = self.gathering.parents
+        return self._call_with(step.root, step.value)
+
+    def _accumulate(self, item: Any) -> Any:
+        result = self.op.accumulate(item)
+        if result is not None and self.kept is not None:
+            self.kept.note(self.op.held_back())
+        return result
+
+    def _flush(self, _end: object) -> Any:
+        return self.op.flush()
+
+    def _make(self, call: Call) -> None:
+        """Call the user's code with what is in hand, which is dropped without the lock."""
+        engine = self.engine
+        engine.release_to_user()
+        if engine.stopping:
+            engine.lock.acquire()
+            engine.drops.append(call)
+            self.slot_freed()
+            return
+        cpu, start = thread_time(), perf_counter()
+        failure: BaseException | None = None
+        result = None
+        try:
+            result = call.function(call.hand.pop())
+        except BaseException as error:  # noqa: BLE001 - what it had gathered is lost, so the pipeline fails.
+            failure = error
+        end, cpu = perf_counter(), thread_time() - cpu
+        engine.lock.acquire()
+        counters = self.counters
+        counters.busy_seconds += end - start
+        counters.cpu_seconds += cpu
+        if failure is None:
+            counters.times.add(end - start)
+            counters.steps += not call.accumulates
+        else:
+            counters.other_seconds += end - start
+            counters.steps -= call.accumulates
+        self.conclude(call, result, failure)
+
+    def conclude(self, call: Call, result: Any, failure: BaseException | None) -> None:
+        """Deal with what a call returned or raised. Called with the lock held."""
+        engine = self.engine
+        self.slot_freed()
+        self.counters.completed += call.accumulates
+        if failure is not None:
+            self.counters.failed += 1
+            engine.drops.append(result)
+            engine.fail(self, self.roots[-1] if self.roots else None, failure)
+        elif result is not None and call.keeps and not (self.cancelled or engine.stopping):
+            if self.kept is None:
+                self._emit(result)
+            else:
+                self._emit_without_kept(self.kept, result, flushed=not call.accumulates)
+        else:
+            engine.drops.append(result)
+
+    def _emit_without_kept(self, kept: Kept, result: Any, *, flushed: bool) -> None:
+        """Pass on a result, and keep the roots of the items that the aggregator holds back."""
+        passed, held, dropped = kept.divide(self.roots, flushed=flushed)
+        self.engine.drops.extend(dropped)
+        self.gathering.parents[:] = passed
+        self._emit(result)
+        self.roots.extend(held)
+
+    def discard(self) -> list[Any]:
+        dropped = super().discard()
+        if self.kept is not None:
+            dropped += self.kept.let_go()
+        if self.holding_back is not None:
+            if self.holding_back.is_due():
+                self.engine.remove_turns()
+            dropped += self.holding_back.let_go()
+        return dropped

@@ -1,0 +1,48 @@
+"""What loaders need of the pipelines that they run, and users do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from .iterator import PipelineIterator
+    from .pipeline import Pipeline
+
+__all__ = ["acknowledge", "begin_at", "fingerprint_of", "take"]
+
+T = TypeVar("T")
+
+
+def begin_at(pipeline: Pipeline[Any], epoch: int, *, resumed: bool) -> None:
+    """Number the epochs of a pipeline from another number on. Called before the start.
+
+    Args:
+        pipeline: The pipeline.
+        epoch: The number of its first epoch.
+        resumed: Whether some of the items of that epoch were received in an earlier run, or all of them.
+    """
+    pipeline._engine.number_epochs(epoch, resumed=resumed)  # noqa: SLF001 - as all here, on behalf of the pipeline.
+
+
+def take(items: PipelineIterator[T]) -> tuple[Any, T]:
+    """Return the next item with its root. It counts as received only when that is acknowledged.
+
+    Raises:
+        StopIteration, TimeoutError, PipelineFailure: As ``next`` raises them.
+    """
+    return items._take()  # noqa: SLF001
+
+
+def acknowledge(pipeline: Pipeline[Any], root: Any) -> None:
+    """Note that an item has been received that `take` has returned.
+
+    Args:
+        pipeline: The pipeline.
+        root: What came with the item.
+    """
+    pipeline._took(root)  # noqa: SLF001
+
+
+def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
+    """Return what a state is compared by: the stages' names, and what the sources are known by."""
+    return pipeline._fingerprint()  # noqa: SLF001

@@ -1,0 +1,147 @@
+"""A folder with a sub-folder for each class."""
+
+from __future__ import annotations
+
+import abc
+import os
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+
+from spdl._check import check_flag, check_path, refuse
+from spdl.source._labelled.fingerprint import fingerprint
+from spdl.source._labelled.list_files import find_classes, list_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["ClassFolder"]
+
+Sample = TypeVar("Sample")
+
+_SHOWN = 5
+
+
+class ClassFolder(Sequence[Sample]):
+    """The base of `ImageFolder` and its relatives, which document the arguments."""
+
+    default_extensions: ClassVar[tuple[str, ...]]
+    """The endings of names that count if no others are given."""
+    media: ClassVar[str]
+    """What the files are called."""
+
+    @abc.abstractmethod
+    def _make(self, path: str, label: int, index: int) -> Sample:
+        """Return the record of a file."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        extensions: Iterable[str] | None = None,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+        hidden: bool = True,
+        class_to_idx: Mapping[str, int] | None = None,
+    ) -> None:
+        check_path("root", root)
+        check_flag("allow_empty", allow_empty)
+        check_flag("hidden", hidden)
+        self.root = os.fsdecode(root)
+        endings = _endings(extensions, self.default_extensions)
+        if is_valid_file is not None:
+            if extensions is not None:
+                refuse(ValueError, "is_valid_file", "None with `extensions`, which says what counts", is_valid_file)
+            if not callable(is_valid_file):
+                refuse(TypeError, "is_valid_file", "a function of a path, or None", is_valid_file)
+        found = find_classes(self.root, hidden=hidden)
+        self.class_to_idx: dict[str, int] = dict(
+            zip(found, range(len(found)), strict=True) if class_to_idx is None else _check_numbers(class_to_idx)
+        )
+        self.classes: list[str] = found if class_to_idx is None else sorted(self.class_to_idx)
+        self._paths: list[str] = []
+        self._labels = array("q")
+        empty = []
+        for name in sorted(self.class_to_idx):
+            folder = os.path.join(self.root, name)  # noqa: PTH118 - millions of paths are listed.
+            paths = list_files(folder, hidden=hidden) if name in found else []
+            chosen = (
+                [path for path in paths if path.lower().endswith(endings)]
+                if is_valid_file is None
+                else [path for path in paths if is_valid_file(path)]
+            )
+            self._paths += chosen
+            self._labels.extend([self.class_to_idx[name]] * len(chosen))
+            if not chosen:
+                empty.append(name)
+        if empty and not allow_empty:
+            raise FileNotFoundError(_say_empty(self.root, empty, endings if is_valid_file is None else None))
+
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        """A new list of paths and numbers of classes, as torchvision's attribute of this name."""
+        return list(zip(self._paths, self._labels, strict=True))
+
+    @property
+    def targets(self) -> list[int]:
+        """A new list of the numbers of the classes of all files."""
+        return self._labels.tolist()
+
+    def fingerprint(self) -> str:
+        """Return a short text that says which files in which order these are, wherever the folder is."""
+        skip = len(self.root)
+        return fingerprint(
+            type(self).__name__,
+            len(self),
+            lambda index: f"{self._paths[index][skip:].lstrip(os.sep)} {self._labels[index]}",
+            self.classes,
+        )
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        return self._make(self._paths[index], self._labels[index], index if index >= 0 else index + len(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.root!r}): {len(self)} {self.media} of {len(self.classes)} classes"
+
+
+def _endings(extensions: Any, default: tuple[str, ...]) -> tuple[str, ...]:
+    if extensions is None:
+        return default
+    accepted = "endings of file names, such as ('.jpg', '.png')"
+    if not isinstance(extensions, Iterable):
+        refuse(TypeError, "extensions", accepted, extensions)
+    endings = (extensions,) if isinstance(extensions, str) else tuple(extensions)
+    if not (endings and all(isinstance(each, str) and each for each in endings)):
+        refuse(ValueError if not endings else TypeError, "extensions", accepted, extensions)
+    return tuple(each.lower() for each in endings)
+
+
+def _check_numbers(class_to_idx: Any) -> dict[str, int]:
+    accepted = "the numbers of classes by the names of their folders"
+    if not hasattr(class_to_idx, "items"):
+        refuse(TypeError, "class_to_idx", accepted, class_to_idx)
+    if not class_to_idx:
+        refuse(ValueError, "class_to_idx", f"{accepted}, at least one", class_to_idx)
+    for name, number in class_to_idx.items():
+        if not isinstance(name, str) or isinstance(number, bool) or not isinstance(number, int):
+            refuse(TypeError, "class_to_idx", accepted, class_to_idx)
+    return dict(class_to_idx)
+
+
+def _say_empty(root: str, empty: list[str], endings: tuple[str, ...] | None) -> str:
+    more = len(empty) - _SHOWN
+    names = ", ".join(map(repr, empty[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    accepted = "that `is_valid_file` accepts" if endings is None else f"with the ending {', '.join(endings)}"
+    return (
+        f"In {root!r}, no file {accepted} is in the folders of the classes {names}. Remove these folders, or pass "
+        "`allow_empty=True` to keep the classes."
+    )

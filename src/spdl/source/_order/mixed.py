@@ -1,0 +1,207 @@
+"""Several datasets in one order."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from hashlib import blake2b
+from itertools import accumulate
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spdl._check import check_int, positive, refuse
+from spdl._random_key import random_key
+from spdl.source._order.epoch_order import EpochOrder
+from spdl.source._order.permutation import KeyedPermutation
+from spdl.source._order.positions import check_positions
+from spdl.source._order.recent import Recent
+from spdl.source._order.simple import ShuffledOrder
+from spdl.source._order.weighted import to_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["MixedOrder"]
+
+_LARGEST = 2**48
+# How finely weights are told apart, and how many draws hold them exactly.
+_MOST_SLOTS = 65_536
+_FEWEST_SLOTS = 1024
+# States shall stay short.
+_LONG = 300
+
+
+class MixedOrder:
+    """Several datasets mixed in given proportions, each of which goes through epochs of its own.
+
+    A small dataset with a high weight is gone through several times while a large one is gone through once. Nothing is
+    drawn independently: in every round of some thousand draws the proportions are exact, and each dataset yields each
+    of its items once before it yields one again, also across the epochs of the mix. Which dataset yields what is a
+    function of the position alone. So the mix can be shared among ranks, cut and resumed like any other order.
+
+    The indices are those of the datasets put one behind the other, as in ``torch.utils.data.ConcatDataset``. `locate`
+    tells which item of which dataset an index is.
+
+    Args:
+        parts: For each dataset its number of items, which are then shuffled, or an `EpochOrder` of its own.
+        weights: How often each dataset's turn comes, in any unit: numbers of at least 0. None makes each as likely as
+            it has items. Weights that are no small ints are rounded to multiples of 1/65,536 of their sum, and none
+            above 0 to 0.
+        num_samples: The number of items of an epoch of the mix. None is the number of items of all datasets whose
+            weight is above 0.
+        seed: The run. Any int.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If there are no parts, if one is empty, or if `weights` are not one number of at least 0 for each,
+            with one above 0.
+
+    Example:
+        >>> from spdl.source import EpochSampler, MixedOrder
+        >>> order = MixedOrder([1000, 10], weights=[3, 1], num_samples=400, seed=1)
+        >>> indices = list(EpochSampler(order, rank=0, world_size=1))
+        >>> [order.locate(index) for index in (5, 1005)]
+        [(0, 5), (1, 5)]
+        >>> sum(index >= 1000 for index in indices) in range(80, 120)
+        True
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[int | EpochOrder],
+        /,
+        *,
+        weights: Sequence[float] | None = None,
+        num_samples: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.seed = check_int("seed", seed, least=None)
+        self.parts = tuple(_to_order(part, number, self.seed) for number, part in enumerate(parts))
+        if not self.parts:
+            refuse(ValueError, "parts", "at least one dataset", parts)
+        sizes = [len(part) for part in self.parts]
+        shares = to_weights("weights", sizes if weights is None else weights)
+        if shares.size != len(sizes):
+            refuse(ValueError, "weights", f"{len(sizes)} numbers, one for each part", weights)
+        self._starts = [0, *accumulate(sizes)]
+        if self._starts[-1] > _LARGEST:
+            refuse(ValueError, "parts", f"at most {_LARGEST} items in all", parts)
+        self._slots = _to_slots(shares)
+        self._bounds = np.cumsum(self._slots)
+        self._round = int(self._bounds[-1])
+        likely = sum(size for size, slots in zip(sizes, self._slots.tolist(), strict=True) if slots)
+        self._size = likely if num_samples is None else positive("num_samples", num_samples)
+        if self._size > _LARGEST:
+            refuse(ValueError, "num_samples", f"at most {_LARGEST}", num_samples)
+        self._rounds = Recent(self._make_round)
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that names the order."""
+        parts = ", ".join(part.fingerprint for part in self.parts)
+        if len(parts) > _LONG:
+            parts = f"{len(self.parts)} parts {blake2b(parts.encode(), digest_size=6).hexdigest()}"
+        shares = ":".join(map(str, (self._slots // _divisor(self._slots)).tolist()))
+        if len(shares) > _LONG:
+            shares = blake2b(shares.encode(), digest_size=6).hexdigest()
+        return f"mixed(n={self._size}, {shares} of {parts}, seed={self.seed})"
+
+    def __len__(self) -> int:
+        return self._size
+
+    def locate(self, index: int) -> tuple[int, int]:
+        """Return the number of the dataset that an index belongs to, and the index in it.
+
+        Args:
+            index: An index that the order yielded.
+
+        Raises:
+            TypeError: If it is no int.
+            IndexError: If no dataset has it.
+        """
+        index = check_int("index", index, least=None)
+        if not 0 <= index < self._starts[-1]:
+            raise IndexError(f"index {index} is out of range for {self._starts[-1]} items of all parts")
+        part = bisect_right(self._starts, index) - 1
+        return part, index - self._starts[part]
+
+    def take(self, epoch: int, positions: NDArray[np.int64], /) -> NDArray[np.int64]:
+        """Return the indices of the items at some positions of an epoch.
+
+        Args:
+            epoch: The pass over the mix, from 0.
+            positions: An array of numbers from 0 to ``len(self) - 1``.
+
+        Raises:
+            IndexError: If they are others.
+        """
+        check_positions(positions, self._size)
+        rounds, places = np.divmod(epoch * self._size + positions, self._round)
+        chosen, draws = np.empty_like(places), np.empty_like(places)
+        for number in np.unique(rounds).tolist():
+            here = rounds == number
+            parts, before = self._rounds(number)
+            chosen[here] = parts[places[here]]
+            draws[here] = before[places[here]]
+        draws += rounds * self._slots[chosen]
+        found = np.empty_like(places)
+        for part in np.unique(chosen).tolist():
+            here = chosen == part
+            found[here] = self._starts[part] + self._take_part(self.parts[part], draws[here])
+        return found
+
+    @staticmethod
+    def _take_part(order: EpochOrder, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        epochs, positions = np.divmod(draws, len(order))
+        found = np.empty_like(positions)
+        for epoch in np.unique(epochs).tolist():
+            here = epochs == epoch
+            found[here] = order.take(epoch, positions[here])
+        return found
+
+    def _make_round(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each draw of a round whose turn it is, and how many turns in the round it has had before."""
+        order = KeyedPermutation(self._round, seed=random_key(self.seed, -11, 0), epoch=number)[:]
+        parts = np.searchsorted(self._bounds, order, side="right").astype(np.int64, copy=False)
+        before = np.empty_like(parts)
+        # Sorted by part, the draws of each part follow each other.
+        before[np.argsort(parts, kind="stable")] = np.arange(self._round) - np.repeat(
+            self._bounds - self._slots, self._slots
+        )
+        return parts, before
+
+    def __repr__(self) -> str:
+        return f"MixedOrder of {len(self.parts)} parts: {self.fingerprint}"
+
+
+def _to_order(part: int | EpochOrder, number: int, seed: int) -> EpochOrder:
+    if isinstance(part, EpochOrder):
+        if not len(part):
+            refuse(ValueError, f"parts[{number}]", "an order of at least one item", part)
+        return part
+    size = check_int(f"parts[{number}]", part, least=1, accepted="a number of items of at least 1, or an EpochOrder")
+    return ShuffledOrder(size, seed=random_key(seed, -12, number))
+
+
+def _divisor(slots: NDArray[np.int64]) -> int:
+    return gcd(*slots.tolist())
+
+
+def _to_slots(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many draws of each round belong to each dataset."""
+    if (weights == np.floor(weights)).all() and weights.sum() < 2**53:
+        exact = weights.astype(np.int64)
+        exact //= _divisor(exact)
+        if (total := int(exact.sum())) <= _MOST_SLOTS:
+            # More draws than that, so that datasets do not simply take turns.
+            return exact * -(-_FEWEST_SLOTS // total)
+    shares = weights / weights.max()
+    shares = shares / shares.sum() * _MOST_SLOTS
+    slots: NDArray[np.int64] = np.maximum(np.floor(shares).astype(np.int64), (weights > 0).astype(np.int64))
+    missing = _MOST_SLOTS - int(slots.sum())
+    if missing > 0:
+        slots[np.argsort(slots - shares, kind="stable")[:missing]] += 1
+    return slots

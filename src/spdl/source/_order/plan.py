@@ -1,0 +1,156 @@
+"""Which rank gets which positions of an epoch, and in which batch."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from spdl.source._order.runs import EMPTY, Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Plan", "Sharing"]
+
+
+class Sharing(NamedTuple):
+    """How the ranks share an epoch.
+
+    Attributes:
+        world_size: The number of ranks.
+        batch_size: The number of items that a rank takes in each step.
+        drop_last: Whether items that do not fill a batch on every rank are left out.
+        even_batches: Whether a rank that would have nothing in the last step repeats an item.
+    """
+
+    world_size: int
+    batch_size: int
+    drop_last: bool
+    even_batches: bool
+
+
+class Plan:
+    """The positions of an epoch that are to be delivered yet, shared among the ranks.
+
+    The positions form a line without those that were delivered before. In step s, rank r of W takes the B positions
+    from ``(s*W + r) * B`` on. So after any number of steps, what all ranks together took is the beginning of the line,
+    whatever W and B are. If fewer than W*B are left for the last step, the ranks share them evenly.
+
+    Args:
+        size: The number of positions of the whole epoch.
+        delivered: Those that were delivered before.
+        sharing: How the ranks share the others.
+    """
+
+    def __init__(self, size: int, delivered: Runs, sharing: Sharing) -> None:
+        self.size = size
+        self.delivered = delivered
+        self.sharing = sharing
+        self._line = delivered.complement(size)
+        step = sharing.world_size * sharing.batch_size
+        self.full_steps, self.rest = divmod(self._line.count, step)
+
+    @cached_property
+    def steps(self) -> int:
+        """The number of batches of each rank; without ``even_batches``, some ranks may have one less."""
+        return self.full_steps + bool(self.rest and not self.sharing.drop_last)
+
+    def count(self, rank: int) -> int:
+        """Return how many items a rank takes."""
+        full = self.full_steps * self.sharing.batch_size
+        if self.sharing.drop_last or not self.rest:
+            return full
+        start, stop = self._share(rank)
+        return full + max(stop - start, int(self.sharing.even_batches))
+
+    def repeats(self, rank: int) -> int:
+        """Return how many of a rank's last items another rank takes too: 0 or 1."""
+        start, stop = self._share(rank)
+        return self.count(rank) - self.full_steps * self.sharing.batch_size - (stop - start) if self._short else 0
+
+    @property
+    def _short(self) -> bool:
+        return self.rest > 0 and not self.sharing.drop_last
+
+    def _share(self, rank: int) -> tuple[int, int]:
+        """Return a rank's part of what is left after the full steps."""
+        world_size = self.sharing.world_size
+        return self.rest * rank // world_size, self.rest * (rank + 1) // world_size
+
+    def dropped(self, rank: int) -> Runs:
+        """Return the rank's part of the positions that `drop_last` leaves out."""
+        if not (self.sharing.drop_last and self.rest):
+            return EMPTY
+        first = self.full_steps * self.sharing.world_size * self.sharing.batch_size
+        start, stop = self._share(rank)
+        return self._line.part(first + start, first + stop)
+
+    def positions(self, rank: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions in the epoch of a rank's items.
+
+        Args:
+            rank: The rank.
+            turns: The numbers of the items among all that the rank takes.
+        """
+        world_size, size, _, _ = self.sharing
+        steps = turns // size
+        line = turns + (steps * (world_size - 1) + rank) * size
+        if turns.size and turns.max() >= self.full_steps * size:
+            # The last step is short: the first turn in it is that of the first position of the rank's share.
+            last = turns >= self.full_steps * size
+            first = self.full_steps * world_size * size
+            start, stop = self._share(rank)
+            line[last] = turns[last] - self.full_steps * size + first + start
+            if start == stop:
+                # One of this very step: any other would depend on where the epoch was cut.
+                line[last] = first + rank % self.rest
+        return self._line.select(line)
+
+    def same_steps(self, rank: int, turns: int, other: int) -> Runs:
+        """Return the first items of another rank, in as many steps as a rank needed for a number of items.
+
+        The last step is over for all ranks when it is for one, though they take different numbers of items in it. A
+        rank without items in the last step does not know whether others have taken theirs: they take them again.
+        """
+        full = self.full_steps * self.sharing.batch_size
+        over = turns == self.count(rank) > full
+        return Runs([(0, self.count(other) if over else min(turns, self.count(other)))])
+
+    def taken(self, turns: Sequence[Runs]) -> Runs:
+        """Return the positions in the epoch that were delivered before or that the ranks have taken.
+
+        Args:
+            turns: For each rank, the numbers of the items that it has taken, among all that it takes.
+        """
+        world_size, size, _, _ = self.sharing
+        full = self.full_steps * size
+        # The steps that all ranks have completed are one range, however many there are.
+        common = min([self.full_steps, *(each.watermark // size for each in turns)])
+        line = [(0, common * world_size * size)]
+        for rank, runs in enumerate(turns):
+            for start, stop in runs.ranges:
+                line += self._pieces(rank, max(start, common * size), min(stop, full))
+                if stop > full:
+                    line += self._pieces_of_share(rank, max(start, full) - full, stop - full)
+        parts = [self._line.part(start, stop) for start, stop in line if start < stop]
+        return self.delivered.union(*parts)
+
+    def _pieces(self, rank: int, start: int, stop: int) -> list[tuple[int, int]]:
+        world_size, size, _, _ = self.sharing
+        pieces = []
+        while start < stop:
+            step = start // size
+            end = min(stop, (step + 1) * size)
+            offset = (step * (world_size - 1) + rank) * size
+            pieces.append((start + offset, end + offset))
+            start = end
+        return pieces
+
+    def _pieces_of_share(self, rank: int, start: int, stop: int) -> list[tuple[int, int]]:
+        share_start, share_stop = self._share(rank)
+        first = self.full_steps * self.sharing.world_size * self.sharing.batch_size
+        # An item that the rank repeats is another rank's.
+        return [(first + share_start + start, first + min(share_start + stop, share_stop))]

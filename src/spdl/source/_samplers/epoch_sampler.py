@@ -1,0 +1,285 @@
+"""The indices of an epoch, shared among ranks, cut anywhere and continued anywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_flag, check_int, check_str, positive, refuse
+from spdl.source._order.epoch_order import EpochOrder
+from spdl.source._order.plan import Plan, Sharing
+from spdl.source._order.runs import EMPTY, Runs
+from spdl.source._order.simple import SequentialOrder, ShuffledOrder
+from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
+from spdl.source._samplers.epoch_pass import Passes, pass_of_state, to_places
+from spdl.source._samplers.epoch_state import EpochState, merge_states, read_state
+from spdl.source._samplers.world import find_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["EpochSampler"]
+
+
+class EpochSampler:
+    """The indices that one rank takes in each epoch, in an order that can be cut anywhere and continued anywhere.
+
+    Which index comes when is a pure function of the order, the epoch and the number of the step. Nothing is stored, so
+    an epoch of a billion items begins at once, and so does one that is resumed in its middle.
+
+    **Sharing.** In step s, rank r of W takes the B items from position ``(s*W + r) * B`` of the epoch's order on, where
+    B is `batch_size`. So the first s steps of all ranks are the first ``s*W*B`` items of the order, which are the same
+    for every W and B with the same product. All ranks yield the same number of batches: it depends only on the number
+    of items, W, B and `drop_last`. If fewer than ``W*B`` items are left for the last step, the ranks share them evenly,
+    so the last batches are shorter. If there are fewer than W, some ranks repeat one item of another.
+
+    **Epochs.** The first pass is epoch 0 and each further one is the next epoch; `set_epoch` chooses another. A pass
+    begins when its first index is taken.
+
+    **Resuming.** `state_dict` says which items were received. `load_state_dict` makes the next pass yield exactly the
+    others. With the same ranks and batch size each rank yields the very sequence that it would have yielded. With other
+    ones, all ranks together yield each of the remaining items once; nothing has to be divisible. Where all ranks take
+    their steps together, the state of any rank will do for all. Where they do not, merge their states with
+    `merge_states`.
+
+    It can be the ``sampler`` of a PyTorch ``DataLoader``, its `batch_sampler` the ``batch_sampler``, and it is a source
+    for `PipelineBuilder.add_source`. A sampler is for one consumer: threads may not iterate it at once.
+
+    Args:
+        order: The number of items, or an `EpochOrder`, which says which index comes where.
+        batch_size: How many items a rank takes in a step. It decides how the ranks share the items, so pass the batch
+            size of the loader.
+        shuffle: Whether to yield the items in another random order each epoch (`ShuffledOrder`), or as they are. Only
+            for a number of items.
+        seed: The seed of the random order. Only for a number of items.
+        drop_last: Whether to leave out the items that do not fill a batch on every rank.
+        even_batches: Whether ranks that would have nothing in the last step repeat an item, as above. Otherwise no item
+            comes twice, but ranks may yield one batch less than others: for evaluation without collective operations.
+        rank: The number of this process; with `world_size`, None asks ``torch.distributed`` if the program has
+            initialised it, else takes RANK and WORLD_SIZE from the environment, else is the only rank.
+        world_size: How many processes share the items.
+        data: A text that names the data, such as a hash of its files' names. A state can only be loaded where it is the
+            same.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range, if the environment makes no sense, or if `drop_last` leaves nothing.
+
+    Example:
+        >>> from spdl.source import EpochSampler
+        >>> def make(rank, world_size):
+        ...     return EpochSampler(10, batch_size=2, shuffle=False, rank=rank, world_size=world_size)
+        >>> [list(make(rank, 2)) for rank in range(2)]
+        [[0, 1, 4, 5, 8], [2, 3, 6, 7, 9]]
+
+        After the first step, go on with one rank in place of two:
+
+        >>> sampler = make(0, 2)
+        >>> items = iter(sampler)
+        >>> next(items), next(items)
+        (0, 1)
+        >>> alone = make(0, 1)
+        >>> alone.load_state_dict(sampler.state_dict())
+        >>> list(alone)
+        [4, 5, 6, 7, 8, 9]
+    """
+
+    def __init__(
+        self,
+        order: int | EpochOrder,
+        /,
+        *,
+        batch_size: int = 1,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+        even_batches: bool = True,
+        rank: int | None = None,
+        world_size: int | None = None,
+        data: str = "",
+    ) -> None:
+        self.order = _make_order(order, shuffle=check_flag("shuffle", shuffle), seed=seed)
+        self.batch_size = positive("batch_size", batch_size)
+        self.drop_last = check_flag("drop_last", drop_last)
+        self.even_batches = check_flag("even_batches", even_batches)
+        found_rank = rank is None and world_size is None
+        self.rank, self.world_size = find_rank(rank, world_size)
+        self.data = check_str("data", data)
+        self._size = len(self.order)
+        sharing = Sharing(self.world_size, self.batch_size, self.drop_last, self.even_batches)
+        self._plan = Plan(self._size, EMPTY, sharing)
+        if not self._plan.steps:
+            step = self.world_size * self.batch_size
+            accepted = f"False with {self._size} items: a step of all ranks takes {step}, so all would be left out"
+            refuse(ValueError, "drop_last", accepted, drop_last)
+        self._passes = Passes(self.order, self._plan, self.rank, found_rank=found_rank)
+
+    @property
+    def fingerprint(self) -> str:
+        """The text by which a state knows its order and data."""
+        return f"{self.order.fingerprint} of data {self.data!r}" if self.data else self.order.fingerprint
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the pass under way, or of the next one if none is."""
+        return self._passes.shown.epoch
+
+    @property
+    def num_batches(self) -> int:
+        """The number of batches of this rank in a whole epoch."""
+        return -(-len(self) // self.batch_size)
+
+    @property
+    def num_repeats(self) -> int:
+        """The number of items at the end of a whole epoch that another rank yields too, 0 or 1."""
+        return self._plan.repeats(self.rank)
+
+    @property
+    def batch_sampler(self) -> EpochBatchSampler:
+        """The same as lists of indices, a list for each step."""
+        return EpochBatchSampler(self, self._passes)
+
+    def __len__(self) -> int:
+        """Return the number of items of this rank in a whole epoch."""
+        return self._plan.count(self.rank)
+
+    def __iter__(self) -> Iterator[int]:
+        """Return an iterator that begins the next pass when its first index is taken."""
+        return self.iterate_from(0)
+
+    def iterate_from(self, position: int) -> Iterator[int]:
+        """Return an iterator that begins the next pass at a position in it, at once however far it is.
+
+        The pass begins when the first index is taken: some loaders call ``iter`` twice and use one of the two.
+
+        Args:
+            position: How many items of the pass to leave out. Those that were received before a state was loaded are
+                not part of the pass.
+
+        Returns:
+            An iterator.
+
+        Raises:
+            TypeError, ValueError: If `position` is no int of at least 0.
+        """
+        position = check_int("position", position, least=0)
+        return self._passes.iterate(position)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next pass.
+
+        If a loaded state has already chosen it, that pass still leaves out what was received.
+
+        Args:
+            epoch: An int of at least 0.
+
+        Raises:
+            TypeError, ValueError: If it is no such int.
+        """
+        self._passes.choose(check_int("epoch", epoch, least=0))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which items were yielded, as a dict that JSON can hold.
+
+        Between two passes it is the state of the next one. If something reads ahead of the consumer, such as a
+        pipeline, items that it holds are yielded and not received: `advance_state` is for the owner of such a reader.
+        """
+        shown = self._passes.shown
+        return shown.state(self.fingerprint, Runs([(0, shown.taken)]))
+
+    def advance_state(
+        self, state: dict[str, Any], received: int, beyond: Iterable[tuple[int, int]] = ()
+    ) -> dict[str, Any]:
+        """Return the state of a consumer that has received some items of the pass that a state begins.
+
+        A pure function. A reader that is ahead of its consumer calls `state_dict` before it begins a pass, and this
+        when it is asked how far the consumer is, or when the pass is to be continued by other ranks.
+
+        Args:
+            state: What `state_dict` returned before the pass, here or on another rank.
+            received: How many items from the beginning of the pass on were received.
+            beyond: Ranges of positions in the pass that were received besides: the first and the one after the last.
+
+        Returns:
+            A new state.
+
+        Raises:
+            TypeError, ValueError: If it is no state of one rank, or the pass has no such positions.
+
+        Example:
+            >>> from spdl.source import EpochSampler
+            >>> sampler = EpochSampler(6, shuffle=False, rank=0, world_size=1)
+            >>> before = sampler.state_dict()
+            >>> ahead = list(sampler)
+            >>> sampler.load_state_dict(sampler.advance_state(before, 2, [(3, 4)]))
+            >>> list(sampler)
+            [2, 4, 5]
+        """
+        read = read_state(state)
+        begun = pass_of_state(self.order, read)
+        return begun.state(read.fingerprint, to_places(received, beyond, len(begun), "items"))
+
+    # What loads the states of pipelines calls it for the sampler's.
+    merge_states = staticmethod(merge_states)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Make the next pass yield the items that a state does not say were received.
+
+        Args:
+            state: What `state_dict` returned in this run or in one with other ranks or another batch size, or what
+                `merge_states` made of several.
+
+        Raises:
+            TypeError: If it is no dict.
+            ValueError: If it is the state of other data, of another order, or of a newer version, if something is
+                missing, or if it is one rank's state that does not tell what the others have received.
+        """
+        read = read_state(state)
+        if read.fingerprint != self.fingerprint or read.size != self._size:
+            raise ValueError(
+                f"The state is of {read.fingerprint}, and this sampler is of {self.fingerprint}: make it as the one "
+                "that was saved, with the same data, order and seed, or begin the epoch anew."
+            )
+        same_sharing = read.sharing == self._plan.sharing
+        if same_sharing and read.rank == self.rank:
+            plan, received = read.plan, read.received
+        elif read.received.count != read.received.watermark and read.sharing.world_size > 1:
+            raise ValueError(
+                f"The state is that of rank {read.rank} of {read.sharing.world_size}, which received items out of "
+                "order, so it does not tell what the other ranks received: merge the states of all ranks with "
+                "merge_states()."
+            )
+        elif same_sharing and read.rank is not None:
+            # All ranks have taken the same steps.
+            plan = read.plan
+            received = plan.same_steps(read.rank, read.received.count, self.rank)
+        else:
+            plan, received = Plan(self._size, _delivered_by_all(read), self._plan.sharing), EMPTY
+        self._passes.resume(read.epoch, plan, received)
+
+    def __repr__(self) -> str:
+        return f"EpochSampler({self.order!r}, batch_size={self.batch_size}): rank {self.rank} of {self.world_size}"
+
+
+def _make_order(order: int | EpochOrder, *, shuffle: bool, seed: int) -> EpochOrder:
+    if isinstance(order, EpochOrder):
+        if not shuffle or seed:
+            refuse(
+                ValueError, "order", "a number of items with `shuffle` or `seed`; an order decides both itself", order
+            )
+        if not len(order):
+            refuse(ValueError, "order", "an order of at least one item", order)
+        return order
+    accepted = "the number of items, an int of at least 1, or an EpochOrder"
+    n = check_int("order", order, least=1, most=2**48, accepted=accepted)
+    return ShuffledOrder(n, seed=seed) if shuffle else SequentialOrder(n)
+
+
+def _delivered_by_all(state: EpochState) -> Runs:
+    plan, rank = state.plan, state.rank
+    if rank is None:
+        return plan.delivered
+    if state.sharing.world_size == 1:
+        return plan.taken([state.received])
+    # All ranks have taken the same steps.
+    received = state.received.count
+    return plan.taken([plan.same_steps(rank, received, other) for other in range(state.sharing.world_size)])

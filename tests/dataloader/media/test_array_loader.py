@@ -1,0 +1,84 @@
+"""The loader of arrays delivers what `load_npz_batch` loads, and finds the files that fail."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from spdl.dataloader import ArrayLoader, LabelledBatch
+from spdl.io import LoadError, save_npz
+from spdl.testing import assert_resumes_exactly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_npz(number: int, shape: tuple[int, ...] = (3, 4), **more: Any) -> bytes:
+    file = io.BytesIO()
+    arrays = {"image": np.full(shape, number, np.float32), "label": np.array(number % 3), "weight": np.array(0.5)}
+    save_npz(file, {**arrays, **more}, compression="deflate" if number % 2 else None)
+    return file.getvalue()
+
+
+FILES = [make_npz(number) for number in range(9)]
+
+
+def make(source: Any, batch_size: int = 4, **options: Any) -> ArrayLoader:
+    return ArrayLoader(source, batch_size, **{"output": "numpy", "num_threads": 2, **options})
+
+
+def test_a_batch_is_a_record_of_arrays() -> None:
+    batches = list(make(FILES, output="torch"))
+    assert [len(batch.data) for batch in batches] == [4, 4, 1]
+    for batch in batches:
+        assert type(batch) is LabelledBatch
+        data, labels = batch
+        assert (data.dtype, labels.dtype, batch.weight.dtype) == (torch.float32, torch.int64, torch.float64)
+        assert (data == batch.index.view(-1, 1, 1)).all()
+        assert (labels == batch.index % 3).all()
+
+
+def test_paths_and_other_names(tmp_path: Path) -> None:
+    paths = []
+    for number in range(3):
+        path = tmp_path / f"{number}.npz"
+        path.write_bytes(make_npz(number, x=np.array([number, 2.5])))
+        paths.append(path)
+    (batch,) = make(paths, data="x", label=None)
+    assert batch.data.tolist() == [[0, 2.5], [1, 2.5], [2, 2.5]]
+    assert batch.path == [str(path) for path in paths]
+    assert batch.label.tolist() == [0, 1, 2]
+    with pytest.raises(KeyError, match="the files have no array 'y': they have 'image', 'label'"):
+        list(make(paths, data="y"))
+
+
+@pytest.mark.parametrize("bad", [b"no archive", make_npz(1, (5, 5)), make_npz(1)[:200]])
+def test_files_that_fail_are_errors_left_out_or_replaced(bad: bytes) -> None:
+    files = [*FILES[:2], bad, *FILES[3:6]]
+    with pytest.raises(LoadError, match=r"1 of 4 files of a batch could not be loaded\n  sample 2"):
+        list(make(files))
+    assert [batch.index.tolist() for batch in make(files, on_error="skip")] == [[0, 1, 3], [4, 5]]
+    loader = make(files, on_error="refill")
+    first, _ = loader
+    (failure,) = {failure for failure in loader.failures if failure.index == 2}
+    assert first.index.tolist() == [0, 1, failure.replacement, 3]
+    assert (first.data[:, 0, 0] == first.index).all()
+    with pytest.raises(LoadError, match="All files of epoch 0 failed"):
+        list(make([b"no archive"] * 3, on_error="skip"))
+
+
+def test_any_two_cuts_lose_nothing() -> None:
+    def make_loader(batch_size: int, rank: int, world_size: int) -> ArrayLoader:
+        return make(FILES, batch_size, shuffle=True, num_threads=1, rank=rank, world_size=world_size)
+
+    assert_resumes_exactly(make_loader, world=(1, 3), batch=(1, 2), items=lambda batch: batch.index.tolist())
+
+
+@pytest.mark.parametrize(("options", "error"), [({"data": 3}, TypeError), ({"label": 3}, TypeError)])
+def test_mistakes_are_explained(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"`(data|label)` must be a str"):
+        make(FILES, **options)

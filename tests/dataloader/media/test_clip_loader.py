@@ -1,0 +1,200 @@
+"""The loader of clips delivers what `load_video_batch` loads, from windows that depend on seed, epoch and index."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.io.av.media import clip
+
+from spdl.dataloader import ClipBatch, ClipLoader
+from spdl.io import ImageOptions, LoadError, load_video_batch, random_flip, to_numpy
+from spdl.pipeline import ItemContext  # noqa: TC001 - the loader looks it up.
+from spdl.source import MediaList, MediaSample, VideoFolder
+from spdl.testing import assert_resumes_exactly
+
+SECONDS, FPS = 2.0, 25
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> VideoFolder:
+    """Seven videos of 50 frames, 25 per second, in two classes; the fourth is damaged."""
+    root = tmp_path_factory.mktemp("videos")
+    for index in range(7):
+        path = root / ("run" if index < 3 else "swim") / f"{index}.mp4"
+        path.parent.mkdir(exist_ok=True)
+        if index == 3:
+            path.write_bytes(b"no video")
+        else:
+            shutil.copyfile(clip("h264.mp4"), path)
+    return VideoFolder(root)
+
+
+@pytest.fixture
+def sound_videos(folder: VideoFolder) -> list[MediaSample]:
+    return [sample for sample in folder if sample.index != 3]
+
+
+def make(source: Any, batch_size: int = 2, **options: Any) -> ClipLoader:
+    return ClipLoader(
+        source, batch_size, **{"num_frames": 5, "size": 16, "fps": FPS, "output": "numpy", "num_threads": 2, **options}
+    )
+
+
+def contents(batches: Any) -> list[tuple[int, bytes]]:
+    return [(int(index), it.tobytes()) for batch in batches for index, it in zip(batch.index, batch.clip, strict=True)]
+
+
+def contents_of(batch: ClipBatch) -> list[tuple[int, bytes]]:
+    return contents([batch])
+
+
+def load(paths: list[str], windows: list[Any], **options: Any) -> Any:
+    size: dict[str, Any] = {"num_frames": 5, "width": 16, "height": 16, "fps": FPS, "mode": "crop"}
+    array: dict[str, Any] = {"interpolation": "bilinear", "layout": "NCHW", "dtype": "float32"}
+    return load_video_batch(paths, timestamps=windows, **{**size, **array, **options})
+
+
+def test_a_batch_unpacks_as_clips_and_labels_and_has_a_mask(sound_videos: list[MediaSample]) -> None:
+    batches = list(make(sound_videos, output="torch", num_frames=60))
+    assert [type(batch) for batch in batches] == [ClipBatch] * 3
+    for batch in batches:
+        clips, labels = batch
+        assert (clips.shape, clips.dtype, labels.dtype) == ((2, 60, 3, 16, 16), torch.float32, torch.int64)
+        assert batch.length.tolist() == [50, 50]
+        assert batch.mask.sum(1).tolist() == [50, 50]
+        assert not clips[~batch.mask].any()
+        assert batch.mask[:, :50].all()
+    assert [label for _, labels in batches for label in labels.tolist()] == [0, 0, 0, 1, 1, 1]
+    assert batches[0].path == [sample.path for sample in sound_videos[:2]]
+
+
+@pytest.mark.parametrize(("sampling", "start"), [("start", 0.0), ("center", 0.9)])
+def test_a_clip_lies_at_the_start_or_in_the_middle(
+    sound_videos: list[MediaSample], sampling: str, start: float
+) -> None:
+    (batch,) = make(sound_videos, 6, sampling=sampling)
+    np.testing.assert_allclose(batch.window, [[start, start + 0.2]] * 6)
+    expected = load([sample.path for sample in sound_videos], [(start, start + 0.2)] * 6)
+    assert (batch.clip == to_numpy(expected.clips)).all()
+
+
+def test_spread_takes_pictures_all_over_the_window(sound_videos: list[MediaSample]) -> None:
+    samples = MediaList([(sound_videos[0].path, window, 0) for window in (None, (0.5, 1.5))])
+    (batch,) = make(samples, sampling="spread")
+    expected = load([sound_videos[0].path] * 2, [None, (0.5, 1.5)], sampling="spread", fps=None)
+    assert (batch.clip == to_numpy(expected.clips)).all()
+
+
+def test_random_windows_depend_on_seed_epoch_and_index_alone(sound_videos: list[MediaSample]) -> None:
+    samples = [*sound_videos] * 10
+    windows = {}
+    loader = make(samples, sampling="random", seed=3)
+    options: dict[str, Any]
+    for options in ({"batch_size": 7}, {"num_threads": 5}, {"shuffle": True}, {}):
+        loader = make(samples, sampling="random", seed=3, **options)
+        found = {int(index): tuple(it) for batch in loader for index, it in zip(batch.index, batch.window, strict=True)}
+        windows[tuple(sorted(found.items()))] = found
+    assert len(windows) == 1
+    (first,) = windows.values()
+    starts = np.array([begin for begin, _ in first.values()])
+    assert len(set(starts)) == 60
+    assert starts.min() >= 0
+    assert starts.max() <= SECONDS - 0.2
+    assert np.histogram(starts, bins=3, range=(0, 1.8))[0].min() > 8
+    loader.set_epoch(1)
+    assert first != {
+        int(index): tuple(it) for batch in loader for index, it in zip(batch.index, batch.window, strict=True)
+    }
+    (batch,) = make(sound_videos, 6, sampling="random", seed=3)
+    expected = load([sample.path for sample in sound_videos], [tuple(it) for it in batch.window])
+    assert (batch.clip == to_numpy(expected.clips)).all()
+
+
+def test_windows_of_the_source_bound_clips(sound_videos: list[MediaSample]) -> None:
+    path = sound_videos[0].path
+    samples = MediaList([(path, (0.4, 0.8), "a")] * 20 + [(path, (1.0, 1.12), "b")], classes=["a", "b"])
+    batch = next(iter(make(samples, 21, sampling="random")))
+    begins, ends = batch.window[:20].T
+    assert (begins >= 0.4).all()
+    assert (ends <= 0.8 + 1e-9).all()
+    assert len(set(begins)) == 20
+    np.testing.assert_allclose(batch.window[20], [1.0, 1.12])
+    assert batch.length.tolist() == [5] * 20 + [3]
+    assert batch.label.tolist() == [0] * 20 + [1]
+
+
+def test_clips_are_flipped_whole(sound_videos: list[MediaSample]) -> None:
+    for layout, axis in (("NCHW", -1), ("NHWC", -2)):
+        (plain,) = make(sound_videos, 6, layout=layout)
+        (flipped,) = make(sound_videos, 6, layout=layout, flip=0.5, seed=1)
+        flips = random_flip(range(6), seed=1, epoch=0)
+        assert len(set(flips)) == 2
+        for place, flip in enumerate(flips):
+            expected = np.flip(plain.clip[place], axis) if flip else plain.clip[place]
+            assert (flipped.clip[place] == expected).all()
+
+
+def test_damaged_videos_are_errors_left_out_or_replaced(folder: VideoFolder) -> None:
+    with pytest.raises(LoadError, match=r"1 of 2 videos of a batch could not be loaded\n  sample 3, .*3\.mp4'"):
+        list(make(folder, sampling="random"))
+    batches = list(make(folder, on_error="skip", sampling="random"))
+    assert [batch.index.tolist() for batch in batches] == [[0, 1], [2], [4, 5], [6]]
+    assert [batch.label.tolist() for batch in batches] == [[0, 0], [0], [1, 1], [1]]
+    assert all(len(batch.mask) == len(batch.window) == len(batch.clip) == len(batch.label) for batch in batches)
+    loader = make(folder, on_error="refill", sampling="random")
+    batches = list(loader)
+    assert [len(batch.clip) for batch in batches] == [2, 2, 2, 1]
+    (failure,) = loader.failures
+    assert failure.index == 3
+    assert batches[1].index.tolist() == [2, failure.replacement]
+    expected = load([str(batches[1].path[1])], [tuple(batches[1].window[1])])
+    assert (batches[1].clip[1] == to_numpy(expected.clips)[0]).all()
+
+
+def test_any_two_cuts_lose_nothing(sound_videos: list[MediaSample]) -> None:
+    def make_loader(batch_size: int, rank: int, world_size: int) -> ClipLoader:
+        place = {"rank": rank, "world_size": world_size}
+        return make(sound_videos, batch_size, shuffle=True, sampling="random", num_frames=2, num_threads=1, **place)
+
+    assert_resumes_exactly(make_loader, world=(1, 2), batch=(1, 3), items=contents_of)
+
+
+def test_transforms_and_options(sound_videos: list[MediaSample]) -> None:
+    def halve(clip: Any, context: ItemContext) -> Any:
+        return clip[:: 2 if context.index % 2 else 1][:3]
+
+    options = ImageOptions(12, 10, "stretch", layout="NHWC", exact=False)
+    batch = next(iter(make(sound_videos, size=None, options=options, transform=halve)))
+    assert batch.clip.shape == (2, 3, 10, 12, 3)
+    assert batch.clip.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"num_frames": 0}, ValueError, "`num_frames`"),
+        ({"fps": 0}, ValueError, "`fps`"),
+        ({"fps": "fast"}, TypeError, "`fps`"),
+        ({"sampling": "dense"}, ValueError, "`sampling`"),
+        ({"flip": 2}, ValueError, "`flip`"),
+        ({"size": None}, TypeError, "`size`"),
+        ({"options": ImageOptions(8, 8)}, TypeError, "`size`"),
+    ],
+)
+def test_mistakes_are_explained(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make([("a.mp4", 0)], **options)
+
+
+def test_samples_need_media(sound_videos: list[MediaSample]) -> None:
+    with pytest.raises(TypeError, match=r"`source\[0\]`.*a field `media`"):
+        list(make([{"image": "a.mp4"}]))
+    pairs = [(sample.path, sample.label) for sample in sound_videos]
+    assert contents(make(pairs)) == contents(make(sound_videos))
+    data = [(Path(sample.path).read_bytes(), sample.label) for sample in sound_videos]
+    assert contents(make(data)) == contents(make(sound_videos))

@@ -1,0 +1,86 @@
+"""A program for two ranks: Lightning's Trainer shards, saves in the middle of an epoch, and goes on.
+
+It is called with a folder for checkpoints, and prints a line of JSON for each rank.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from spdl.dataloader import PyTorchDataLoader
+
+ITEMS, CUT = 53, 10
+
+
+class Numbers:
+    """Its items are their numbers."""
+
+    def __len__(self) -> int:
+        return ITEMS
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([float(index)])
+
+
+class Recording(lightning.LightningModule):  # type: ignore[misc] # mypy sees no types of Lightning's.
+    """Notes what it is trained with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+        self.seen: list[Any] = []
+
+    def training_step(self, batch: Any, _index: int) -> Any:
+        self.seen.append((self.current_epoch, [int(number) for number in batch.flatten()]))
+        return self.layer(batch).mean() * 0
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def train(folder: str, checkpoint: str | None) -> tuple[Any, list[Any]]:
+    """Return the trainer, and what it trained with."""
+    lightning.seed_everything(1, verbose=False)
+    model = Recording()
+    saving = ModelCheckpoint(dirpath=folder, every_n_train_steps=1, save_top_k=-1, filename="{step}")
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=2,
+        strategy="ddp",
+        max_epochs=3,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[saving],
+    )
+    trainer.fit(model, PyTorchDataLoader(Numbers(), 4, shuffle=True, num_workers=2), ckpt_path=checkpoint)
+    return trainer, model.seen
+
+
+def main() -> None:
+    """Train without a stop, and again from a checkpoint in the middle of the second epoch."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    folder = sys.argv[1]
+    trainer, whole = train(folder, None)
+    loader = trainer.train_dataloader
+    _, rest = train(f"{folder}/again", f"{folder}/step={CUT}.ckpt")
+    found = {
+        "rank": trainer.global_rank,
+        "class": type(loader).__name__,
+        "workers": loader.worker_choice.kind,
+        "sampler": type(loader.sampler).__name__,
+        "whole": whole,
+        "rest": rest,
+    }
+    sys.stdout.write(f"\n{json.dumps(found)}\n")
+
+
+if __name__ == "__main__":
+    main()

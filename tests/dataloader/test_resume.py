@@ -1,0 +1,133 @@
+"""Test that loaders go on exactly where they were cut."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spdl.dataloader import DataLoader
+from spdl.testing import assert_resumes_exactly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def square(x: int) -> int:
+    return x * x
+
+
+def both(x: int) -> Iterator[int]:
+    yield x
+    yield -x
+
+
+@pytest.mark.parametrize("preprocessor", [None, square, both], ids=["none", "function", "generator"])
+@pytest.mark.parametrize("aggregator", [None, tuple], ids=["lists", "aggregated"])
+@pytest.mark.parametrize("transfer", [False, True])
+def test_the_same_batches_in_the_same_order(preprocessor: Any, aggregator: Any, *, transfer: bool) -> None:
+    def make(batch_size: int) -> DataLoader[Any, Any]:
+        return DataLoader(
+            range(10),
+            preprocessor=preprocessor,
+            batch_size=batch_size,
+            aggregator=aggregator,
+            transfer_fn=(lambda batch: batch) if transfer else None,
+            output_order="input",
+            num_threads=3,
+        )
+
+    assert_resumes_exactly(make, epochs=2, items=list)
+
+
+def test_the_same_items_in_any_order() -> None:
+    assert_resumes_exactly(lambda: DataLoader(range(30), preprocessor=square, batch_size=4), ordered=False, epochs=2)
+
+
+def test_without_batches() -> None:
+    assert_resumes_exactly(lambda: DataLoader(range(12), preprocessor=square, output_order="input"), epochs=2)
+
+
+def make() -> DataLoader[Any, Any]:
+    return DataLoader(range(8), batch_size=2, output_order="input")
+
+
+def test_taken_at_the_end_the_next_iteration_is_the_next_epoch() -> None:
+    loader = make()
+    assert loader.state_dict()["epoch"] == 0
+    assert len(list(loader)) == 4
+    state = loader.state_dict()
+    assert state["epoch"] == 1
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert len(list(resumed)) == 4
+    assert resumed.state_dict()["epoch"] == 2
+
+
+def test_taken_before_the_end_is_seen_the_next_iteration_is_the_rest_of_it() -> None:
+    loader = make()
+    iterator = iter(loader)
+    assert len(list(itertools.islice(iterator, 4))) == 4
+    resumed = make()
+    resumed.load_state_dict(loader.state_dict())
+    assert list(resumed) == []
+    assert len(list(resumed)) == 4
+    assert list(iterator) == []
+
+
+def test_a_loop_that_was_left_is_gone_on_with() -> None:
+    loader = make()
+    for _ in loader:
+        break
+    state = loader.state_dict()
+    assert state["epoch"] == 0
+    resumed = make()
+    resumed.load_state_dict(state)
+    # Nothing has run yet.
+    assert json.dumps(resumed.state_dict()) == json.dumps(state)
+    assert list(resumed) == [[2, 3], [4, 5], [6, 7]]
+    # The loader that was left begins the next epoch.
+    assert len(list(loader)) == 4
+    assert loader.state_dict()["epoch"] == 2
+
+
+def test_another_batch_size() -> None:
+    loader = make()
+    iterator = iter(loader)
+    next(iterator)
+    resumed: DataLoader[Any, Any] = DataLoader(range(8), batch_size=5, output_order="input")
+    resumed.load_state_dict(loader.state_dict())
+    assert list(resumed) == [[2, 3, 4, 5, 6], [7]]
+
+
+def test_a_state_of_another_loader() -> None:
+    loader = make()
+    next(iter(loader))
+    state = loader.state_dict()
+    other: DataLoader[Any, Any] = DataLoader(range(9), batch_size=2)
+    with pytest.raises(ValueError, match=r"range of length 8 .*; this pipeline has range of length 9"):
+        other.load_state_dict(state)
+    with pytest.raises(ValueError, match="other stages: aggregate; this pipeline has pipe square -> aggregate"):
+        DataLoader(range(8), preprocessor=square, batch_size=2).load_state_dict(state)
+    with pytest.raises(ValueError, match="is of a pipeline, and this is a dataloader"):
+        make().load_state_dict(state["pipeline"])
+    with pytest.raises(ValueError, match="version 2, and this release of spdl reads versions up to 1"):
+        make().load_state_dict({**state, "version": 2})
+    assert list(other) == [[0, 1], [2, 3], [4, 5], [6, 7], [8]]
+
+
+def test_it_is_what_torch_calls_stateful() -> None:
+    stateful = pytest.importorskip("torch.distributed.checkpoint.stateful")
+    assert isinstance(make(), stateful.Stateful)
+
+
+def test_statistics() -> None:
+    loader: DataLoader[Any, Any] = DataLoader(range(8), preprocessor=square, batch_size=2)
+    assert loader.statistics().stages[1].num_completed == 0
+    iterator = iter(loader)
+    next(iterator)
+    assert loader.statistics().stages[0].num_completed > 0
+    assert len(list(iterator)) == 3
+    assert loader.statistics().stages[1].num_completed == 8

@@ -1,0 +1,87 @@
+"""The plain training scripts: the same losses with either loader, and with or without a stop in the middle."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from _program.photos import list_photos
+
+pytest.importorskip("torch")
+
+PLAIN = Path(__file__).parents[2] / "examples" / "plain"
+EPOCHS = 3
+OURS = "from spdl.dataloader import PyTorchDataLoader as DataLoader\n"
+TORCHS = "from torch.utils.data import DataLoader\n"
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def three_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with real photos of three classes: parts of three pictures."""
+    root = tmp_path_factory.mktemp("classes")
+    for path, label in list_photos(None):
+        if label < 3:
+            folder = root / f"class{label}"
+            folder.mkdir(exist_ok=True)
+            if len(list(folder.iterdir())) < 30:
+                (folder / Path(path).name).symlink_to(path)
+    return root
+
+
+def _start(script: Path, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", str(script), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, text=True, stdout=-1, stderr=-1, env=environment)
+
+
+def _losses(script: Path, *arguments: object) -> list[str]:
+    with _start(script, *arguments) as process:
+        printed, complaints = process.communicate(timeout=200)
+    assert process.returncode == 0, complaints
+    return printed.splitlines()
+
+
+def test_changing_one_import_changes_no_loss(three_classes: Path, tmp_path: Path) -> None:
+    script = PLAIN / "train.py"
+    text = script.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 45
+    other = tmp_path / "train.py"
+    other.write_text(text.replace(OURS, TORCHS), encoding="utf-8")
+    found = _losses(script, three_classes, EPOCHS)
+    assert found == _losses(other, three_classes, EPOCHS)
+    assert len(found) == EPOCHS * -(-90 // 8)
+    # There is something to learn.
+    losses = [float(line.split()[-1]) for line in found]
+    assert sum(losses[-5:]) < 0.7 * sum(losses[:5])
+
+
+def test_a_stop_in_the_middle_of_an_epoch_changes_no_loss(three_classes: Path, tmp_path: Path) -> None:
+    script = PLAIN / "train_and_resume.py"
+    whole = _losses(script, three_classes, EPOCHS, tmp_path / "none.pt")
+    assert whole == _losses(PLAIN / "train.py", three_classes, EPOCHS)
+    checkpoint = tmp_path / "checkpoint.pt"
+    found: list[str] = []
+    for stop in (3, 9):
+        with _start(script, three_classes, EPOCHS, checkpoint) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            found += [process.stdout.readline().rstrip() for _ in range(stop)]
+            process.send_signal(signal.SIGTERM)
+            # `communicate` would miss what was read ahead.
+            found += process.stdout.read().splitlines()
+            complaints = process.stderr.read()
+        if process.returncode == 0:
+            # It was done before the signal came.
+            break
+        assert re.search("saved: run me again to go on", complaints)
+    else:
+        found += _losses(script, three_classes, EPOCHS, checkpoint)
+    assert found == whole

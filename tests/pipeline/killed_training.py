@@ -1,0 +1,96 @@
+"""A training program that is killed at any moment: it saves checkpoints and goes on from the last one.
+
+Run as ``python -m tests.pipeline.killed_training FOLDER``. Each item that it has trained on is a line of a file, and
+each checkpoint says how many of these lines count. So what came after the last checkpoint is trained on again, as the
+model does not have it, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline import PipelineBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.pipeline import Pipeline
+
+EPOCHS = 3
+SIZE = 400
+_SAVE_EVERY = 7
+
+
+def load(x: int) -> int | None:
+    if x % 11 == 0:
+        time.sleep(0.001)
+    if x % 13 == 0:
+        return None
+    return x
+
+
+def crops(x: int) -> Iterator[int]:
+    yield x
+    if x % 3 == 0:
+        yield x + 1000
+
+
+def build() -> Pipeline[Any]:
+    return (
+        PipelineBuilder()
+        .add_source(range(SIZE), continuous=True)
+        .pipe(load, concurrency=3)
+        .pipe(crops, concurrency=2)
+        .aggregate(4)
+        .pipe(list, concurrency=2)
+        .disaggregate()
+        .aggregate(3)
+        .add_sink(3)
+        .build(num_threads=3)
+    )
+
+
+def expected() -> list[int]:
+    """Return what an epoch has, in order."""
+    return sorted(y for x in range(SIZE) if x % 13 for y in crops(x))
+
+
+def main(folder: Path) -> None:
+    """Train, from the last checkpoint on."""
+    log, checkpoint = folder / "log", folder / "checkpoint"
+    pipeline = build()
+    state: dict[str, Any] = {"lines": 0, "epoch": 0, "loader": None}
+    if checkpoint.exists():
+        state = json.loads(checkpoint.read_text())
+        pipeline.load_state_dict(state["loader"])
+    with log.open("r+" if log.exists() else "w+") as file:
+        lines = file.readlines()[: state["lines"]]
+        file.seek(0)
+        file.truncate()
+        file.writelines(lines)
+        count = len(lines)
+        with pipeline.auto_stop():
+            for epoch in range(state["epoch"], EPOCHS):
+                for step, batch in enumerate(pipeline):
+                    file.writelines(f"{epoch} {x}\n" for x in batch)
+                    count += len(batch)
+                    if step % _SAVE_EVERY == 0:
+                        file.flush()
+                        _save(checkpoint, {"lines": count, "epoch": epoch, "loader": pipeline.state_dict()})
+                file.flush()
+                _save(checkpoint, {"lines": count, "epoch": epoch + 1, "loader": pipeline.state_dict()})
+    (folder / "done").touch()
+
+
+def _save(path: Path, state: dict[str, Any]) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(state))
+    new.replace(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

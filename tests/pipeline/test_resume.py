@@ -1,0 +1,586 @@
+"""Test what a pipeline's state says, and that pipelines go on from it: sources, aggregators, failures, bad states."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import signal
+import threading
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.pipeline.kinds import text_log
+from tests.pipeline.support import build, fails_at, source
+
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from spdl.pipeline.defs import Aggregator
+from spdl.testing import assert_resumes_exactly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def through_json(pipeline: Pipeline[Any]) -> Any:
+    return json.loads(json.dumps(pipeline.state_dict()))
+
+
+def rest(pipeline: Pipeline[Any], state: Any) -> list[Any]:
+    pipeline.load_state_dict(state)
+    with pipeline.auto_stop():
+        return list(pipeline.get_iterator(timeout=20))
+
+
+class TestState:
+    def test_before_the_start_and_after_the_end(self) -> None:
+        pipeline = build(op=str)
+        first = through_json(pipeline)
+        with pipeline.auto_stop():
+            everything = list(pipeline)
+        assert rest(build(op=str), first) == everything
+        # Nothing is left, which is no reason for a warning.
+        assert rest(build(op=str), through_json(pipeline)) == []
+
+    def test_it_is_small_with_an_item_that_is_stuck(self) -> None:
+        go_on = threading.Event()
+
+        def op(x: int) -> int:
+            if x == 5:
+                assert go_on.wait(60)
+            return x
+
+        def make() -> Pipeline[Any]:
+            return build(range(10**9), op, concurrency=8, num_threads=8)
+
+        pipeline = make()
+        with pipeline.auto_stop():
+            got = [pipeline.get_item(timeout=20) for _ in range(20_000)]
+            state = pipeline.state_dict()
+            assert len(json.dumps(state)) < 1_000
+            go_on.set()
+        resumed = make()
+        resumed.load_state_dict(state)
+        with resumed.auto_stop():
+            more = [resumed.get_item(timeout=20) for _ in range(100)]
+        assert sorted(got + more) == list(range(20_100))
+
+    def test_it_is_taken_in_an_op_and_in_other_threads(self) -> None:
+        states = []
+
+        def op(x: int) -> int:
+            states.append(pipeline.state_dict())
+            return x
+
+        pipeline = build(range(50), op, concurrency=2)
+        stop = threading.Event()
+
+        def look() -> None:
+            while not stop.is_set():
+                states.append(pipeline.state_dict())
+
+        thread = threading.Thread(target=look)
+        with pipeline.auto_stop():
+            thread.start()
+            assert len(list(pipeline)) == 50
+        stop.set()
+        thread.join()
+        # No state has more of the first items than one that came later.
+        assert all(json.dumps(state) for state in states)
+
+    def test_a_state_that_is_taken_twice_is_the_same(self) -> None:
+        pipeline = source(range(30)).pipe(lambda x: [x, x]).disaggregate().aggregate(4).add_sink(2).build(num_threads=1)
+        with pipeline.auto_stop():
+            pipeline.get_item(timeout=20)
+            time.sleep(0.05)
+            state = through_json(pipeline)
+            assert state == through_json(pipeline)
+        resumed = source(range(30)).pipe(lambda x: [x, x]).disaggregate().aggregate(4).add_sink(2).build(num_threads=1)
+        resumed.load_state_dict(state)
+        assert through_json(resumed) == state
+
+
+class TestSignals:
+    @pytest.mark.parametrize("batched", [False, True])
+    @pytest.mark.parametrize("how", ["iterator", "get_item"])
+    def test_a_handler_sees_as_received_what_the_loop_has(self, how: str, *, batched: bool) -> None:
+        """The handler interrupts the reader at any step, also where an item was popped and not returned yet."""
+
+        def make() -> PipelineBuilder[Any, Any]:
+            return source(range(100_000)).aggregate(2).add_sink(8) if batched else source(range(100_000)).add_sink(8)
+
+        pipeline = make().build(num_threads=1)
+        got: list[Any] = []
+        seen: list[tuple[int, Any]] = []
+
+        def handle(*_: object) -> None:
+            # What the loop has appended is what it has received; it may have one item more in hand.
+            seen.append((len(got), pipeline.state_dict()))
+
+        before = signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)
+        try:
+            with pipeline.auto_stop():
+                items = iter(pipeline)
+                deadline = time.monotonic() + 4
+                while len(seen) < 300 and time.monotonic() < deadline:
+                    got.append(next(items) if how == "iterator" else pipeline.get_item())
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        size = 2 if batched else 1
+        assert len(seen) > 20
+        for count, state in seen:
+            (progress,) = state["sources"]
+            received = progress["position"] - sum(progress.get("out", [])[1::2])
+            # `next()` may have returned while the loop has not stored the item yet.
+            assert count * size <= received <= (count + 1) * size
+
+    def test_an_item_that_a_ctrl_c_has_cost_comes_again(self) -> None:
+        for _ in range(30):
+            pipeline = build(range(100_000))
+            got: list[int] = []
+            timer = threading.Timer(0.01, signal.raise_signal, [signal.SIGINT])
+            # Only the main thread runs handlers, and it reads.
+            with pipeline.auto_stop():
+                iterator = iter(pipeline)
+                timer.start()
+                try:
+                    while True:
+                        for item in iterator:
+                            got.append(item)  # noqa: PERF402 - each is stored as soon as it has come.
+                except KeyboardInterrupt:
+                    pass
+                state = through_json(pipeline)
+            timer.join()
+            resumed = build(range(100_000))
+            resumed.load_state_dict(state)
+            with resumed.auto_stop():
+                more = list(islice(resumed, 5))
+            # An item may have been lost between its return and the loop's variable, but never before.
+            missing = sorted({*range(len(got) + 5)} - {*got, *more})
+            assert len(missing) <= 1
+            assert len({*got, *more}) == len(got) + len(more)
+
+
+class TestSources:
+    def test_one_that_seeks(self) -> None:
+        asked = []
+
+        class Seeks:
+            def __iter__(self) -> Iterator[int]:
+                return iter(range(1000))
+
+            def iterate_from(self, position: int) -> Iterator[int]:
+                asked.append(position)
+                return iter(range(position, 1000))
+
+        pipeline = build(Seeks(), num_threads=1)
+        with pipeline.auto_stop():
+            assert list(islice(pipeline, 500)) == list(range(500))
+            state = through_json(pipeline)
+        assert rest(build(Seeks()), state) == list(range(500, 1000))
+        assert asked == [500]
+
+    def test_one_that_does_not_is_replayed_without_ops(self) -> None:
+        class Replays:
+            def __iter__(self) -> Iterator[int]:
+                return iter(range(100))
+
+        seen: list[int] = []
+
+        def op(x: int) -> int:
+            seen.append(x)
+            return x
+
+        pipeline = build(Replays(), lambda x: x, name="op")
+        with pipeline.auto_stop():
+            assert list(islice(pipeline, 50)) == list(range(50))
+            state = through_json(pipeline)
+        resumed = build(Replays(), op, name="op")
+        with pytest.warns(UserWarning, match="The source 'Replays' cannot begin at a position") as caught:
+            resumed.load_state_dict(state)
+        assert caught[0].filename == __file__
+        with resumed.auto_stop():
+            assert list(resumed) == list(range(50, 100))
+        assert seen == list(range(50, 100))
+
+    def test_another_order_is_noticed(self) -> None:
+        class Shuffles:
+            def __init__(self, seed: int) -> None:
+                self.seed = seed
+
+            def __iter__(self) -> Iterator[int]:
+                return iter([(x * 7 + self.seed) % 100 for x in range(100)])
+
+        pipeline = build(Shuffles(1))
+        with pipeline.auto_stop():
+            pipeline.get_item()
+            state = through_json(pipeline)
+        resumed = build(Shuffles(2))
+        with pytest.warns(UserWarning, match="cannot begin"):
+            resumed.load_state_dict(state)
+        with pytest.raises(PipelineFailure) as failure, resumed.auto_stop():
+            list(resumed)
+        assert "has another order than when the state was taken: epoch 0 began with 1" in str(failure.value.exceptions)
+
+    @pytest.mark.filterwarnings("ignore:The source .* cannot begin")
+    def test_one_whose_order_follows_from_the_passes_before(self) -> None:
+        class Draws:
+            def __init__(self) -> None:
+                self.random = random.Random(3)  # noqa: S311 - no secret.
+
+            def __iter__(self) -> Iterator[int]:
+                return iter(self.random.sample(range(12), 12))
+
+        def make() -> Pipeline[Any]:
+            return source(Draws(), continuous=True).add_sink(1).build(num_threads=1)
+
+        # Where a cut lies between two passes, nothing is known of the next one. That takes a state.
+        assert_resumes_exactly(make, epochs=3, cuts=[cut for cut in range(39) if cut % 13 in range(1, 5)])
+
+    def test_one_with_a_state_of_its_own(self) -> None:
+        class Epochs:
+            """Yields other items in each pass, and knows which one is next."""
+
+            def __init__(self) -> None:
+                self.epoch = 0
+
+            def __iter__(self) -> Iterator[int]:
+                self.epoch += 1
+                return iter(range(self.epoch * 100, self.epoch * 100 + 5))
+
+            def iterate_from(self, position: int) -> Iterator[int]:
+                self.epoch += 1
+                return iter(range(self.epoch * 100 + position, self.epoch * 100 + 5))
+
+            def state_dict(self) -> dict[str, int]:
+                return {"epoch": self.epoch}
+
+            def load_state_dict(self, state: dict[str, int]) -> None:
+                self.epoch = state["epoch"]
+
+        def make() -> Pipeline[Any]:
+            return source(Epochs(), continuous=True).pipe(lambda x: x).aggregate(2).add_sink(2).build(num_threads=2)
+
+        assert_resumes_exactly(make, epochs=4)
+
+    def test_one_that_has_become_shorter(self) -> None:
+        class Short:
+            def __init__(self, size: int) -> None:
+                self.size = size
+
+            def __iter__(self) -> Iterator[int]:
+                return iter(range(self.size))
+
+        pipeline = build(Short(100))
+        with pipeline.auto_stop():
+            assert len(list(islice(pipeline, 50))) == 50
+            state = through_json(pipeline)
+        resumed = build(Short(20))
+        with pytest.warns(UserWarning, match="cannot begin"):
+            resumed.load_state_dict(state)
+        with pytest.raises(PipelineFailure) as failure, resumed.auto_stop():
+            list(resumed)
+        assert "has ended before item" in str(failure.value.exceptions)
+
+
+class Buckets(Aggregator[int, list[int]]):
+    """Gathers even and odd numbers apart, so that it keeps items past each result."""
+
+    def __init__(self) -> None:
+        self.buckets: tuple[list[int], list[int]] = ([], [])
+
+    def accumulate(self, item: int) -> list[int] | None:
+        bucket = self.buckets[item % 2]
+        bucket.append(item)
+        if len(bucket) < 3:
+            return None
+        batch = bucket.copy()
+        bucket.clear()
+        return batch
+
+    def flush(self) -> list[int] | None:
+        left = [*self.buckets[0], *self.buckets[1]]
+        self.buckets = ([], [])
+        return left or None
+
+
+class Told(Buckets):
+    def held_back(self) -> list[int]:
+        return [*self.buckets[0], *self.buckets[1]]
+
+
+class Wrong(Buckets):
+    def held_back(self) -> list[object]:  # type: ignore[override]
+        return [object()]
+
+
+class TestAggregators:
+    def test_one_that_says_what_it_keeps(self) -> None:
+        def make() -> Pipeline[Any]:
+            # Far more of one kind than of the other, so that some items wait long.
+            numbers = [x if x % 9 == 1 else 2 * x for x in range(40)]
+            return source(numbers).aggregate(Told()).add_sink(1).build(num_threads=1)
+
+        assert_resumes_exactly(make)
+
+    def test_one_that_does_not_loses_it(self) -> None:
+        def make() -> Pipeline[Any]:
+            numbers = [x if x % 9 == 1 else 2 * x for x in range(40)]
+            return source(numbers).aggregate(Buckets()).add_sink(1).build(num_threads=1)
+
+        with pytest.raises(AssertionError, match="Lost: 1"):
+            assert_resumes_exactly(make)
+
+    def test_one_that_says_something_wrong(self) -> None:
+        pipeline = source(range(20)).aggregate(Wrong()).add_sink(1).build(num_threads=1)
+        with pytest.raises(PipelineFailure) as failure, pipeline.auto_stop():
+            list(pipeline)
+        assert "`held_back()` returned an object that it was not given" in str(failure.value.exceptions)
+
+    def test_what_an_earlier_pipeline_has_left_in_it_is_forgotten(self) -> None:
+        builder = source(range(20)).aggregate(Told()).add_sink(1)
+        pipeline = builder.build(num_threads=1)
+        with pipeline.auto_stop():
+            got = [pipeline.get_item()]
+            time.sleep(0.05)
+        resumed = builder.build(num_threads=1)
+        everything = [*got, *rest(resumed, through_json(pipeline))]
+        assert sorted(x for batch in everything for x in batch) == list(range(20))
+
+
+class TestFailures:
+    def test_a_failed_item_is_done_with(self) -> None:
+        def make() -> Pipeline[Any]:
+            return build(range(20), fails_at(3, 4, 11), name="op", output_order="input", concurrency=2)
+
+        with text_log():
+            assert_resumes_exactly(make)
+
+    def test_the_item_that_failed_the_pipeline_is_tried_again(self) -> None:
+        bad = {3}
+
+        def op(x: int) -> int:
+            if x in bad:
+                raise ValueError(x)
+            return x
+
+        pipeline = build(range(6), op, name="op", max_failures=0)
+        got: list[int] = []
+        with text_log(), pytest.raises(PipelineFailure), pipeline.auto_stop():
+            got.extend(pipeline)
+        assert got == [0, 1, 2]
+        bad.clear()
+        assert rest(build(range(6), op, name="op"), through_json(pipeline)) == [3, 4, 5]
+
+    def test_an_op_that_fails_because_of_the_stop_is_tried_again(self) -> None:
+        stopping = threading.Event()
+
+        def op(x: int) -> int:
+            if x == 2:
+                assert stopping.wait(20)
+                raise OSError("closed")
+            return x
+
+        pipeline = build(range(6), op, name="op")
+        with text_log(), pipeline.auto_stop():
+            assert [pipeline.get_item(), pipeline.get_item()] == [0, 1]
+            threading.Timer(0.1, stopping.set).start()
+        stopping.set()
+        assert sorted(rest(build(range(6), lambda x: x, name="op"), through_json(pipeline))) == [2, 3, 4, 5]
+
+    def test_an_epoch_whose_last_items_fail_is_no_failure_after_a_resume(self) -> None:
+        def make() -> Pipeline[Any]:
+            return build(range(4), fails_at(2, 3), name="op")
+
+        pipeline = make()
+        with text_log(), pipeline.auto_stop():
+            assert [pipeline.get_item(), pipeline.get_item()] == [0, 1]
+            state = through_json(pipeline)
+        with text_log():
+            assert rest(make(), state) == []
+
+
+class TestBadStates:
+    def state(self) -> Any:
+        pipeline = build(range(10), str)
+        with pipeline.auto_stop():
+            pipeline.get_item()
+            return through_json(pipeline)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda state: state.pop("spdl"), "is no state that `state_dict\\(\\)` returned"),
+            (lambda state: state.update(spdl="dataloader"), "is of a dataloader, and this is a pipeline"),
+            (lambda state: state.pop("version"), "has no version"),
+            (lambda state: state.update(version=2), "has version 2, and this release of spdl reads versions up to 1"),
+            (lambda state: state.pop("sources"), "cannot be loaded: it is of no sources"),
+            (lambda state: state["sources"][0].pop("position"), "'position' is no number"),
+            (lambda state: state["sources"][0].update(out=[3]), "an even number of ints"),
+            (lambda state: state["sources"][0].update(out=[0, 1 << 60]), "more numbers than a pipeline can have"),
+            (lambda state: state["sources"][0].update(passes=[]), "positions of no pass"),
+            (lambda state: state.pop("fingerprint"), "has no fingerprint"),
+        ],
+    )
+    def test_a_damaged_one(self, change: Callable[[Any], object], message: str) -> None:
+        state = self.state()
+        change(state)
+        pipeline = build(range(10), str)
+        with pytest.raises(ValueError, match=message):
+            pipeline.load_state_dict(state)
+        # It is as it was.
+        with pipeline.auto_stop():
+            assert len(list(pipeline)) == 10
+
+    def test_none_at_all(self) -> None:
+        state: Any
+        for state in (None, [], "state"):
+            with pytest.raises(TypeError, match="`state` must be a dict"):
+                build().load_state_dict(state)
+
+    def test_of_another_pipeline(self) -> None:
+        with pytest.raises(ValueError, match="other stages: pipe str; this pipeline has pipe repr"):
+            build(range(10), repr).load_state_dict(self.state())
+        message = r"range of length 10 with fingerprint .*; this pipeline has range of length 11"
+        with pytest.raises(ValueError, match=message):
+            build(range(11), str).load_state_dict(self.state())
+        with pytest.raises(ValueError, match=r"range of length 10 .*; this pipeline has list of length 10"):
+            build(list(range(10)), str).load_state_dict(self.state())
+        with pytest.raises(ValueError, match=r"range of length 10 .*; this pipeline has range of length 10"):
+            build(range(1, 11), str).load_state_dict(self.state())
+
+    def test_too_late(self) -> None:
+        pipeline = build(range(10), str)
+        with pipeline.auto_stop():
+            with pytest.raises(RuntimeError, match="was started already: load the state before the first read"):
+                pipeline.load_state_dict(self.state())
+            assert len(list(pipeline)) == 10
+
+    def test_an_old_one_is_read(self) -> None:
+        """This is version 1, and must be readable for ever."""
+        state = {
+            "spdl": "pipeline",
+            "version": 1,
+            "fingerprint": {"stages": ["pipe twice", "aggregate"], "sources": [{"type": "range", "length": 9}]},
+            "epoch": 0,
+            "in_order": True,
+            "sources": [
+                {
+                    "position": 7,
+                    "out": [2, 1, 1, 2],
+                    "passes": [{"epoch": 0, "begin": 0, "first": "0"}],
+                    "following": 1,
+                }
+            ],
+            "partial": {"items": [{"item": 2, "done": [0, 1]}]},
+        }
+
+        def twice(x: int) -> Iterator[int]:
+            yield x
+            yield 10 * x
+
+        pipeline = source(range(9)).pipe(twice).aggregate(2).add_sink(1).build(num_threads=1)
+        assert rest(pipeline, state) == [[20, 4], [40, 5], [50, 7], [70, 8], [80]]
+
+    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def test_whatever_is_changed_is_refused_or_loaded(self, data: Any) -> None:
+        state = copy.deepcopy(_PARTIAL)
+        for _ in range(data.draw(st.integers(1, 3))):
+            _change(state, data)
+        pipeline = _partial_pipeline()
+        try:
+            pipeline.load_state_dict(state)
+        except (TypeError, ValueError):
+            return
+        with text_log(), pipeline.auto_stop():
+            try:
+                items = list(islice(pipeline.get_iterator(timeout=20), 200))
+            except PipelineFailure:
+                return
+        assert set(items) <= set(range(12)) | set(range(100, 112))
+
+
+def _partial_pipeline() -> Pipeline[Any]:
+    def twice(x: int) -> Iterator[int]:
+        yield x
+        yield x + 100
+
+    return source(range(12), continuous=True).pipe(twice).aggregate(3).disaggregate().add_sink(2).build(num_threads=1)
+
+
+def _make_partial() -> Any:
+    pipeline = _partial_pipeline()
+    with pipeline.auto_stop():
+        for _ in range(5):
+            pipeline.get_item()
+        return through_json(pipeline)
+
+
+_PARTIAL = _make_partial()
+
+
+def _change(state: Any, data: Any) -> None:
+    """Change one value somewhere in a state."""
+    places: list[tuple[Any, Any]] = []
+
+    def walk(part: Any) -> None:
+        keys = list(part) if isinstance(part, dict) else range(len(part)) if isinstance(part, list) else []
+        for key in keys:
+            places.append((part, key))
+            walk(part[key])
+
+    walk(state)
+    if not places:
+        return
+    part, key = data.draw(st.sampled_from(range(len(places))).map(places.__getitem__))
+    how = data.draw(st.sampled_from(["delete", "number", "text", "list", "none"]))
+    if how == "delete":
+        del part[key]
+    else:
+        part[key] = {
+            "number": data.draw(st.integers(-2, 20) | st.just(1 << 70)),
+            "text": "x",
+            "list": [1, 2],
+            "none": None,
+        }[how]
+
+
+class TestWarnings:
+    def test_a_loop_for_each_epoch(self) -> None:
+        pipeline = build(range(4))
+        with pipeline.auto_stop(), pytest.warns(RuntimeWarning, match="has been read to its end before") as caught:
+            assert [len(list(pipeline)) for _ in range(3)] == [4, 0, 0]
+        assert "continuous=True" in str(caught[0].message)
+        assert caught[0].filename == __file__
+
+    def test_a_loop_that_was_left_may_be_gone_on_with(self) -> None:
+        pipeline = build(range(4))
+        with pipeline.auto_stop():
+            assert list(islice(pipeline, 2)) == [0, 1]
+            assert list(pipeline) == [2, 3]
+
+    def test_a_stopped_one_is_not_read_to_its_end(self) -> None:
+        pipeline = build(range(100))
+        with pipeline.auto_stop():
+            pipeline.get_item()
+        assert len(list(pipeline)) < 99
+        assert list(pipeline) == []
+
+    def test_an_empty_source(self) -> None:
+        used = iter([1])
+        assert list(used) == [1]
+        with (
+            build(used).auto_stop() as pipeline,
+            pytest.warns(RuntimeWarning, match="'list_iterator'.*yielded nothing"),
+        ):
+            assert list(pipeline) == []
+
+    def test_what_a_filter_has_emptied_is_not_empty(self) -> None:
+        with build(range(3), lambda _: None).auto_stop() as pipeline:
+            assert list(pipeline) == []

@@ -1,0 +1,51 @@
+"""Ranks that wait for each other in every step end after the same one, with corrupt files on one rank only."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+RANKS = 5
+SHARDINGS = 1000
+
+
+@pytest.mark.timeout(300)
+def test_a_thousand_uneven_shardings_end_together(tmp_path: Path) -> None:
+    """Five processes live through all shardings; a rank that took another number of steps would hang here."""
+    script = Path(__file__).with_name("gloo_rank.py")
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}", "OMP_NUM_THREADS": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path), str(rank), str(RANKS), str(SHARDINGS)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(RANKS)
+    ]
+    try:
+        ended = [rank.communicate(timeout=280) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    for process, (_, errors) in zip(ranks, ended, strict=True):
+        assert process.returncode == 0, errors[-3000:]
+    steps, replaced = zip(*(json.loads(output) for output, _ in ended), strict=True)
+    # A process counts the shardings that it took part in: the first two ranks, all of them.
+    assert steps[0] == steps[1]
+    assert len(steps[0]) == SHARDINGS
+    for of_rank in steps[2:]:
+        assert 100 < len(of_rank) < SHARDINGS
+        assert of_rank.items() <= steps[0].items()
+    assert sum(steps[0].values()) > 2 * SHARDINGS
+    assert max(steps[0].values()) > 20
+    assert sum(replaced) > SHARDINGS
