@@ -15,6 +15,7 @@ from tests.pipeline.support import run, source
 from spdl._random_key import random_key
 from spdl.pipeline import ItemContext, Pipeline, TaskHook
 from spdl.pipeline import ItemContext as Renamed
+from spdl.pipeline._engine.indexed_source import IndexedSource
 from spdl.pipeline.defs import Pipe
 
 if TYPE_CHECKING:
@@ -159,11 +160,13 @@ def test_epochs_and_a_resume() -> None:
 
 def test_indices_are_kept_no_longer_than_their_items() -> None:
     pipeline = source(range(10_000)).pipe(last).add_sink(1).build(num_threads=1)
+    (indexed,) = pipeline._engine.sources
+    assert isinstance(indexed, IndexedSource)
     with pipeline.auto_stop():
         most = 0
         for position, context in enumerate(pipeline):
             assert context.index == position
-            most = max(most, len(pipeline._engine.sources[0].indices or ()))
+            most = max(most, len(indexed._indices))
     assert 0 < most <= 1_100
 
 

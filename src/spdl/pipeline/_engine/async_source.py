@@ -76,9 +76,7 @@ class AsyncSource(Source):
                     self.note_first(value)
                 with engine.lock:
                     if self.is_wanted():
-                        root = self.admit() if position is None else self.admit_again(position)
-                        self.note_index(root, value)
-                        self.put(root, value)
+                        self.put(self.admit() if position is None else self.admit_again(position), value)
                         engine.progressed()
                 del value
             if ended:

@@ -49,10 +49,11 @@ def _source_state(source: Source, position: int, out: tuple[int, ...], epoch: in
     if out:
         state["out"] = runs_to_state(out)
     lowest = out[0] if out else position
-    passes = [each for each in source.passes.listed() if each.epoch >= epoch or lowest < (each.end or 0)]
+    known, following = source.passes.known()
+    passes = [each for each in known if each.epoch >= epoch or lowest < (each.end or 0)]
     if passes:
         state["passes"] = [_pass_state(each) for each in passes]
-    state["following"] = source.passes.following
+    state["following"] = following
     if (not passes or passes[-1].end is not None) and source.state_behind is not None:
         state["state"] = source.state_behind
     return state

@@ -80,7 +80,6 @@ class Engine:
         "stopping",
         "timer",
         "waiting",
-        "with_contexts",
         "workers",
     )
 
@@ -131,8 +130,6 @@ class Engine:
         # It goes on where an earlier run was.
         self.resumed = False
         self._make_event_loop = make_event_loop
-        # True if an op asks for the contexts of its items.
-        self.with_contexts = False
         # True if it has to run from the start.
         self.needs_event_loop = False
         self.event_loop: EventLoop | None = None
@@ -148,10 +145,6 @@ class Engine:
         self.forked = False
         self.started_at = self.stopped_at = 0.0
 
-    def keep_indices(self) -> None:
-        """Note that an op asks for the contexts of its items. Called before `connect`."""
-        self.with_contexts = True
-
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
         """Take over the graph.
 
@@ -161,9 +154,6 @@ class Engine:
             needs_event_loop: Whether there is something for the event loop besides sources and stages.
         """
         self.sources = sources
-        if self.with_contexts:
-            for source in sources:
-                source.keep_indices()
         self.needs_event_loop = (
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
@@ -305,8 +295,7 @@ class Engine:
         position, number = divmod(root, self.lineage.sources)
         source = next(source for source in self.sources if source.index == number)
         epoch, place = source.passes.locate(position)
-        index = place if source.indices is None else source.indices.get(root, place)
-        return ItemContext(epoch, place, index, number)
+        return ItemContext(epoch, place, source.index_of(root, place), number)
 
     def number_epochs(self, first: int, *, resumed: bool) -> None:
         """Number the epochs from another number on. Called before the start."""
@@ -319,7 +308,8 @@ class Engine:
         """Go on where an earlier run was, of whose first epoch some items may have been delivered there."""
         self.epochs_read = epochs_read
         self.resumed = True
-        self.epochs.resume()
+        begun = [sum(each.epoch >= epochs_read for each in source.passes.known()[0]) for source in self.sources]
+        self.epochs.resume(max(1, *begun))
         if (restored := self.lineage.restored) is not None and restored.batches:
             for node in self.nodes:
                 node.regroup(restored)

@@ -60,22 +60,25 @@ class Group:
 class Results(Group):
     """The origin of the several results of one item. Each has a number, by which it is known again after a resume."""
 
-    __slots__ = ("_live", "_skipped", "done", "made", "parents_of_each", "record")
+    __slots__ = ("_below", "_beyond", "_live", "_skipped", "made", "parents_of_each", "record")
 
     def __init__(self, root: Root, live: dict[Results, None], record: Record | None) -> None:
+        self.parents = [root]
         # The op itself counts, until it has no more results.
-        super().__init__([root], 1)
-        # How many results there were so far, and which of them have been consumed.
+        self.pending = 1
+        # How many results there were so far. Those below a number have been consumed, and these beyond it.
         self.made = 0
-        self.done: Runs | None = None
+        self._below = 0
+        self._beyond: Runs | None = None
         # What is known from an earlier run, and the results that were consumed there.
         self.record = record
         self._skipped: list[tuple[int, int]] = []
         if record is not None:
             record.meet()
-        if record is not None and record.done:
-            self._skipped = record.done.pairs()[::-1]
-            self.done = record.done.copy()
+            if record.done:
+                self._skipped = record.done.pairs()[::-1]
+                self._beyond = record.done.copy()
+                self._below = self._beyond.pop_run(0)
         self.parents_of_each: list[Root] = [self]
         self._live = live
         live[self] = None
@@ -91,11 +94,29 @@ class Results(Group):
         self.pending += 1
         return Result(self.parents_of_each, number)
 
+    def result_consumed(self, number: int) -> int:
+        """Note that a result was consumed. Return how many descendants are left."""
+        self.note_done(number)
+        self.pending -= 1
+        return self.pending
+
     def note_done(self, number: int) -> None:
-        """Note that a result was consumed."""
-        if self.done is None:
-            self.done = Runs()
-        self.done.add(number)
+        """Note that a result was consumed, without counting it."""
+        if number == self._below:
+            # Nearly always: results keep their order unless a later stage changes it.
+            self._below = number + 1 if self._beyond is None else self._beyond.pop_run(number + 1)
+            return
+        if self._beyond is None:
+            self._beyond = Runs()
+        self._beyond.add(number)
+
+    def done(self) -> list[int]:
+        """Return the numbers of the results that have been consumed, in order."""
+        return [*range(self._below), *(self._beyond or ())]
+
+    def is_begun(self) -> bool:
+        """Return whether a result has been consumed."""
+        return bool(self._below or self._beyond)
 
     def consumed(self) -> None:
         # It may have been packed as a whole before.
@@ -146,6 +167,10 @@ class Gathering(Group):
 
     def packed(self) -> Packed | None:
         return self._packed
+
+    def recognise(self, record: Record) -> None:
+        """Note that it is a batch of an earlier run."""
+        self.record = record
 
     def add_results_to(self, found: dict[Results, set[int]]) -> None:
         if self._packed is not None:
@@ -223,7 +248,7 @@ class Packed:
         if group.observed or self.groups.get(group) != group.pending:
             return False
         if isinstance(group, Results):
-            if group.done:
+            if group.is_begun():
                 # It must still be known which results are not in here.
                 return False
             group.consumed()

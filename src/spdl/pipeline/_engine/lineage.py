@@ -186,6 +186,13 @@ class Lineage:
             return
         self._releasing = root
         pending: list[tuple[Group, int]] = [(root, 1)]
+        if root.__class__ is Result and root.pending == 1:
+            # The usual case of what is no position: most of these have others beside them.
+            results: Results = root.parents[0]  # type: ignore[assignment]
+            if results.result_consumed(root.number):
+                self._releasing = None
+                return
+            pending = [(results, 0)]
         while pending:
             group, descendants = pending.pop()
             group.pending -= descendants
@@ -272,7 +279,7 @@ class Lineage:
         partial: list[tuple[Results, list[int]]] = []
         for results in self._live | dict.fromkeys(undone):
             without = undone.get(results, ())
-            if done := [number for number in results.done or () if number not in without]:
+            if results.is_begun() and (done := [number for number in results.done() if number not in without]):
                 partial.append((results, done))
         return Unconsumed(sorted(out), partial)
 

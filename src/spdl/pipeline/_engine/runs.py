@@ -48,6 +48,13 @@ class Runs:
         """Add a number that is not in the set."""
         self._add(number, number + 1)
 
+    def pop_run(self, start: int) -> int:
+        """Take the run out that begins at a number, and return where it ends: that number if there is none."""
+        stop = self._stops.pop(start, start)
+        if stop != start:
+            del self._starts[stop]
+        return stop
+
     def take_over(self, other: Runs) -> None:
         """Add all numbers of another set, none of which is in this one."""
         for start, stop in other._stops.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._metrics.counters import StageCounters
@@ -33,9 +32,6 @@ __all__ = ["Puller", "Source"]
 # GIL, and beside a training loop that keeps it, asking for it delays both. It is what a wake-up takes.
 _SHORT = 20e-6
 
-# So many indices are kept before those are looked for whose items are gone.
-_FEW = 1_000
-
 
 class Puller(Protocol):
     """A thread that pulls one source and nothing else; `DedicatedThread` is one."""
@@ -54,7 +50,7 @@ class Source:
     """
 
     __slots__ = (
-        "admit_next",
+        "again",
         "closing",
         "continuous",
         "counters",
@@ -66,11 +62,9 @@ class Source:
         "exhausted",
         "identity",
         "index",
-        "indices",
         "info",
         "iterable",
         "iterator",
-        "most_indices",
         "name",
         "next_stage",
         "on_loop",
@@ -127,11 +121,8 @@ class Source:
         # What is left of an earlier run, and whether the consumer has yet to see the end of this pass.
         self.resumption: Resumption | None = None
         self.unread = True
-        # If ops ask for them, the items in flight that are ints, by their roots.
-        self.indices: dict[int, int] | None = None
-        self.most_indices = _FEW
-        # Returns the root of the item just pulled.
-        self.admit_next: Callable[[], int] = partial(engine.lineage.admit, index)
+        # Returns the root of the item just pulled, while the items of an earlier run are pulled again.
+        self.again: Callable[[], int] | None = None
         self.pulling = False
         self.closing = False
         # When the pull that goes on began, and when the last one ended.
@@ -248,10 +239,7 @@ class Source:
         self.pulling = False
         if hand and self.is_wanted():
             counters.emitted += 1
-            root = self.admit_next()
-            if self.indices is not None:
-                self.note_index(root, hand[0])
-            return root
+            return engine.lineage.admit(self.index) if self.again is None else self.again()
         if failure is not None:
             # It is closed like one that is not wanted any more: it may hold files.
             engine.fail(self, None, failure)
@@ -277,10 +265,10 @@ class Source:
             leg = self.begin_pass()
             if leg is not None:
                 self.iterator = ResumedIterator(self.iterable, leg)
-                self.admit_next = self._admit_again
+                self.again = self._admit_again
             else:
                 # What was left of the pass before may have been nothing.
-                self.admit_next = partial(self.engine.lineage.admit, self.index)
+                self.again = None
                 self.iterator = _iterate(self.iterable)
             if not self.engine.stopping:
                 hand.append(next(self.iterator))
@@ -348,9 +336,9 @@ class Source:
         assert isinstance(iterator, ResumedIterator)
         if iterator.taken is not None:
             return self.root_at(iterator.taken)
-        self.admit_next = partial(self.engine.lineage.admit, self.index)
+        self.again = None
         self.iterator = iterator.rest
-        return self.admit_next()
+        return self.engine.lineage.admit(self.index)
 
     def note_wait(self, now: float) -> None:
         """Note how long this pull was put off, since the item before had no place behind it."""
@@ -362,26 +350,16 @@ class Source:
     def admit(self) -> int:
         """Return the root of the item just pulled. Called with the lock held."""
         self.counters.emitted += 1
-        return self.admit_next()
+        return self.engine.lineage.admit(self.index)
 
     def admit_again(self, position: int) -> int:
         """Return the root of an item that an earlier run had pulled. Called with the lock held."""
         self.counters.emitted += 1
         return self.root_at(position)
 
-    def keep_indices(self) -> None:
-        """Keep items that are ints as long as they are in flight. Called before the start."""
-        self.indices = {}
-
-    def note_index(self, root: int, item: Any) -> None:
-        """Note an item that was pulled. Called with the lock held."""
-        if type(item) is not int or self.indices is None:
-            return
-        self.indices[root] = item
-        if len(self.indices) >= self.most_indices:
-            is_out = self.engine.lineage.is_out
-            self.indices = {each: index for each, index in self.indices.items() if is_out(each)}
-            self.most_indices = 2 * len(self.indices) + _FEW
+    def index_of(self, root: int, place: int) -> int:  # noqa: ARG002 - only where ops ask it is known.
+        """Return the index of an item that is in flight, and at some place of its pass."""
+        return place
 
     def root_at(self, position: int) -> int:
         """Return the root of the item at a position."""

@@ -39,15 +39,19 @@ class Pass:
 class Passes:
     """The passes over one source, oldest first, that the consumer is not done with.
 
-    Added to and finished by whoever has the source's token; a pass is forgotten when the next one begins.
+    Added to and finished by whoever has the source's token; a pass is forgotten when the next one begins. Anybody may
+    look meanwhile, without a lock.
     """
 
-    __slots__ = ("_passes", "following")
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._passes: list[Pass] = []
-        # The number of the next pass.
-        self.following = 0
+        # The passes, and the number of the next one. Both change in one step: a state may be taken at any time.
+        self._known: tuple[list[Pass], int] = ([], 0)
+
+    def known(self) -> tuple[list[Pass], int]:
+        """Return the passes, oldest first, and the number of the next one."""
+        return self._known
 
     def begin(self, position: int, state: Any, *, epochs_read: int, lowest_out: int) -> Pass:
         """Note that a pass begins.
@@ -59,30 +63,25 @@ class Passes:
                 before the consumer has really seen it.
             lowest_out: The lowest position that is out.
         """
-        begun = Pass(self.following, position, state)
-        self.following += 1
-        kept = [each for each in self._passes if each.epoch >= epochs_read - 1 or lowest_out < (each.end or 0)]
-        self._passes = [*kept, begun]
+        passes, number = self._known
+        begun = Pass(number, position, state)
+        kept = [each for each in passes if each.epoch >= epochs_read - 1 or lowest_out < (each.end or 0)]
+        self._known = ([*kept, begun], number + 1)
         return begun
-
-    def listed(self) -> list[Pass]:
-        """Return the passes, oldest first. Needs no lock."""
-        return self._passes
 
     def restore(self, passes: list[Pass], following: int) -> None:
         """Begin with the passes of an earlier run."""
-        self._passes = passes
-        self.following = following
+        self._known = (passes, following)
 
     def locate(self, position: int) -> tuple[int, int]:
         """Return the epoch of a position that is out, and where in that pass it is."""
-        for each in reversed(self._passes):
+        for each in reversed(self._known[0]):
             if position >= each.begin:
                 return each.epoch, position - each.begin
         return 0, position
 
 
-def mark_of(item: object) -> str | None:
+def mark_of(item: Any) -> str | None:
     """Return a short text that differs for most items; None for objects that have none of their own."""
     if type(item) in (tuple, list) and len(item) <= _MOST_PARTS:
         marks = [mark_of(part) for part in item]

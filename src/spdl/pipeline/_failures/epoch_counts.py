@@ -36,15 +36,15 @@ class EpochCounts:
     __slots__ = ("_before", "_passed", "_resumed")
 
     def __init__(self) -> None:
-        # Items of this epoch may have come out in an earlier run.
-        self._resumed = False
+        # Of so many epochs, items may have come out or been dropped in an earlier run.
+        self._resumed = 0
         # The counts of the stages at marks that have not reached the sink yet, and at the last mark that has.
         self._passed: dict[StageCounters, deque[_Counts]] = {}
         self._before: dict[StageCounters, _Counts] = {}
 
-    def resume(self) -> None:
-        """Note that an earlier run has begun the first epoch."""
-        self._resumed = True
+    def resume(self, epochs: int) -> None:
+        """Note that an earlier run has begun the first epochs."""
+        self._resumed = epochs
 
     def passes(self, stage: StageCounters) -> None:
         """Note that a stage passes on the end of an epoch."""
@@ -72,7 +72,7 @@ class EpochCounts:
                 culprit = name
             if stage is last:
                 others += counts.emitted - before.emitted
-        resumed, self._resumed = self._resumed, False
+        resumed, self._resumed = self._resumed, max(0, self._resumed - 1)
         if culprit is None or others or resumed:
             return None
         # Another stage's failures in the next epoch may have pushed it out of what is remembered.

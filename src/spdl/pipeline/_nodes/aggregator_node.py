@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl.pipeline._declare.aggregator import Aggregator
+from spdl.pipeline._engine.node import Node
 from spdl.pipeline._engine.sentinel import EOF, EPOCH_END
 from spdl.pipeline._world import perf_counter, thread_time
 
 from .aggregate import GatheringNode
 from .kept import Kept
-from .regrouping import HoldingBack
+from .regrouping import HoldingBack, made_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ class Call(NamedTuple):
 class AggregateNode(GatheringNode):
     """Calls the user's aggregator, from one thread at a time."""
 
-    __slots__ = ("flushed_at_mark", "holding_back", "kept")
+    __slots__ = ("flushed_at_mark", "holding_back", "kept", "recognises")
 
     op: Aggregator[Any, Any]
 
@@ -45,11 +46,16 @@ class AggregateNode(GatheringNode):
         self.flushed_at_mark = False
         # Its items in hand, if it may keep some of them past a result.
         self.kept = Kept() if type(op).held_back is not Aggregator.held_back else None
-        # The batches of an earlier run that have to be made again, and what waits for that.
+        # The batches of an earlier run that have to be made again, or else whether these come by themselves.
         self.holding_back: HoldingBack | None = None
+        self.recognises = False
 
     def regroup(self, restored: Restored) -> None:
-        self.holding_back = HoldingBack(restored)
+        if _in_order(self):
+            # Then the same batches come by themselves, and only have to be recognised.
+            self.recognises = True
+        else:
+            self.holding_back = HoldingBack(restored)
 
     def start_afresh(self) -> None:
         # What a pipeline that was stopped has left in it would come into this one's batches.
@@ -196,6 +202,13 @@ class AggregateNode(GatheringNode):
         else:
             engine.drops.append(result)
 
+    def _emit(self, value: Any) -> None:
+        if self.recognises:
+            batch = made_again(map(self.engine.lineage.record_of, self.roots))
+            if batch is not None:
+                self.gathering.recognise(batch.record)
+        super()._emit(value)
+
     def _emit_without_kept(self, kept: Kept, result: Any, *, flushed: bool) -> None:
         """Pass on a result, and keep the roots of the items that the aggregator holds back."""
         passed, held, dropped = kept.divide(self.roots, flushed=flushed)
@@ -213,3 +226,15 @@ class AggregateNode(GatheringNode):
                 self.engine.remove_turns()
             dropped += self.holding_back.let_go()
         return dropped
+
+
+def _in_order(node: Node) -> bool:
+    """Return whether a stage's items come in the order of the source."""
+    while len(node.feeders) == 1:
+        feeder = node.feeders[0]
+        if not isinstance(feeder, Node):
+            return True
+        if not feeder.keeps_order():
+            return False
+        node = feeder
+    return False

@@ -252,7 +252,13 @@ class OpNode(Node):
             self.slot_freed()
             return
         self.counters.steps += self.steps_are_tasks
-        self.pass_on(parked.ticket, parked.root, value)
+        # As `pass_on` does, without its call.
+        if value is None:
+            self.counters.dropped += 1
+        elif (root := parked.root.next_result()) is None:
+            self.engine.drops.append(value)
+        else:
+            self.emit(parked.ticket, root, value)
         self.parked.append(parked)
         self.engine.add_turns()
 

@@ -6,10 +6,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from spdl.pipeline._engine.groups import Root
     from spdl.pipeline._engine.records import Batch, Record, Restored
 
-__all__ = ["HoldingBack", "Regrouped", "Regrouping", "Step"]
+__all__ = ["HoldingBack", "Regrouped", "Regrouping", "Step", "made_again"]
 
 
 class Regrouped:
@@ -76,6 +78,18 @@ class Regrouping:
     def is_over(self) -> bool:
         """Return whether no stage has a batch to make again."""
         return not self._restored.batches
+
+
+def made_again(records: Iterable[Record | None]) -> Batch | None:
+    """Return the batch of an earlier run that these records are those of the members of, if there is one."""
+    members = [None if record is None else record.member for record in records]
+    batch = members[0].batch if members and members[0] is not None else None
+    if batch is None or len(members) != batch.size:
+        return None
+    same = all(
+        member is not None and member.batch is batch and member.place == place for place, member in enumerate(members)
+    )
+    return batch if same else None
 
 
 class Step(NamedTuple):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._locate import callers_line
+from spdl.pipeline._declare.context_parameter import context_parameter
 from spdl.pipeline._declare.op import makes_coroutine
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig
 from spdl.pipeline._declare.stage_info import SOURCE, StageInfo
@@ -81,7 +82,7 @@ def plan(
         serve=serve,
         make_event_loop=make_event_loop,
     )
-    graph = _Graph(engine, num_sources, stage_id, instrumentation, lifespans)
+    graph = _Graph(engine, num_sources, stage_id, instrumentation, lifespans, indexed=_asks_for_contexts(config))
     graph.add_sink(graph.add(config), config.sink.buffer_size)
     graph.report_queues()
     if len({source.continuous for source in graph.sources}) > 1:
@@ -97,6 +98,17 @@ def _count_sources(config: PipelineConfig[Any]) -> int:
     if isinstance(config.src, MergeConfig):
         return sum(map(_count_sources, config.src.pipeline_configs))
     return 1
+
+
+def _asks_for_contexts(config: PipelineConfig[Any]) -> bool:
+    branches = config.src.pipeline_configs if isinstance(config.src, MergeConfig) else ()
+    return any(map(_asks_for_contexts, branches)) or any(map(_stage_asks, config.pipes))
+
+
+def _stage_asks(stage: StageConfig) -> bool:
+    if isinstance(stage, PathVariantsConfig):
+        return any(_stage_asks(each) for path in stage.paths for each in path)
+    return isinstance(stage, PipeConfig) and context_parameter(stage.op) is not None
 
 
 class _Measured(NamedTuple):
@@ -117,8 +129,12 @@ class _Graph:
         stage_id: int,
         instrumentation: Instrumentation,
         lifespans: list[Lifespan],
+        *,
+        indexed: bool,
     ) -> None:
         self.engine = engine
+        # An op asks for its items' contexts, which name the index of each.
+        self.indexed = indexed
         self.lifespans = lifespans
         self.instrumentation = instrumentation
         self.num_sources = num_sources
@@ -200,13 +216,24 @@ class _Graph:
         index = len(self.sources)
         name = SOURCE if self.num_sources == 1 else f"{SOURCE}[{index}]"
         iterable = config.src.source
-        make = AsyncSource if hasattr(iterable, "__aiter__") else Source
-        source = make(self.engine, index, name, iterable, continuous=config.src.continuous)
+        source = self._type_of_source(on_loop=hasattr(iterable, "__aiter__"))(
+            self.engine, index, name, iterable, continuous=config.src.continuous
+        )
         if config.src.dedicated_thread and not source.on_loop:
             source.dedicate(DedicatedThread(self.engine, source))
         source.identify(self._info(name))
         self.sources.append(source)
         return self._carried(source, source.info)
+
+    def _type_of_source(self, *, on_loop: bool) -> type[Source]:
+        if not self.indexed:
+            return AsyncSource if on_loop else Source
+        from spdl.pipeline._engine.indexed_source import (  # noqa: PLC0415 - few ops ask.
+            IndexedAsyncSource,
+            IndexedSource,
+        )
+
+        return IndexedAsyncSource if on_loop else IndexedSource
 
     def _merge(self, merge: Node, ends: list[Node | Source]) -> Node | Source:
         for end in ends:

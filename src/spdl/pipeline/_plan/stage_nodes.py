@@ -37,7 +37,7 @@ def make_hooked_node(engine: Engine, stage: SimpleConfig, hooks: Sequence[TaskHo
 
     match stage:
         case PipeConfig():
-            kind, op = _contextual(engine, HookedNode, stage)
+            kind, op = _contextual(HookedNode, stage)
             node: Node = kind(
                 engine,
                 stage.name,
@@ -94,17 +94,16 @@ def _pipe(engine: Engine, stage: PipeConfig[Any, Any]) -> Node:
     elif stage.executor is not None:
         kind = _executor_node_type(stage.executor)
         options = {"executor": stage.executor}
-    kind, op = _contextual(engine, kind, stage)
+    kind, op = _contextual(kind, stage)
     node: Node = kind(engine, stage.name, op, stage.concurrency, order=order, policy=stage.policy, **options)
     return node
 
 
-def _contextual(engine: Engine, kind: Any, stage: PipeConfig[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
+def _contextual(kind: Any, stage: PipeConfig[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
     """Return the type of a stage's node and its op, both such that the op gets its items' contexts if it asks."""
     name = context_parameter(stage.op)
     if name is None:
         return kind, stage.op
     from spdl.pipeline._nodes.contextual import contextual, with_context  # noqa: PLC0415 - few ops ask.
 
-    engine.keep_indices()
     return contextual(kind), with_context(stage.op, name)
