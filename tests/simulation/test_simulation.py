@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[2]
 # Programs that once went wrong, each in a file of its own.
 FOUND = sorted((Path(__file__).parent / "found").glob("*.json"))
 
+# Those that went wrong where they were cut and gone on with.
+FOUND_RESUMED = sorted((Path(__file__).parent / "found_resumed").glob("*.json"))
+
 # The bugs of tests/mutation that are looked for here: one of each kind. `python -m tests.simulation.mutants` has all.
 PLANTED = [
     "an item put into a queue does not count as waiting",
@@ -70,4 +73,10 @@ def test_planted_bugs_are_found(bug: str) -> None:
 @pytest.mark.parametrize("program", FOUND, ids=[path.stem for path in FOUND])
 def test_what_was_found_stays_mended(program: Path) -> None:
     done = simulate(f"--program={program}", "--runs=60")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("program", FOUND_RESUMED, ids=[path.stem for path in FOUND_RESUMED])
+def test_what_was_found_in_resumed_runs_stays_mended(program: Path) -> None:
+    done = simulate(f"--program={program}", "--runs=100", "--resume")
     assert done.returncode == 0, done.stdout + done.stderr
