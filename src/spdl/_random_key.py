@@ -2,6 +2,8 @@
 
 from operator import index as to_int
 
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
 __all__ = ["random_key"]
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF

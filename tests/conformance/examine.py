@@ -54,7 +54,7 @@ _IMAGE = Subject(
         "load_image_batch": image_reader.load_batch,
         "load_image_batch, resized": image_reader.load_resized,
     },
-    ("RuntimeError",),
+    ("RuntimeError", "LoadError"),
     parts=True,
 )
 _ERRORS = ("FormatError",)

@@ -32,6 +32,7 @@ from spdl.io import (
     get_buffer_desc,
     load_image,
     load_image_batch,
+    random_color_jitter,
     random_resized_crop,
     to_numpy,
     transfer_buffer,
@@ -247,12 +248,14 @@ def test_options() -> None:
     jpeg, png = make_jpeg(64, 48), encode(make_image(64, 48), "PNG")
     demux, decode = DemuxConfig(format="png_pipe"), DecodeConfig("mjpeg", {"lowres": "1"})
     crop = random_resized_crop([3, 4], seed=5, epoch=6)
+    jitter = random_color_jitter([3, 4], seed=5, epoch=6, brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1)
     returned = hammer(
         lambda: pixels(load_image(png, demux_config=demux)),
         lambda: load_image(jpeg, decode_config=decode).shape,
         lambda: pixels(load_image(png, filter_desc="hflip,format=rgb24")),
         lambda: pixels(load_image_batch([jpeg, png], width=16, height=16)),
         lambda: pixels(load_image_batch([jpeg, png], width=16, height=16, dtype="float32", crop=crop, num_threads=2)),
+        lambda: pixels(load_image_batch([jpeg, png], width=16, height=16, jitter=jitter, num_threads=2)),
     )
     assert_agree(returned)
     assert returned[0][0] == np.asarray(Image.open(io.BytesIO(png))).tobytes()
@@ -343,6 +346,7 @@ def test_every_native_class_is_hammered_here() -> None:
         "CPUBuffer",
         "CPUStorage",
         "CUDABuffer",
+        "ColorJitter",
         "DecodeOptions",
         "DemuxOptions",
         "Demuxer",

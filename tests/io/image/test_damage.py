@@ -149,7 +149,7 @@ def test_too_little_memory_is_a_memory_error(tmp_path: Path) -> None:
     """)
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.stderr == ""
-    assert "load fewer or smaller ones" in result.stdout
+    assert "load fewer or smaller images" in result.stdout
 
 
 def test_a_jpeg_of_endless_scans_is_refused() -> None:

@@ -49,9 +49,9 @@ FLOW = (
     ),
     Mutant(
         "a result of a generator is not counted as a descendant",
-        "_engine/lineage.py",
-        "        group.pending += 1",
-        "        pass",
+        "_engine/groups.py",
+        "        self.pending += 1\n        return Result",
+        "        return Result",
         ("engine/test_lineage.py::test_an_item_is_open_while_its_generator_has_more",),
     ),
     Mutant(

@@ -70,7 +70,7 @@ LIMITS = (
     ),
     Mutant(
         "two threads call one aggregator",
-        "_nodes/aggregate.py",
+        "_nodes/aggregator_node.py",
         " and not (self.cancelled or self.running)",
         " and not self.cancelled",
         ("nodes/test_aggregate.py::TestAggregates::test_an_aggregator_is_called_from_one_thread_at_a_time",),
@@ -84,7 +84,7 @@ LIMITS = (
     ),
     Mutant(
         "items that an aggregator drops at the end wait for a place",
-        "_nodes/aggregate.py",
+        "_nodes/aggregator_node.py",
         "passes_on = not (self.flush_due and self.drop_last)",
         "passes_on = True",
         ("nodes/test_aggregate.py::TestAggregates::test_what_is_dropped_at_the_end_needs_no_place",),
@@ -98,7 +98,7 @@ LIMITS = (
     ),
     Mutant(
         "items that an aggregator drops at the end are passed on",
-        "_nodes/aggregate.py",
+        "_nodes/aggregator_node.py",
         "[EOF], keeps=not self.drop_last)",
         "[EOF])",
         ("nodes/test_aggregate.py::TestAggregates::test_a_users_aggregator_decides",),

@@ -101,8 +101,8 @@ ORDER = (
     Mutant(
         "the next epoch goes on with the exhausted iterator of the last one",
         "_engine/source.py",
-        "        self.iterator = None\n        if self.is_wanted():",
-        "        if self.is_wanted():",
+        "        self.iterator = None\n        if self.is_wanted()",
+        "        if self.is_wanted()",
         ("test_continuous.py::test_each_iterator_is_one_epoch",),
     ),
     Mutant(

@@ -166,6 +166,10 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             loader: A loader of ``torch.utils.data.DataLoader``, or of a subclass.
             workers: As for the class.
 
+        Raises:
+            TypeError: If ``loader`` is no DataLoader of torch.
+            ValueError: If ``workers`` is none of the above.
+
         Example:
             >>> from torch.utils.data import DataLoader
             >>> from spdl.dataloader import PyTorchDataLoader

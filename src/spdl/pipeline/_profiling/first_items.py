@@ -19,6 +19,8 @@ __all__ = ["first_items"]
 
 # Reading ends after this time, even if the source has given fewer items than requested.
 _MOST_SECONDS = 5.0
+# Comes before the items: a pipeline would warn of a source that yields nothing, which is an error here.
+_BEGIN = object()
 
 
 def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
@@ -33,7 +35,7 @@ def first_items(config: SourceConfig[Any], num_items: int) -> list[Any]:
     source = config.source
     few = _FewAsync(source, num_items) if hasattr(source, "__aiter__") else _Few(source, num_items)
     with bare_pipeline(replace(config, source=few, continuous=False), [], 1).auto_stop() as pipeline:
-        items = list(pipeline)
+        items = list(pipeline)[1:]
     if not items:
         raise RuntimeError(
             f"The source {SOURCE!r} ({config!r}) gave no items, so there is nothing to profile the stages with. "
@@ -50,6 +52,7 @@ class _Few:
         self._num_items = num_items
 
     def __iter__(self) -> Iterator[Any]:
+        yield _BEGIN
         iterator = iter(self._source)
         exhausted, ends_at = False, None
         try:
@@ -78,6 +81,7 @@ class _FewAsync:
         self._num_items = num_items
 
     async def __aiter__(self) -> AsyncIterator[Any]:
+        yield _BEGIN
         iterator, ends_at = aiter(self._source), None
         try:
             for _ in range(self._num_items):
