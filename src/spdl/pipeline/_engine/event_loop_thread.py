@@ -128,17 +128,26 @@ class EventLoopThread:
         return bool(pulled) and all(source is not None and source.pulling for source in pulled)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(self._until_over(work))
         self._tasks.add(task)
         task.add_done_callback(self._task_ended)
         return task
+
+    async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:
+            # Nobody asks what an op raised after the end. The task would keep it, and its frames hold the task, and with
+            # it what the user made.
+            if self._engine.forked or not self._engine.is_over():
+                raise
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         try:
             error = task.exception()
         except asyncio.CancelledError:
-            # A task keeps the exception until it is asked, whose frames hold the task, and with it what the user made.
+            # Asked for it, a task keeps it no longer.
             return
         try:
             if self._engine.forked:

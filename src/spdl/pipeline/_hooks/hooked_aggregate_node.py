@@ -89,7 +89,11 @@ class HookedAggregateNode(AggregateNode):
                 lock.acquire()
             if engine.is_over() and outcome.error is not None:
                 lock.release()
-                raise outcome.error
+                try:
+                    raise outcome.error
+                finally:
+                    # Its traceback holds this frame, and the frame must not hold it.
+                    del outcome
             self.counters.busy_seconds += perf_counter() - begin
             self._conclude(call, outcome._replace(value=made[0], done=True) if made else outcome)
             engine.drops.extend((call, task))
