@@ -137,8 +137,8 @@ class EventLoopThread:
         try:
             await work
         except Exception:
-            # Nobody asks what an op raised after the end. The task would keep it, its frames hold the task, and both what
-            # the user made.
+            # Nobody asks what an op raised after the end. The task would keep it, and its frames the task: a cycle that
+            # holds what the user made.
             if self._engine.forked or not self._engine.is_over():
                 raise
 
