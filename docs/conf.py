@@ -9,6 +9,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyXRefRole
 from sphinx.environment import BuildEnvironment
+from sphinx.ext.autodoc.mock import mock
+
+import spdl.dataloader
 
 # The pages on the example programs document functions of those programs.
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
@@ -33,6 +36,10 @@ autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 # The programs need these packages; their documentation does not.
 autodoc_mock_imports = ["torch", "torchvision", "torchdata", "PIL"]
+# What a module loads at its first use has to be there when its members are listed.
+with mock(autodoc_mock_imports):
+    for lazy in ("PyTorchDataLoader", "get_pytorch_dataloader"):
+        getattr(spdl.dataloader, lazy)
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False

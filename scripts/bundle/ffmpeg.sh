@@ -9,7 +9,7 @@ readonly source=$1 prefix=$2
 # Names that configure does not know are an error below. Left out is what the GPL covers, and what opens files that a
 # medium or a filter names: the demuxers concat, hls and image2, the filters movie, amovie and subtitles.
 readonly demuxers='
-  mov matroska avi mpegts mpegps mpegvideo flv ogg wav w64 mp3 flac aac ac3 eac3 aiff caf au asf wv tta ape dv
+  mov matroska avi mpegts mpegps mpegvideo flv ogg wav w64 mp3 flac aac ac3 eac3 dts aiff caf au asf wv tta ape dv
   nut mxf amr gif apng ivf h264 hevc av1 obu m4v vc1 mjpeg rawvideo yuv4mpegpipe image2pipe image_*_pipe pcm_*
 '
 readonly decoders='
