@@ -34,7 +34,7 @@ def test_example_loads_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    _, example = PROGRAMS
+    *_, example = PROGRAMS
     write_photos(tmp_path, 70)
     (tmp_path / "photos" / "broken.jpg").write_bytes(b"no picture")
     monkeypatch.chdir(tmp_path)
@@ -49,3 +49,22 @@ def test_example_loads_a_folder(
     printed = capsys.readouterr().out
     assert "broken.jpg" in printed
     assert len(printed.strip().splitlines()) == 2
+
+
+def test_the_loader_loads_each_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("torch")
+    _, imported, example, _ = PROGRAMS
+    write_photos(tmp_path, 70)
+    (tmp_path / "photos" / "some" / "broken.jpg").write_bytes(b"no picture")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(imported, README, "exec"), {})  # noqa: S102
+
+    batches: list[tuple[int, ...]] = []
+    namespace = {"collect": lambda images, labels: batches.append((*images.shape, *labels.shape))}
+    exec(compile(example.replace("...", "collect(images, labels)"), README, "exec"), namespace)  # noqa: S102
+
+    assert batches == [(32, 3, 224, 224, 32), (32, 3, 224, 224, 32), (7, 3, 224, 224, 7)] * 2
+    assert caplog.text.count("broken.jpg") == 2
+    assert namespace["state"]
