@@ -327,11 +327,18 @@ def test_very_many_retries_and_a_very_long_delay(*, asynchronous: bool) -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1, -inf, -(10**5000)], ids=["0", "-1", "-inf", "huge"])
 def test_a_negative_timeout_is_none_left(timeout: float) -> None:
-    gate = threading.Event()
-    pipeline = build([1], lambda _: gate.wait(10))
+    gate, began = threading.Event(), threading.Event()
+
+    def op(_: int) -> bool:
+        began.set()
+        return gate.wait(10)
+
+    pipeline = build([1], op)
     with pipeline.auto_stop():
         with pytest.raises(TimeoutError):
             pipeline.get_item(timeout=timeout)
+        # Otherwise there may be nothing to wait for.
+        assert began.wait(10)
         with pytest.raises(TimeoutError):
             next(pipeline.get_iterator(timeout=timeout))
         with pytest.raises(TimeoutError):

@@ -147,8 +147,8 @@ class TestSignals:
             # Only the main thread runs handlers, and it reads.
             with pipeline.auto_stop():
                 iterator = iter(pipeline)
-                timer.start()
                 try:
+                    timer.start()
                     while True:
                         for item in iterator:
                             got.append(item)  # noqa: PERF402 - each is stored as soon as it has come.
