@@ -336,6 +336,34 @@ class TestAggregators:
         with pytest.raises(AssertionError, match="Lost: 1"):
             assert_resumes_exactly(make)
 
+    @pytest.mark.parametrize("drop_last", [False, True])
+    def test_one_that_keeps_items_over_the_end_of_an_epoch(self, *, drop_last: bool) -> None:
+        builder = source(range(10), continuous=True).aggregate(Told(), drop_last=drop_last).add_sink(1)
+        with builder.build(num_threads=1).auto_stop() as pipeline:
+            epochs = [list(pipeline) for _ in range(3)]
+        whole = [[0, 2, 4], [1, 3, 5]]
+        assert epochs == [whole if drop_last else [*whole, [6, 8, 7, 9]]] * 3
+
+    def test_one_whose_flush_drops_what_is_left(self) -> None:
+        class Drops(Told):
+            def flush(self) -> None:
+                super().flush()
+
+        builder = source(range(10), continuous=True).aggregate(Drops()).add_sink(1)
+        with builder.build(num_threads=1).auto_stop() as pipeline:
+            assert [list(pipeline) for _ in range(2)] == [[[0, 2, 4], [1, 3, 5]]] * 2
+
+    def test_one_whose_last_items_are_dropped_warns(self) -> None:
+        def make() -> Pipeline[Any]:
+            return source(range(20)).aggregate(Told(), drop_last=True).add_sink(1).build(num_threads=1)
+
+        with make().auto_stop() as pipeline:
+            pipeline.get_item()
+            state = through_json(pipeline)
+        with pytest.warns(UserWarning, match=r"Told.*' holds items back and drops what is left") as caught:
+            make().load_state_dict(state)
+        assert caught[0].filename == __file__
+
     def test_one_that_says_something_wrong(self) -> None:
         pipeline = source(range(20)).aggregate(Wrong()).add_sink(1).build(num_threads=1)
         with pytest.raises(PipelineFailure) as failure, pipeline.auto_stop():

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,4 +68,5 @@ def test_the_loader_loads_each_epoch(
 
     assert batches == [(32, 3, 224, 224, 32), (32, 3, 224, 224, 32), (7, 3, 224, 224, 7)] * 2
     assert caplog.text.count("broken.jpg") == 2
-    assert namespace["state"]
+    state: Any = namespace["state"]
+    assert state["epoch"] == 2

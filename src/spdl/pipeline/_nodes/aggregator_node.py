@@ -64,6 +64,10 @@ class AggregateNode(GatheringNode):
     def keeps_order(self) -> bool:
         return self.kept is None
 
+    def drops_held_back(self) -> bool:
+        """Return whether items that it keeps past a result may be dropped at the end of an epoch."""
+        return self.drop_last and self.kept is not None
+
     def ready(self) -> bool:
         passes_on = not (self.flush_due and self.drop_last)
         waits = bool(self.flush_due or self.queue or self._held_back()) and not (self.cancelled or self.running)
@@ -216,6 +220,12 @@ class AggregateNode(GatheringNode):
         self.gathering.parents[:] = passed
         self._emit(result)
         self.roots.extend(held)
+
+    def _release_roots(self) -> None:
+        if self.kept is not None:
+            # What no result contained was dropped by the flush.
+            self.engine.drops.extend(self.kept.let_go())
+        super()._release_roots()
 
     def discard(self) -> list[Any]:
         dropped = super().discard()

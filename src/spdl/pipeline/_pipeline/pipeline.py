@@ -27,6 +27,7 @@ from .state import (
     ranks_of,
     refuse_state,
     source_fingerprints,
+    warn_of_dropped,
     warn_of_nothing,
     warn_of_replay,
 )
@@ -369,6 +370,7 @@ class Pipeline(Generic[T]):
         for node in engine.nodes:
             node.start_afresh()
         warn_of_replay(engine)
+        warn_of_dropped(engine)
 
     def set_concurrency(self, stage: str, concurrency: int) -> None:
         """Change how many items a stage works on at once. The pipeline may be running or not started yet.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from spdl._check import refuse
 from spdl._locate import callers_line, warn_caller
 from spdl.pipeline._engine.resumption import how_to_seek
+from spdl.pipeline._nodes.aggregator_node import AggregateNode
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
@@ -18,6 +19,7 @@ __all__ = [
     "ranks_of",
     "refuse_state",
     "source_fingerprints",
+    "warn_of_dropped",
     "warn_of_nothing",
     "warn_of_replay",
 ]
@@ -124,6 +126,18 @@ def warn_of_replay(engine: Engine) -> None:
                 "beginning of the epoch, and the items that were received are thrown away before the first stage. It "
                 "must yield the same items in the same order. To begin at once, give it a method "
                 "`iterate_from(position)`, or pass a list or another sequence."
+            )
+            warn_caller(message, UserWarning)
+
+
+def warn_of_dropped(engine: Engine) -> None:
+    """Warn if a stage may drop other items than in an uncut run."""
+    for node in engine.nodes:
+        if isinstance(node, AggregateNode) and node.drops_held_back():
+            message = (
+                f"Stage {node.name!r} holds items back and drops what is left at the end of an epoch. In the epoch "
+                "that is resumed it gets fewer items, so it may drop others than the uncut run would have. Without "
+                "`drop_last=True` nothing is lost."
             )
             warn_caller(message, UserWarning)
 
