@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info  # noqa: E402
+from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info  # noqa: E402
 
 from spdl.dataloader import PyTorchDataLoader  # noqa: E402
 
@@ -159,3 +159,19 @@ def test_a_worker_that_cannot_be_initialised_is_an_error(workers: Any) -> None:
     loader = PyTorchDataLoader(Asking(), None, num_workers=1, workers=workers, worker_init_fn=refuse)
     with pytest.raises(OSError, match="worker 0 has no disk"):
         list(loader)
+
+
+def test_batches_of_threads_are_in_no_shared_memory() -> None:
+    def collate(items: list[Any]) -> Any:
+        info = get_worker_info()
+        return default_collate(items), info.id
+
+    items = [torch.full((3,), float(number)) for number in range(8)]
+    for batch in PyTorchDataLoader(items, batch_size=2, num_workers=2):
+        assert not batch.is_shared()
+    for batch, worker in PyTorchDataLoader(items, batch_size=2, num_workers=2, collate_fn=collate):
+        assert not batch.is_shared()
+        assert worker in {0, 1}
+    # Another process takes them from there.
+    (batch,) = PyTorchDataLoader(items, batch_size=8, num_workers=1, workers="process")
+    assert batch.is_shared()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal
 
 from torch.utils.data import DataLoader, IterableDataset, IterDataPipe, MapDataPipe
@@ -103,6 +104,9 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         >>> loader.worker_choice.kind
         'thread'
     """
+
+    # Annotations of programs say `DataLoader[int]`, as torch's class allows.
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(  # noqa: PLR0917 - torch's order of arguments.
         self,

@@ -110,13 +110,15 @@ class LoadStreams:
         turn = stream.turn
         stream.turn += 1
         try:
-            with self._slots.take_number(stream.worker):
-                if stream.fetch is None:
-                    stream.fetch = StreamFetch(stream.dataset, self._options, stream.position, self._abandoned.is_set)
-                batch, state = stream.fetch()
-                batch = self._pin(batch)
+            batch, state = self._slots.run_as(stream.worker, self._fetch, stream)
         except StopIteration:
             return StreamOutcome(stream.worker, turn, None, None, ended=True, error=None)
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
             return StreamOutcome(stream.worker, turn, None, None, ended=False, error=error)
         return StreamOutcome(stream.worker, turn, batch, state, ended=False, error=None)
+
+    def _fetch(self, stream: _Stream) -> tuple[Any, Any]:
+        if stream.fetch is None:
+            stream.fetch = StreamFetch(stream.dataset, self._options, stream.position, self._abandoned.is_set)
+        batch, state = stream.fetch()
+        return self._pin(batch), state

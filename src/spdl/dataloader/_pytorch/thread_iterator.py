@@ -32,11 +32,13 @@ class _Load:
 
     def __call__(self, request: Request) -> Outcome:
         try:
-            with self._slots.take():
-                batch = self._pin(self._fetch(request.index))
+            batch = self._slots.run(self._load, request.index)
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
             return Outcome(request.number, None, error)
         return Outcome(request.number, batch, None)
+
+    def _load(self, index: Any) -> Any:
+        return self._pin(self._fetch(index))
 
 
 class ThreadIterator(TrackedIterator):

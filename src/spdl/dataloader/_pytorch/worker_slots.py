@@ -6,7 +6,6 @@ import random
 import sys
 import threading
 import types
-from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,12 @@ from torch.utils.data._utils import worker as torch_worker
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from .inherited_context import InheritedContext
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+
+    from spdl._type_vars import T
 
 __all__ = ["WorkerSlots"]
 
@@ -39,9 +42,13 @@ _INSTALLING = threading.Lock()
 
 
 def _answer_here() -> Any:
-    # This code runs as torch's function, so it sees the names of torch's module, where `_install` puts these two.
+    # This code runs as torch's function, so it sees the names of torch's module, where `_install` puts these.
     info = _spdl_here.info  # type: ignore[name-defined] # noqa: F821
-    return _spdl_elsewhere() if info is None else info  # type: ignore[name-defined] # noqa: F821
+    if info is None:
+        return _spdl_elsewhere()  # type: ignore[name-defined] # noqa: F821
+    # torch's collate asks in order to make the batch in shared memory, where another process could find it.
+    asks = _spdl_frame(1).f_globals.get("__name__")  # type: ignore[name-defined] # noqa: F821
+    return None if asks == "torch.utils.data._utils.collate" else info
 
 
 def _install() -> None:
@@ -54,6 +61,7 @@ def _install() -> None:
             return
         names = get_worker_info.__globals__
         names["_spdl_here"] = _HERE
+        names["_spdl_frame"] = sys._getframe  # noqa: SLF001 - a function of Python's, in spite of its name.
         names["_spdl_elsewhere"] = types.FunctionType(get_worker_info.__code__, names, get_worker_info.__name__)
         get_worker_info.__code__ = _answer_here.__code__
 
@@ -75,10 +83,11 @@ def _make_info(worker_id: int, num_workers: int, seed: int, dataset: Any) -> Any
 
 
 class _Slot:
-    __slots__ = ("failure", "info", "initialised")
+    __slots__ = ("context", "failure", "info", "initialised")
 
-    def __init__(self, info: Any) -> None:
+    def __init__(self, info: Any, context: InheritedContext) -> None:
         self.info = info
+        self.context = context
         self.initialised = False
         self.failure: str | None = None
 
@@ -87,7 +96,7 @@ class WorkerSlots:
     """As many places for workers as there are workers. A thread takes one while it loads.
 
     So no two threads are the same worker at once, and what a dataset keeps for each worker belongs to one thread at a
-    time.
+    time. Each has the context of the thread that makes this object.
 
     Args:
         base_seed: The seed of worker 0; each further worker's is one more.
@@ -98,35 +107,39 @@ class WorkerSlots:
     def __init__(self, base_seed: int, datasets: Sequence[Any], worker_init_fn: Callable[[int], object] | None) -> None:
         _install()
         self._worker_init_fn = worker_init_fn
+        context = InheritedContext()
         self._slots = [
-            _Slot(_make_info(number, len(datasets), base_seed + number, dataset))
+            _Slot(_make_info(number, len(datasets), base_seed + number, dataset), context.copy())
             for number, dataset in enumerate(datasets)
         ]
         # The last one is taken first, and was used last.
         self._free = self._slots[::-1]
 
-    @contextmanager
-    def take(self) -> Iterator[None]:
-        """Run the block as a worker that nobody else is. Raises what ``worker_init_fn`` raises."""
+    def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function as a worker that nobody else is.
+
+        Raises:
+            BaseException: What ``worker_init_fn`` or the function raises.
+        """
         slot = self._free.pop()
         try:
-            with self._be(slot):
-                yield
+            return self._run_in(slot, function, *args)
         finally:
             self._free.append(slot)
 
-    @contextmanager
-    def take_number(self, worker_id: int) -> Iterator[None]:
-        """Run the block as that worker. The caller sees to it that nobody else is."""
-        with self._be(self._slots[worker_id]):
-            yield
+    def run_as(self, worker_id: int, function: Callable[..., T], *args: Any) -> T:
+        """Call a function as that worker. The caller sees to it that nobody else is.
 
-    @contextmanager
-    def _be(self, slot: _Slot) -> Iterator[None]:
+        Raises:
+            BaseException: What ``worker_init_fn`` or the function raises.
+        """
+        return self._run_in(self._slots[worker_id], function, *args)
+
+    def _run_in(self, slot: _Slot, function: Callable[..., T], *args: Any) -> T:
         before = _HERE.be(slot.info)
         try:
-            self._initialise(slot)
-            yield
+            slot.context.run(self._initialise, slot)
+            return slot.context.run(function, *args)
         finally:
             _HERE.be(before)
 
