@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dis
 import itertools
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from spdl.dataloader import DataLoader
+from spdl.pipeline import Pipeline
+from spdl.pipeline._pipeline.for_loaders import acknowledge
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import CodeType
 
 
 def square(x: int) -> int:
@@ -131,3 +136,66 @@ def test_statistics() -> None:
     assert loader.statistics().stages[0].num_completed > 0
     assert len(list(iterator)) == 3
     assert loader.statistics().stages[1].num_completed == 8
+
+
+def _interruptible(code: CodeType) -> set[int]:
+    """Return the places in a function at which Python runs signal handlers: behind calls, and at its beginning."""
+    instructions = list(dis.get_instructions(code))
+    return {
+        behind.offset
+        for before, behind in itertools.pairwise(instructions)
+        if before.opname == "RESUME" or before.opname.startswith("CALL")
+    }
+
+
+def _next_interrupted(items: Iterator[Any], place: int) -> list[Any] | None:
+    """Read an item, and raise KeyboardInterrupt at a place where it is acknowledged. None if there are fewer."""
+    places = {code: _interruptible(code) for code in (acknowledge.__code__, Pipeline._took.__code__)}
+    left = place
+
+    def interrupt(frame: Any, event: str, _arg: Any) -> Any:
+        nonlocal left
+        if event == "opcode" and frame.f_lasti in places[frame.f_code]:
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return interrupt
+
+    def enter(frame: Any, _event: str, _arg: Any) -> Any:
+        if frame.f_code not in places:
+            return None
+        frame.f_trace_opcodes = True
+        return interrupt
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        got = [next(items)]
+    except KeyboardInterrupt:
+        return []
+    finally:
+        sys.settrace(before)
+    return None if left > 0 else got
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_an_item_that_ctrl_c_costs_the_loop_counts_as_not_received(batch_size: int | None) -> None:
+    def make() -> DataLoader[Any, Any]:
+        return DataLoader(range(8), batch_size=batch_size, output_order="input", num_threads=1)
+
+    whole = list(make())
+    for place in itertools.count(1):
+        loader = make()
+        items: Any = iter(loader)
+        got = [next(items), next(items)]
+        read = _next_interrupted(items, place)
+        states = [loader.state_dict()]
+        items.close()
+        states.append(loader.state_dict())
+        for state in states:
+            resumed = make()
+            resumed.load_state_dict(state)
+            assert [*got, *(read or ()), *resumed] == whole or read is None, place
+        if read is None:
+            break
+    assert place > 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl.pipeline._pipeline.for_loaders import acknowledge, take
+from spdl.pipeline._pipeline.for_loaders import acknowledge, take, take_back
 from spdl.pipeline._pipeline.in_hand import READS
 
 if TYPE_CHECKING:
@@ -59,9 +59,15 @@ class LoaderIterator(Generic[Output]):
     def __next__(self) -> Output:
         self._pipeline, root, item, error = next(self._passed)
         if error is None:
-            # Not before: a signal handler may come between, and the loop does not have the item yet.
-            acknowledge(self._pipeline, root)
-            return item  # type: ignore[no-any-return]
+            try:
+                # Not before: a signal handler may come between, and the loop does not have the item yet.
+                acknowledge(self._pipeline, root)
+                received: Output = item
+            except BaseException:
+                # A Ctrl-C: nobody gets the item, so nobody has received it.
+                take_back(self._pipeline, root)
+                raise
+            return received
         try:
             raise error
         finally:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .iterator import PipelineIterator
     from .pipeline import Pipeline
 
-__all__ = ["acknowledge", "begin_at", "fingerprint_of", "take"]
+__all__ = ["acknowledge", "begin_at", "fingerprint_of", "take", "take_back"]
 
 T = TypeVar("T")
 
@@ -41,6 +41,16 @@ def acknowledge(pipeline: Pipeline[Any], root: Any) -> None:
         root: What came with the item.
     """
     pipeline._took(root)  # noqa: SLF001
+
+
+def take_back(pipeline: Pipeline[Any], root: Any) -> None:
+    """Note that an item that `take` has returned was lost before anybody received it, acknowledged or not.
+
+    Args:
+        pipeline: The pipeline.
+        root: What came with the item.
+    """
+    pipeline._engine.lineage.take_back(root)  # noqa: SLF001
 
 
 def fingerprint_of(pipeline: Pipeline[Any]) -> dict[str, Any]:
