@@ -71,6 +71,38 @@ def test_files_that_fail_are_errors_left_out_or_replaced(bad: bytes) -> None:
         list(make([b"no archive"] * 3, on_error="skip"))
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        make_npz(1, (3, 1)),
+        make_npz(1, (5, 5)),
+        make_npz(1, image=np.full((3, 4), 0.5)),
+        make_npz(1, more=np.array(1)),
+    ],
+    ids=["broadcast", "shape", "dtype", "names"],
+)
+def test_a_file_that_differs_from_the_batch_replaces_none(other: bytes) -> None:
+    refused = []
+    for seed in range(8):
+        loader = make([FILES[0], b"no archive", other, other], 2, on_error="refill", seed=seed)
+        first = next(iter(loader))
+        assert first.index.tolist() == [0, 0]
+        assert (first.data.dtype, first.data.tolist()) == (np.float32, np.zeros((2, 3, 4)).tolist())
+        refused += [failure.index for failure in loader.failures if "those of the batch" in failure.reason]
+    assert {*refused} == {2, 3}
+
+
+def test_two_arrays_for_one_field_are_an_error() -> None:
+    files = [make_npz(number, data=np.array(number)) for number in range(2)]
+    with pytest.raises(ValueError, match="array 'data' besides 'image'.* pass data='data'"):
+        list(make(files))
+    (batch,) = make(files, data="data")
+    assert batch.data.tolist() == [0, 1]
+    assert batch.image.shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="array 'label' besides 'weight'"):
+        list(make(FILES, label="weight"))
+
+
 def test_any_two_cuts_lose_nothing() -> None:
     def make_loader(batch_size: int, rank: int, world_size: int) -> ArrayLoader:
         return make(FILES, batch_size, shuffle=True, num_threads=1, rank=rank, world_size=world_size)

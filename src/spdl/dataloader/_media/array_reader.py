@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl.dataloader._media.batch import LabelledBatch
+from spdl.dataloader._media.columns import shapes_of
 from spdl.dataloader._media.media_reader import MediaReader
 from spdl.io import FormatError, LoadError, LoadFailure, load_npz_batch
 
@@ -56,8 +57,8 @@ class ArrayReader(MediaReader):
                 reasons.append((place, str(error)))
                 continue
             first = next(iter(sound.values()), arrays)
-            if _shapes(arrays) != _shapes(first):
-                reasons.append((place, f"its arrays are {_shapes(arrays)}, those of others {_shapes(first)}"))
+            if shapes_of(arrays) != shapes_of(first):
+                reasons.append((place, f"its arrays are {shapes_of(arrays)}, those of others {shapes_of(first)}"))
                 continue
             sound[place] = arrays
         if not sound:
@@ -76,8 +77,10 @@ class ArrayReader(MediaReader):
                 found = ", ".join(map(repr, arrays))
                 raise KeyError(f"the files have no array {name!r}: they have {found}; see `data` and `label`")
         names = {self._data: "data", self._label: "label"}
+        for name, field in names.items():
+            if name not in (None, field) and field in arrays:
+                raise ValueError(
+                    f"the files have an array {field!r} besides {name!r}, and a batch has one field `{field}`: pass "
+                    f"{field}={field!r}; {name!r} is then a field of its own name"
+                )
         return {names.get(name, name): array for name, array in arrays.items()}
-
-
-def _shapes(arrays: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from spdl.dataloader._media.columns import gather, to_columns
+from spdl.dataloader._media.columns import gather, shapes_of, to_columns
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
 from spdl.io import LoadError
 from spdl.pipeline import ItemContext
@@ -137,6 +137,9 @@ class BatchMaker:
             if read and not fields:
                 # All have failed, so there is no array yet.
                 fields.update(_make_room(read, len(columns["index"])))
+            if read and shapes_of(read) != shapes_of(fields):
+                reason = f"its arrays are {shapes_of(read)}, those of the batch {shapes_of(fields)}"
+                again = {**dict.fromkeys(range(len(places)), reason), **again}
             for number, place in enumerate(places):
                 if number in again:
                     failed[place].append(SampleFailure(epoch, draws[number], others["path"][number], again[number]))

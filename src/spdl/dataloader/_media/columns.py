@@ -10,7 +10,7 @@ from typing import Any
 
 from spdl._check import refuse
 
-__all__ = ["gather", "to_array", "to_columns"]
+__all__ = ["gather", "shapes_of", "to_array", "to_columns"]
 
 _PAIR = 2
 
@@ -68,6 +68,11 @@ def gather(values: list[Any]) -> Any:
     if all(array is not None and array.shape == arrays[0].shape for array in arrays):
         return np.stack(arrays)
     return values
+
+
+def shapes_of(arrays: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return the dtype and the shape of a sample in arrays of several samples, by name."""
+    return {name: (str(array.dtype), array.shape[1:]) for name, array in sorted(arrays.items())}
 
 
 def to_array(value: Any) -> Any:
