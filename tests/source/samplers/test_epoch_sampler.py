@@ -407,6 +407,9 @@ def test_states_that_do_not_belong_together_are_not_merged() -> None:
     first = make(20, 0, 2, 2).state_dict()
     with pytest.raises(ValueError, match="must hold the state of each rank, got none"):
         merge_states([])
+    for wrong in (5, "ab"):
+        with pytest.raises(TypeError, match=r"`states\[0\]` must be a dict that state_dict\(\) returned"):
+            merge_states([wrong])  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"one state of each of the 2 ranks, got those of the ranks \[0\]"):
         merge_states([first])
     with pytest.raises(ValueError, match=r"got those of the ranks \[0, 0\]"):

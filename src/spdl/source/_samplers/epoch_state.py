@@ -138,7 +138,8 @@ def merge_states(states: Sequence[dict[str, Any]]) -> dict[str, Any]:
         >>> list(alone)
         [3, 5, 6, 7, 8, 9]
     """
-    if states and all("spdl" in state for state in map(dict, states)):
+    given: list[Any] = list(states)
+    if given and all(isinstance(state, dict) and "spdl" in state for state in given):
         return _merge_loaders(states)
     read = [read_state(state, f"states[{number}]") for number, state in enumerate(states)]
     if not read:
