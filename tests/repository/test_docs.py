@@ -123,7 +123,7 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "page", ["execution_model.md", "failures.md", "shutdown.md", "epochs.md", "frames.md", "arrays.md"]
+    "page", ["execution_model.md", "failures.md", "shutdown.md", "epochs.md", "frames.md", "arrays.md", "filters.md"]
 )
 def test_page_shows_programs(page: str) -> None:
     assert sum(program.page.name == page for program in PROGRAMS) > 3
