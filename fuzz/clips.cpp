@@ -33,6 +33,15 @@ namespace {
 constexpr std::int64_t kPixels = 1 << 16;
 constexpr std::int64_t kFrames = 12;
 
+// What runs without filters, at least for the most part.
+constexpr const char* kScaled = "scale=w=14:h=9:flags=bilinear,format=pix_fmts=rgb24";
+constexpr const char* kChosen =
+    "fps=10/1,scale=w=16:h=16:flags=area:force_original_aspect_ratio=decrease,"
+    "pad=w=16:h=16:x=-1:y=-1:color=red,tpad=stop=-1:stop_mode=clone,trim=end_frame=6,format=pix_fmts=rgb24";
+constexpr const char* kCropped =
+    "scale=w=12:h=12:flags=bicubic:force_original_aspect_ratio=increase,crop=w=12:h=12,crop=w=9:h=5,"
+    "format=pix_fmts=rgb24";
+
 volatile std::uint8_t sink;
 
 void touch(const Buffer& buffer) {
@@ -83,9 +92,9 @@ void decode_window(Draw& draw, Container& container, Medium medium) {
     }
     TimeWindow window{moment(draw), moment(draw)};
     const PacketList packets = container.demux(*stream, window);
-    const char* const filters = medium == Medium::kAudio
-                                    ? draw.one_of({"", "aformat=sample_fmts=fltp", "aresample=8000"})
-                                    : draw.one_of({"", "format=pix_fmts=rgb24", "scale=9:7"});
+    const char* const filters =
+        medium == Medium::kAudio ? draw.one_of({"", "aformat=sample_fmts=fltp", "aresample=8000"})
+                                 : draw.one_of({"", "format=pix_fmts=rgb24", "scale=9:7", kScaled, kChosen, kCropped});
     const FrameList frames = read_frames(packets, decode_options(draw), filters, kFrames);
     touch(to_array(frames, nullptr));
 }

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "av/frame_filters.h"
 #include "av/packet_list.h"
 #include "av/sample_clock.h"
 #include "av/stream_decoder.h"
-#include "ffmpeg/filter_chain.h"
 #include "ffmpeg/libav.h"
 #include "media/decode_options.h"
 #include "media/time_window.h"
@@ -74,7 +74,7 @@ class FrameReader {
     SampleClock clock_;
     std::string filters_;
     TimeWindow window_;
-    std::optional<FilterChain> chain_;
+    std::optional<FrameFilters> chain_;
     AVRational time_base_;
     bool filtered_ = false;  // Whether the time base is that of filters.
     bool fills_ = false;

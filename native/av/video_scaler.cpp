@@ -4,10 +4,10 @@
 #include <new>
 #include <string>
 
+#include "av/scaling_context.h"
 #include "core/media_error.h"
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_log.h"
-#include "ffmpeg/sws_colors.h"
 
 namespace spdl {
 namespace {
@@ -24,22 +24,6 @@ AVPixelFormat packed_format(Channels channels) {
     return AV_PIX_FMT_RGB24;
 }
 
-int scale_flags(Interpolation interpolation) {
-    switch (interpolation) {
-        case Interpolation::kNearest:
-            return SWS_POINT;
-        case Interpolation::kArea:
-            return SWS_AREA;
-        case Interpolation::kBilinear:
-            return SWS_BILINEAR;
-        case Interpolation::kBicubic:
-            return SWS_BICUBIC;
-        case Interpolation::kLanczos:
-            break;
-    }
-    return SWS_LANCZOS;
-}
-
 bool same_form(const AVFrame& a, const AVFrame& b) {
     return a.width == b.width && a.height == b.height && a.format == b.format && a.colorspace == b.colorspace &&
            a.color_range == b.color_range;
@@ -52,26 +36,9 @@ void VideoScaler::prepare(const AVFrame& frame, Size size, AVPixelFormat format,
     if (context_ && fits && same_form(*form_, frame) && interpolation_ == interpolation) {
         return;
     }
-    context_.reset(sws_alloc_context());
     form_ = make_frame();
+    context_ = make_scaling_context(frame, size, format, interpolation);
     if (!context_) {
-        throw std::bad_alloc();
-    }
-    const auto set = [&](const char* option, int value) { av_opt_set_int(context_.get(), option, value, 0); };
-    set("srcw", frame.width);
-    set("srch", frame.height);
-    set("src_format", frame.format);
-    set("dstw", size.width);
-    set("dsth", size.height);
-    set("dst_format", format);
-    set("sws_flags", scale_flags(interpolation));
-    if (frame.format == AV_PIX_FMT_YUV420P) {
-        // MPEG-2's place of chroma: halfway between two rows.
-        set("src_v_chr_pos", 128);
-    }
-    follow_colors(*context_, frame);
-    if (sws_init_context(context_.get(), nullptr, nullptr) < 0) {
-        context_.reset();
         throw MediaError(std::string("cannot scale and convert the pixel format \"") +
                          ffmpeg_format_name(frame.format) + "\" to " + ffmpeg_format_name(format));
     }

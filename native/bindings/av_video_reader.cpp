@@ -18,6 +18,7 @@
 #include "av/frame_picker.h"
 #include "av/packet_feed.h"
 #include "av/picture_array.h"
+#include "av/sws_scaler.h"
 #include "av/video_index.h"
 #include "av/video_scan.h"
 #include "bindings/av_demuxer.h"
@@ -226,6 +227,14 @@ void bind_av_video_reader(nb::module_& module) {
         .def("rotation", &VideoReaderObject::rotation)
         .def("damage", &VideoReaderObject::damage)
         .def("codec", &VideoReaderObject::codec);
+    module.def("has_sws_scalers", [] { return sws_kernels() != nullptr; });
+    module.def("sws_scalers", [] {
+        std::vector<std::tuple<int, int, int, int, bool>> found;
+        for (const auto& [form, works] : SwsScaler::all_known()) {
+            found.emplace_back(form.from.width, form.from.height, form.to.width, form.to.height, works);
+        }
+        return found;
+    });
     module.def("sample_video", &sample, nb::arg("packets"), nb::arg("frames"), nb::arg("filters"), nb::arg("options"));
 }
 

@@ -60,8 +60,8 @@ void check_parsed(int code, const std::string& what, const std::string& descript
 }  // namespace
 
 FilterChain::FilterChain(const AVFrame& first, AVRational time_base, AVRational frame_rate,
-                         const std::string& description)
-    : what_("cannot apply the filter description \"" + description + "\""),
+                         const std::string& description, const std::string& whole)
+    : what_("cannot apply the filter description \"" + whole + "\""),
       graph_(avfilter_graph_alloc()),
       form_(form_of(first)) {
     if (!graph_) {
@@ -139,9 +139,16 @@ void FilterChain::add(FramePtr frame) {
     const FfmpegLog log(FfmpegLog::Kept::kFirst);
     const int code = av_buffersrc_add_frame(source_, frame.get());
     // A filter such as trim wants no more frames after its end.
+    full_ = full_ || !frame || code == AVERROR_EOF;
     if (code != AVERROR_EOF) {
         log.check(code, what_.c_str());
     }
+}
+
+void FilterChain::end(std::int64_t time) {
+    const FfmpegLog log(FfmpegLog::Kept::kFirst);
+    full_ = true;
+    log.check(av_buffersrc_close(source_, time, AV_BUFFERSRC_FLAG_PUSH), what_.c_str());
 }
 
 FramePtr FilterChain::get() {
@@ -157,6 +164,20 @@ FramePtr FilterChain::get() {
 
 AVRational FilterChain::time_base() const {
     return av_buffersink_get_time_base(sink_);
+}
+
+AVRational FilterChain::frame_rate() const {
+    return av_buffersink_get_frame_rate(sink_);
+}
+
+Size FilterChain::size_behind(const std::string& filter) const {
+    for (unsigned i = 0; i < graph_->nb_filters; ++i) {
+        const AVFilterContext& each = *graph_->filters[i];
+        if (filter == each.filter->name) {
+            return {each.outputs[0]->w, each.outputs[0]->h};
+        }
+    }
+    return {};
 }
 
 void check_filters(const std::string& description) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/geometry.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav.h"
 
@@ -13,8 +14,11 @@ namespace spdl {
 class FilterChain {
   public:
     // Makes the filters of `description`, which is in FFmpeg's own syntax, for frames like `first`. A frame rate of 0/1
-    // is not known.
-    FilterChain(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description);
+    // is not known. Errors quote `whole`: the filters may be a part of it.
+    FilterChain(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description,
+                const std::string& whole);
+    FilterChain(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description)
+        : FilterChain(first, time_base, frame_rate, description, description) {}
 
     // Returns whether a frame has the form that the chain was made for.
     [[nodiscard]] bool takes(const AVFrame& frame) const;
@@ -22,11 +26,23 @@ class FilterChain {
     // Puts in the next frame; null says that there are no more.
     void add(FramePtr frame);
 
+    // Says that no more frames come, and that the last one ends at this time.
+    void end(std::int64_t time);
+
+    // Returns whether more frames would have no effect: the end was said, or the filters have refused a frame.
+    [[nodiscard]] bool full() const { return full_; }
+
     // Returns the next finished frame; null if there is none yet, or after the end.
     FramePtr get();
 
     // Returns the unit of the finished frames' times.
     [[nodiscard]] AVRational time_base() const;
+
+    // Returns how many finished frames there are in a second; 0/1 if that is not known.
+    [[nodiscard]] AVRational frame_rate() const;
+
+    // Returns the size of pictures behind the first filter of a kind, such as "scale".
+    [[nodiscard]] Size size_behind(const std::string& filter) const;
 
   private:
     void add_source(const AVFrame& first, AVRational time_base, AVRational frame_rate, const FfmpegLog& log);
@@ -36,6 +52,7 @@ class FilterChain {
     AVFilterContext* source_ = nullptr;
     AVFilterContext* sink_ = nullptr;
     FramePtr form_;  // The first frame without its data.
+    bool full_ = false;
 };
 
 // Runs one frame through the filters of `description`, which is in FFmpeg's own syntax. Throws MediaError.

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "av/sws_scaler.h"
+#include "core/geometry.h"
+#include "ffmpeg/libav.h"
+#include "media/interpolation.h"
+
+namespace spdl {
+
+// Says for each picture of a video whether a SwsScaler scales it. One is made only if some pictures of its form have
+// come: for fewer it is not worth it. One thread at a time.
+class FastScaling {
+  public:
+    // Returns null if libswscale is to scale the picture.
+    const SwsScaler* find(const AVFrame& frame, Size to, Interpolation interpolation);
+
+    // Returns what SwsScaler::scale needs.
+    SwsScaler::Scratch& scratch() { return scratch_; }
+
+  private:
+    std::optional<SwsScaler::Form> form_;
+    int came_ = 0;  // Pictures of the form.
+    bool decided_ = false;
+    std::shared_ptr<const SwsScaler> scaler_;
+    SwsScaler::Scratch scratch_;
+};
+
+}  // namespace spdl
