@@ -3,7 +3,8 @@
 namespace spdl {
 
 const SwsScaler* FastScaling::find(const AVFrame& frame, Size to, Interpolation interpolation) {
-    constexpr int kWorthIt = 4;
+    // To make a scaler costs about what it saves in so many pictures.
+    constexpr int kWorthIt = 8;
     const std::optional<SwsScaler::Form> form = SwsScaler::form_of(frame, to, interpolation);
     if (!form) {
         return nullptr;

@@ -44,7 +44,7 @@ class SwsScaler {
     // Returns the forms of all that were made and are remembered, and whether each works. For tests.
     static std::vector<std::pair<Form, bool>> all_known();
 
-    // Makes the scaler, which takes about as long as scaling four pictures, and remembers it. Null as above.
+    // Makes the scaler, which takes about as long as scaling a few pictures, and remembers it. Null as above.
     static std::shared_ptr<const SwsScaler> make(const Form& form);
 
     // Writes a part of the scaled picture, which is of the scaler's form.
