@@ -114,3 +114,9 @@ def test_any_two_cuts_lose_nothing() -> None:
 def test_mistakes_are_explained(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match=r"`(data|label)` must be a str"):
         make(FILES, **options)
+
+
+@pytest.mark.parametrize("name", ["path", "index", "epoch", "failures", "fields", "to", "count"])
+def test_an_array_by_a_name_of_the_batch_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"rename '{name}'"):
+        next(iter(make([make_npz(number, (3, 4), **{name: np.array(1)}) for number in range(2)])))

@@ -404,6 +404,36 @@ def test_nothing_but_broken_images_is_an_error(on_error: str, message: str) -> N
         list(loader)
 
 
+def test_what_is_left_of_an_epoch_may_be_broken() -> None:
+    samples = [(make_jpeg(8, 8), 0)] * 3 + [(b"no photo", 0)] * 3
+
+    def make_loader() -> ImageLoader:
+        return make(ImageList(samples), 3, on_error="skip")
+
+    loader = make_loader()
+    assert len(list(loader)) == 1
+    batches = iter(loader)
+    next(batches)
+    resumed = make_loader()
+    resumed.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+    assert list(resumed) == []
+    assert len(resumed.failures) == 3
+
+
+@pytest.mark.parametrize("name", ["epoch", "failures", "fields", "replace"])
+def test_a_field_by_a_name_of_the_batch_is_refused(name: str) -> None:
+    samples = [{"image": make_jpeg(8, 8), "label": 0, name: 1}]
+    with pytest.raises(ValueError, match=f"rename '{name}'"):
+        next(iter(make(samples, 1)))
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("labels", [list(np.array(["cat", "dog"])), [2**70, 1], [np.bytes_(b"x"), np.bytes_(b"y")]])
+def test_labels_that_make_no_array_make_a_list(labels: list[Any], output: str) -> None:
+    _, got = next(iter(make([(make_jpeg(8, 8), label) for label in labels], 2, output=output)))
+    assert got == labels
+
+
 def test_an_error_names_the_images_and_comes_in_its_turn(broken: ImageFolder) -> None:
     loader = make(broken, 6, on_error="raise")
     with pytest.raises(LoadError) as raised:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl.dataloader._media.batch import LabelledBatch
-from spdl.dataloader._media.columns import shapes_of
+from spdl.dataloader._media.columns import check_names, shapes_of
 from spdl.dataloader._media.media_reader import MediaReader
 from spdl.io import FormatError, LoadError, LoadFailure, load_npz_batch
 
@@ -76,6 +76,7 @@ class ArrayReader(MediaReader):
             if name is not None and name not in arrays:
                 found = ", ".join(map(repr, arrays))
                 raise KeyError(f"the files have no array {name!r}: they have {found}; see `data` and `label`")
+        check_names("some arrays of the files", arrays.keys() - {self._data, self._label}, "path", "index")
         names = {self._data: "data", self._label: "label"}
         for name, field in names.items():
             if name not in (None, field) and field in arrays:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from spdl._check import refuse
+from spdl.dataloader._media.batch import LabelledBatch
 
-__all__ = ["gather", "shapes_of", "to_array", "to_columns"]
+__all__ = ["check_names", "gather", "shapes_of", "to_array", "to_columns"]
 
 _PAIR = 2
+# What a batch says of itself, and what it can do.
+_SAID = {"epoch", "failures"}
+_DONE = {name for name in dir(LabelledBatch) if callable(getattr(LabelledBatch, name))} - {"index"}
 
 
 def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> dict[str, list[Any]]:
@@ -26,6 +30,7 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
 
     Raises:
         TypeError: If a sample has no such field, or not the fields that the first one has.
+        ValueError: If a batch has something else by the name of a field.
     """
     first = samples[0]
     names = getattr(type(first), "_fields", None)
@@ -43,6 +48,7 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
     if medium not in columns:
         accepted = f"a sample with a field `{medium}`, a pair ({medium}, label), or a path"
         refuse(TypeError, f"source[{indices[0]}]", accepted, first)
+    check_names(f"some fields of sample {indices[0]}", columns)
     columns.setdefault("label", [None] * len(samples))
     if "path" not in columns:
         columns["path"] = [_path_of(value) for value in columns[medium]]
@@ -50,22 +56,43 @@ def to_columns(samples: Sequence[Any], medium: str, indices: Sequence[int]) -> d
     return columns
 
 
+def check_names(what: str, names: Iterable[str], *more: str) -> None:
+    """Check that fields of a sample may be fields of a batch.
+
+    Args:
+        what: What the message calls the sample's fields.
+        names: Their names.
+        more: Further names that are not theirs to have.
+
+    Raises:
+        ValueError: If a batch has something else by that name.
+    """
+    taken = sorted((_SAID | _DONE | set(more)).intersection(names))
+    if taken:
+        raise ValueError(
+            f"{what} cannot be fields of a batch: rename {' and '.join(map(repr, taken))}, which a batch uses itself"
+        )
+
+
 def gather(values: list[Any]) -> Any:
     """Return an array of values if they are numbers or arrays of one shape, None if all are None, else the list.
 
-    Ints and bools become int64, other numbers float32.
+    Ints and bools become int64, other numbers float32. Ints that are too large stay in the list, as text does.
     """
     import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
 
     kinds = set(map(type, values))
     if kinds == {int} or all(issubclass(kind, Integral | np.bool_) for kind in kinds):
-        return np.array(values, np.int64)
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            return values
     if all(issubclass(kind, Real | np.bool_) for kind in kinds):
         return np.array(values, np.float32)
     if kinds == {type(None)}:
         return None
     arrays = [to_array(value) for value in values]
-    if all(array is not None and array.shape == arrays[0].shape for array in arrays):
+    if all(array is not None and array.shape == arrays[0].shape and array.dtype.kind in "biufc" for array in arrays):
         return np.stack(arrays)
     return values
 

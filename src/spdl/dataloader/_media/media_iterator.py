@@ -69,7 +69,8 @@ class MediaIterator(Generic[Batch]):
         self._epoch = epoch
         self._log = log
         self._media = media
-        self._received = 0
+        # Of an epoch that goes on, an earlier loop has received some.
+        self._received = epoch.progress.position
         self._ended = False
         self._reason = ""
         self._results = self._read(pipeline, timeout)
