@@ -1,4 +1,4 @@
-"""The tables of images show the recorded run, and that run is of the current benchmark."""
+"""The tables of media show the recorded runs, and those are of the current benchmarks."""
 
 import copy
 import importlib
@@ -23,27 +23,39 @@ def scripts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def image_table(scripts: None) -> ModuleType:
-    return importlib.import_module("image_table")
+def tables(scripts: None) -> ModuleType:
+    return importlib.import_module("benchmark_tables")
+
+
+@pytest.fixture(params=["images", "video", "audio"])
+def page(tables: ModuleType, request: pytest.FixtureRequest) -> Any:
+    return next(page for page in tables.PAGES if page.medium == request.param)
 
 
 @pytest.fixture
-def results(image_table: ModuleType) -> Any:
-    return json.loads(image_table.RESULTS.read_text(encoding="utf-8"))
+def results(page: Any) -> Any:
+    return json.loads(page.results.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["summary", "whole"])
-def test_page_shows_the_recorded_run(image_table: ModuleType, results: Any, name: str) -> None:
-    text = image_table.PAGE.read_text(encoding="utf-8")
-    content = getattr(image_table, name)(results)
-    assert image_table.replaced(text, name, content) == text, "run scripts/image_table.py and commit what it writes"
+def test_page_shows_the_recorded_run(tables: ModuleType, page: Any, results: Any, name: str) -> None:
+    text = page.path.read_text(encoding="utf-8")
+    content = getattr(tables, name)(results)
+    assert tables.replaced(text, name, content) == text, "run scripts/benchmark_tables.py and commit what it writes"
 
 
-def test_recorded_run_is_of_the_benchmark_as_it_stands(results: Any) -> None:
+def rows_of(medium: str, cores: float) -> Any:
+    if medium == "images":
+        return importlib.import_module("_image_rows").rows(cores)
+    module = importlib.import_module("_media_rows")
+    return module.video_rows(cores) if medium == "video" else module.audio_rows()
+
+
+def test_recorded_run_is_of_the_benchmark_as_it_stands(page: Any, results: Any) -> None:
     cores = results["provenance"]["cores"]
-    rows = importlib.import_module("_image_rows").rows(cores)
+    rows = rows_of(page.medium, cores)
     assert set(results["rows"]) | set(results["left_out"]) == set(rows), (
-        "run benchmarks/images.py and record the results"
+        f"run benchmarks/{page.medium}.py and record the results"
     )
     for key, recorded in results["rows"].items():
         row = rows[key]
@@ -69,28 +81,28 @@ def test_recorded_verdicts_follow_from_the_figures(results: Any) -> None:
                 assert claim["met"] == (margin >= 0)
 
 
-def test_other_figures_make_other_tables(image_table: ModuleType, results: Any) -> None:
-    whole, summary = image_table.whole(results), image_table.summary(results)
+def test_other_figures_make_other_tables(tables: ModuleType, results: Any) -> None:
+    whole, summary = tables.whole(results), tables.summary(results)
     for key, row in results["rows"].items():
         for contender in row["contenders"]:
             changed = copy.deepcopy(results)
             changed["rows"][key]["contenders"][contender][row["figure"]] *= 1.5
-            assert image_table.whole(changed) != whole, (key, contender)
-        for claim in image_table.closest_claims(row):
+            assert tables.whole(changed) != whole, (key, contender)
+        for claim in tables.closest_claims(row):
             changed = copy.deepcopy(results)
             changed["rows"][key]["claims"][row["claims"].index(claim)]["value"] *= 1.5
-            assert image_table.summary(changed) != summary, (key, claim)
+            assert tables.summary(changed) != summary, (key, claim)
 
 
-def test_figures_stand_below_their_names(image_table: ModuleType, results: Any) -> None:
-    tables = re.findall(r"(?:^\|.*\n)+", image_table.whole(results), re.MULTILINE)
-    assert len(tables) == len(results["rows"])
-    for table, row in zip(tables, results["rows"].values(), strict=True):
+def test_figures_stand_below_their_names(tables: ModuleType, results: Any) -> None:
+    found = re.findall(r"(?:^\|.*\n)+", tables.whole(results), re.MULTILINE)
+    assert len(found) == len(results["rows"])
+    for table, row in zip(found, results["rows"].values(), strict=True):
         heading, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
         for (name, figures), line in zip(row["contenders"].items(), lines, strict=True):
             cells = dict(zip(heading, line, strict=True))
             assert cells["contender"] == name
-            names = {image_table.spaced(figure): value for figure, value in figures.items()}
+            names = {tables.spaced(figure): value for figure, value in figures.items()}
             said = {
                 "images per second": figures.get("images_per_second"),
                 "per CPU-second": figures.get("images_per_cpu_second"),
@@ -100,37 +112,37 @@ def test_figures_stand_below_their_names(image_table: ModuleType, results: Any) 
                 assert float(cells[title].replace(",", "")) == pytest.approx(said[title], rel=0.01, abs=0.01), title
 
 
-def test_a_missed_mark_is_shown(image_table: ModuleType, results: Any) -> None:
+def test_a_missed_mark_is_shown(tables: ModuleType, results: Any) -> None:
     for row in results["rows"].values():
         for claim in row["claims"]:
             claim["met"] = None if claim["mark"] is None else True
-    assert "**missed**" not in image_table.summary(results) + image_table.whole(results)
+    assert "**missed**" not in tables.summary(results) + tables.whole(results)
     for row in results["rows"].values():
-        for claim in image_table.closest_claims(row):
+        for claim in tables.closest_claims(row):
             if claim["mark"] is not None:
                 claim["met"] = False
-                assert "**missed**" in image_table.summary(results), claim
-                assert "**missed**" in image_table.whole(results), claim
+                assert "**missed**" in tables.summary(results), claim
+                assert "**missed**" in tables.whole(results), claim
                 claim["met"] = True
 
 
-def test_the_claim_with_the_least_margin_is_shown(image_table: ModuleType) -> None:
+def test_the_claim_with_the_least_margin_is_shown(tables: ModuleType) -> None:
     claim = {"of": "spdl-turbo", "figure": "images_per_second", "mark": 1.5, "relation": "at least"}
     claims = [claim | {"beside": name, "value": value} for name, value in (("a", 3.0), ("b", 1.6), ("c", 2.0))]
-    assert image_table.closest_claims({"claims": claims}) == [claims[1]]
+    assert tables.closest_claims({"claims": claims}) == [claims[1]]
     downwards = [it | {"relation": "at most"} for it in claims]
-    assert image_table.closest_claims({"claims": downwards}) == [downwards[0]]
+    assert tables.closest_claims({"claims": downwards}) == [downwards[0]]
 
 
-def test_who_did_not_run_is_named(image_table: ModuleType, results: Any) -> None:
+def test_who_did_not_run_is_named(tables: ModuleType, results: Any) -> None:
     next(iter(results["rows"].values()))["absent"] = {"Some loader": "there is no wheel"}
-    assert "Some loader: not run" in image_table.summary(results)
-    assert "Some loader did not run: there is no wheel" in image_table.whole(results)
+    assert "Some loader: not run" in tables.summary(results)
+    assert "Some loader did not run: there is no wheel" in tables.whole(results)
 
 
-def test_text_without_the_markers_is_refused(image_table: ModuleType) -> None:
+def test_text_without_the_markers_is_refused(tables: ModuleType) -> None:
     with pytest.raises(SystemExit, match="markers once; it holds them 0 times"):
-        image_table.replaced("# SPDL\n", "summary", "")
+        tables.replaced("# SPDL\n", "summary", "")
 
 
 def test_differences_are_those_that_were_recorded() -> None:

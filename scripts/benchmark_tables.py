@@ -1,19 +1,39 @@
-"""Write the recorded run of benchmarks/images.py into docs/images.md as tables, between markers.
+"""Write the recorded runs of the benchmarks of media into their pages as tables, between markers.
 
-First run `.venv/bin/python benchmarks/images.py --rounds 5 --json benchmarks/results/images.json` on an otherwise idle
-machine, then `.venv/bin/python scripts/image_table.py`. Commit the page and the results together; a test compares them.
+For images, video and audio: first run, for example, `.venv/bin/python benchmarks/images.py --rounds 5 --json
+benchmarks/results/images.json` on an otherwise idle machine, then `.venv/bin/python scripts/benchmark_tables.py`.
+Commit the pages and the results together; a test compares them.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "images.json"
-PAGE = ROOT / "docs" / "images.md"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page with the tables of a benchmark."""
+
+    medium: str
+
+    @property
+    def results(self) -> Path:
+        """The recorded run."""
+        return ROOT / "benchmarks" / "results" / f"{self.medium}.json"
+
+    @property
+    def path(self) -> Path:
+        """The page itself."""
+        return ROOT / "docs" / f"{self.medium}.md"
+
+
+PAGES = tuple(map(Page, ("images", "video", "audio")))
 
 OURS = "spdl-turbo"
 HEADER = ("work", "figure", "outcome (mark)")
@@ -109,7 +129,12 @@ def whole(results: dict[str, Any]) -> str:
 
 def header(row: dict[str, Any]) -> tuple[str, ...]:
     """Return the columns of a row's table."""
-    return WHOLE_HEADER if is_of_loading(row) else ("contender", "resize", *map(spaced, own_figures(row)))
+    return WHOLE_HEADER if is_of_loading(row) else ("contender", how(row), *map(spaced, own_figures(row)))
+
+
+def how(row: dict[str, Any]) -> str:
+    """Return the heading over what each contender does to what it has decoded."""
+    return "rate" if any("resampled" in it for it in row["resizes"].values()) else "resize"
 
 
 def is_of_loading(row: dict[str, Any]) -> bool:
@@ -119,7 +144,8 @@ def is_of_loading(row: dict[str, Any]) -> bool:
 
 def own_figures(row: dict[str, Any]) -> list[str]:
     """Return the names of the figures in a row of another kind."""
-    return [name for name in next(iter(row["contenders"].values())) if name != "workers"]
+    several = len({it.get("workers") for it in row["contenders"].values()}) > 1
+    return [name for name in next(iter(row["contenders"].values())) if several or name != "workers"]
 
 
 def contender_lines(row: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -154,7 +180,7 @@ def sentence(claim: dict[str, Any]) -> str:
 
 def replaced(text: str, name: str, content: str) -> str:
     """Return a text with this content between the markers of that name."""
-    begin, end = (f"<!-- {word}: scripts/image_table.py, {name} -->\n" for word in ("begin", "end"))
+    begin, end = (f"<!-- {word}: scripts/benchmark_tables.py, {name} -->\n" for word in ("begin", "end"))
     found, count = re.subn(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: content, text, flags=re.DOTALL)
     if count != 1:
         raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{begin}{end}")
@@ -162,12 +188,13 @@ def replaced(text: str, name: str, content: str) -> str:
 
 
 def main() -> None:
-    """Update the page."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    text = PAGE.read_text(encoding="utf-8")
-    for name, content in (("summary", summary(results)), ("whole", whole(results))):
-        text = replaced(text, name, content)
-    PAGE.write_text(text, encoding="utf-8")
+    """Update the pages."""
+    for page in PAGES:
+        results = json.loads(page.results.read_text(encoding="utf-8"))
+        text = page.path.read_text(encoding="utf-8")
+        for name, content in (("summary", summary(results)), ("whole", whole(results))):
+            text = replaced(text, name, content)
+        page.path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
