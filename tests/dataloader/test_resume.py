@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import dis
 import itertools
 import json
 import sys
+import timeit
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.damaged_states import not_refused
 
 from spdl.dataloader import DataLoader
 from spdl.pipeline import Pipeline
 from spdl.pipeline._pipeline.for_loaders import acknowledge
+from spdl.source import EpochSampler
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -121,6 +125,32 @@ def test_a_state_of_another_loader() -> None:
     with pytest.raises(ValueError, match="version 2, and this release of spdl reads versions up to 1"):
         make().load_state_dict({**state, "version": 2})
     assert list(other) == [[0, 1], [2, 3], [4, 5], [6, 7], [8]]
+
+
+@pytest.mark.parametrize("src", [list(range(12)), EpochSampler(12, rank=0, world_size=1, batch_size=2)])
+@pytest.mark.parametrize("received", [0, 1, 3, 7])
+def test_one_in_which_anything_is_removed_or_replaced(src: Any, received: int) -> None:
+    def make() -> DataLoader[Any, Any]:
+        return DataLoader(copy.deepcopy(src), batch_size=2, num_threads=2)
+
+    loader = make()
+    iterator = iter(loader)
+    read = list(itertools.islice(iterator, received))
+    assert len(read) == min(received, 6)
+    state = json.loads(json.dumps(loader.state_dict()))
+    target = make()
+    before = target.state_dict()
+    assert not_refused(target, state) == []
+    assert target.state_dict() == before
+    target.load_state_dict(state)
+    assert json.loads(json.dumps(target.state_dict())) == state
+
+
+def test_a_state_takes_little_time() -> None:
+    loader: DataLoader[Any, Any] = DataLoader(EpochSampler(3000, rank=0, world_size=1), batch_size=2, num_threads=2)
+    iterator = iter(loader)
+    next(iterator)
+    assert min(timeit.repeat(loader.state_dict, number=100, repeat=20)) / 100 < 0.000_5
 
 
 def test_it_is_what_torch_calls_stateful() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 import random
 import signal
 import threading
@@ -14,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.damaged_states import not_refused
 from tests.pipeline.kinds import text_log
 from tests.pipeline.support import build, fails_at, source
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline.defs import Aggregator
+from spdl.source import EpochSampler
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -433,6 +437,34 @@ class TestFailures:
             assert rest(make(), state) == []
 
 
+def _partial_pipeline() -> Pipeline[Any]:
+    def twice(x: int) -> Iterator[int]:
+        yield x
+        yield x + 100
+
+    return source(range(12), continuous=True).pipe(twice).aggregate(3).disaggregate().add_sink(2).build(num_threads=1)
+
+
+REAL: dict[str, Callable[[], Pipeline[Any]]] = {
+    "partly received": _partial_pipeline,
+    "a sampler": lambda: build(EpochSampler(30, rank=0, world_size=2, batch_size=3), str, concurrency=3),
+    "iterated from the beginning": lambda: build(Iterated(30), str),
+    "merged": lambda: (
+        PipelineBuilder().merge([source(range(9)), source(Iterated(10)).pipe(str)]).add_sink(3).build(num_threads=2)
+    ),
+}
+
+
+class Iterated:
+    """A source that cannot begin anywhere else than at its beginning."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(self.size)
+
+
 class TestBadStates:
     def state(self) -> Any:
         pipeline = build(range(10), str)
@@ -460,7 +492,8 @@ class TestBadStates:
         change(state)
         pipeline = build(range(10), str)
         with pytest.raises(ValueError, match=message):
-            pipeline.load_state_dict(state)
+            # As if somebody had written it by hand.
+            pipeline.load_state_dict(sealed(state))
         # It is as it was.
         with pipeline.auto_stop():
             assert len(list(pipeline)) == 10
@@ -506,6 +539,7 @@ class TestBadStates:
                 }
             ],
             "partial": {"items": [{"item": 2, "done": [0, 1]}]},
+            "checksum": 652249887,
         }
 
         def twice(x: int) -> Iterator[int]:
@@ -515,15 +549,92 @@ class TestBadStates:
         pipeline = source(range(9)).pipe(twice).aggregate(2).add_sink(1).build(num_threads=1)
         assert rest(pipeline, state) == [[20, 4], [40, 5], [50, 7], [70, 8], [80]]
 
+    @pytest.mark.filterwarnings("ignore:The source 'Iterated' cannot begin at a position")
+    @pytest.mark.parametrize("name", list(REAL))
+    @pytest.mark.parametrize("received", [0, 1, 5, 14])
+    def test_one_in_which_anything_is_removed_or_replaced(self, name: str, received: int) -> None:
+        pipeline = REAL[name]()
+        with pipeline.auto_stop():
+            for _ in range(received):
+                pipeline.get_item()
+            state = through_json(pipeline)
+        target = REAL[name]()
+        before = through_json(target)
+        assert not_refused(target, state) == []
+        assert through_json(target) == before
+        target.load_state_dict(state)
+
+    def test_the_message_says_what_was_found(self) -> None:
+        state = self.state()
+        with pytest.raises(ValueError, match=r"`state` is damaged: it has no 'checksum', so a part of it was cut off"):
+            build(range(10), str).load_state_dict({name: state[name] for name in state if name != "checksum"})
+        message = (
+            rf"its 'checksum' is {state['checksum']}, and that of its content is \d+, so something in it was remov"
+        )
+        with pytest.raises(ValueError, match=message):
+            build(range(10), str).load_state_dict({**state, "epoch": 1})
+
+    def test_it_may_be_kept_in_any_way_that_keeps_it(self) -> None:
+        state = self.state()
+        kept = [
+            dict(reversed(state.items())),
+            json.loads(json.dumps(state, sort_keys=True, indent=1)),
+            pickle.loads(pickle.dumps(state)),  # noqa: S301 - its own.
+        ]
+        for each in kept:
+            assert rest(build(range(10), str), each) == rest(build(range(10), str), state)
+
+    @pytest.mark.filterwarnings("ignore:The source 'Stateful' cannot begin at a position")
+    @pytest.mark.parametrize(
+        "own",
+        [
+            dict[Any, Any].fromkeys([*range(12), "name"], (1, 2)),
+            dict[Any, Any].fromkeys([10, 9, 1.5, True, -3], float("inf")),
+            {"none": {None: 1}, "digits": {"10": 1, "9": "5"}},
+            {"bytes": b"x", "object": threading.Lock(), (1, 2): "a tuple"},
+        ],
+    )
+    def test_what_a_source_says_of_itself_may_be_anything(self, own: Any) -> None:
+        class Stateful(Iterated):
+            def state_dict(self) -> Any:
+                return own
+
+            def load_state_dict(self, state: Any) -> None:
+                assert len(state) == len(own)
+
+        with build(Stateful(5), str).auto_stop() as pipeline:
+            pipeline.get_item()
+            state = pipeline.state_dict()
+        states = [state]
+        if "bytes" not in own:
+            states += [
+                json.loads(json.dumps(state)),
+                json.loads(json.dumps(json.loads(json.dumps(state)), sort_keys=True)),
+            ]
+        for each in states:
+            with text_log():
+                assert rest(build(Stateful(5), str), each) == ["1", "2", "3", "4"]
+
+    def test_one_that_is_nested_without_end(self) -> None:
+        state = self.state()
+        deep: list[Any] = []
+        for _ in range(100_000):
+            deep = [deep]
+        endless: list[Any] = []
+        endless.append(endless)
+        for damage in (deep, endless, 10**5_000):
+            with pytest.raises(ValueError, match=r"is damaged: its 'checksum' is .*, and that of its content is none"):
+                build(range(10), str).load_state_dict({**state, "epoch": damage})
+
     @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
-    def test_whatever_is_changed_is_refused_or_loaded(self, data: Any) -> None:
+    def test_whatever_is_written_by_hand_is_refused_or_loaded(self, data: Any) -> None:
         state = copy.deepcopy(_PARTIAL)
         for _ in range(data.draw(st.integers(1, 3))):
             _change(state, data)
         pipeline = _partial_pipeline()
         try:
-            pipeline.load_state_dict(state)
+            pipeline.load_state_dict(sealed(state))
         except (TypeError, ValueError):
             return
         with text_log(), pipeline.auto_stop():
@@ -532,14 +643,6 @@ class TestBadStates:
             except PipelineFailure:
                 return
         assert set(items) <= set(range(12)) | set(range(100, 112))
-
-
-def _partial_pipeline() -> Pipeline[Any]:
-    def twice(x: int) -> Iterator[int]:
-        yield x
-        yield x + 100
-
-    return source(range(12), continuous=True).pipe(twice).aggregate(3).disaggregate().add_sink(2).build(num_threads=1)
 
 
 def _make_partial() -> Any:

@@ -9,6 +9,7 @@ from spdl.pipeline._engine.checkpoint import source_state
 from spdl.pipeline._engine.resumption import has_state
 from spdl.pipeline._engine.shares import can_merge, merge_into
 from spdl.pipeline._pipeline.for_loaders import begin_at, fingerprint_of
+from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline._pipeline.state import VERSION, check_state, compare_fingerprints, ranks_of, refuse_state
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Epochs:
         return self._state(self._following, **({"source": source.state_dict()} if has_state(source) else {}))
 
     def _state(self, epoch: int, **parts: Any) -> dict[str, Any]:
-        return {"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts}
+        return sealed({"spdl": _KIND, "version": VERSION, "epoch": epoch, **parts})
 
     def load_state_dict(self, state: dict[str, Any], source: Any, build: Callable[[], Pipeline[Any]]) -> None:
         """Have the next epoch go on where a state was taken.

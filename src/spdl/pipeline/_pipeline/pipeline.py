@@ -20,6 +20,7 @@ from spdl.pipeline._world import TIMEOUT_MAX, Lock, monotonic, perf_counter
 
 from .in_hand import READS, in_hand
 from .iterator import PipelineIterator, deadline_of
+from .seal import sealed
 from .state import (
     VERSION,
     check_state,
@@ -332,7 +333,7 @@ class Pipeline(Generic[T]):
                 source.note_state()
         with engine.lock:
             taken = take(engine, in_hand(self))
-        return {"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken}
+        return sealed({"spdl": "pipeline", "version": VERSION, "fingerprint": fingerprint, **taken})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where a state was taken. Call it before the pipeline starts.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from spdl._check import refuse
+from spdl._check import refuse, show
 from spdl._locate import callers_line, warn_caller
 from spdl.pipeline._engine.resumption import how_to_seek
 from spdl.pipeline._nodes.aggregator_node import AggregateNode
+
+from .seal import checksum_of
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
@@ -29,11 +31,12 @@ VERSION = 1
 
 
 def check_state(argument: str, state: object, kind: str) -> None:
-    """Raise unless it is a state of this kind of object, of a version that can be read.
+    """Raise unless it is a whole state of this kind of object, of a version that can be read.
 
     Raises:
         TypeError: If it is no dict.
-        ValueError: If it is of another kind of object, of a newer version, or of none.
+        ValueError: If it is of another kind of object, of a newer version, of none, or if something in it was removed
+            or replaced.
     """
     if not isinstance(state, dict):
         refuse(TypeError, argument, "a dict, as `state_dict()` returns one", state)
@@ -47,6 +50,24 @@ def check_state(argument: str, state: object, kind: str) -> None:
         refuse_state(
             argument,
             f"has version {version}, and this release of spdl reads versions up to {VERSION}: update spdl",
+        )
+    if "ranks" not in state:  # Each of those has its own.
+        _check_seal(argument, state)
+
+
+def _check_seal(argument: str, state: dict[str, Any]) -> None:
+    if "checksum" not in state:
+        refuse_state(argument, "is damaged: it has no 'checksum', so a part of it was cut off")
+    written = state["checksum"]
+    try:
+        found: object = checksum_of(state)
+    except (RecursionError, ValueError) as error:
+        found = f"none ({error})"
+    if type(written) is not int or written != found:
+        refuse_state(
+            argument,
+            f"is damaged: its 'checksum' is {show(written)}, and that of its content is {found}, so something in it "
+            "was removed or replaced since `state_dict()` returned it",
         )
 
 
