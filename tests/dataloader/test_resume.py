@@ -16,11 +16,11 @@ from tests.damaged_states import not_refused
 from spdl.dataloader import DataLoader
 from spdl.pipeline import Pipeline
 from spdl.pipeline._pipeline.for_loaders import acknowledge
-from spdl.source import EpochSampler
+from spdl.source import EpochSampler, merge_states
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import CodeType
 
 
@@ -229,3 +229,39 @@ def test_an_item_that_ctrl_c_costs_the_loop_counts_as_not_received(batch_size: i
         if read is None:
             break
     assert place > 5
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize(("world_size", "batch_size"), [(2, 2), (3, 1), (1, 4)])
+@pytest.mark.parametrize("received", [(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 1, 1)])
+def test_resumed_ranks_are_merged_whether_they_have_received_anything_or_not(
+    first: int, world_size: int, batch_size: int, received: tuple[int, ...]
+) -> None:
+    def make(rank: int, world_size: int, batch_size: int) -> DataLoader[int, list[int]]:
+        sampler = EpochSampler(
+            20, batch_size=batch_size, shuffle=False, even_batches=False, rank=rank, world_size=world_size
+        )
+        return DataLoader(sampler, batch_size=batch_size, output_order="input", num_threads=2)
+
+    def read(loaders: list[DataLoader[int, list[int]]], counts: Sequence[int]) -> list[int]:
+        return [
+            item
+            for loader, count in zip(loaders, counts, strict=False)
+            if count
+            for batch in itertools.islice(loader, count)
+            for item in batch
+        ]
+
+    loaders = [make(rank, 2, 2) for rank in range(2)]
+    items = read(loaders, (first, first))
+    state = json.loads(json.dumps(loaders[0].state_dict()))
+    resumed = [make(rank, world_size, batch_size) for rank in range(world_size)]
+    for loader in resumed:
+        loader.load_state_dict(state)
+    items += read(resumed, received)
+    merged = json.loads(json.dumps(merge_states([loader.state_dict() for loader in resumed])))
+    last = [make(rank, 3, 2) for rank in range(3)]
+    for loader in last:
+        loader.load_state_dict(merged)
+    items += read(last, (20, 20, 20))
+    assert sorted(items) == list(range(20))

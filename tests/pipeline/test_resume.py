@@ -22,7 +22,7 @@ from tests.pipeline.support import build, fails_at, source
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline._pipeline.seal import sealed
 from spdl.pipeline.defs import Aggregator
-from spdl.source import EpochSampler
+from spdl.source import EpochSampler, merge_states
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -715,3 +715,73 @@ class TestWarnings:
     def test_what_a_filter_has_emptied_is_not_empty(self) -> None:
         with build(range(3), lambda _: None).auto_stop() as pipeline:
             assert list(pipeline) == []
+
+
+def _share(rank: int, world_size: int, op: Any = str, order: Any = "input") -> Pipeline[Any]:
+    sampler = EpochSampler(20, shuffle=False, even_batches=False, rank=rank, world_size=world_size)
+    return build(sampler, op, concurrency=4, output_order=order)
+
+
+class TestOtherRanks:
+    def test_one_that_has_received_nothing_says_its_own_rank(self) -> None:
+        state = through_json(_share(0, 2))
+        resumed = [_share(rank, 3) for rank in range(3)]
+        for each in resumed:
+            each.load_state_dict(state)
+        merged = merge_states([through_json(each) for each in resumed])
+        assert sorted(map(int, rest(_share(0, 1), merged))) == list(range(20))
+
+    def test_a_source_that_refuses_its_state_does_so_when_it_is_loaded(self) -> None:
+        state = through_json(_share(0, 2))
+        other: Pipeline[Any] = build(
+            EpochSampler(20, seed=1, rank=0, world_size=2), str, concurrency=4, output_order="input"
+        )
+        with pytest.raises(ValueError, match=r"The state is of sequential\(n=20\), and this sampler is of shuffled"):
+            other.load_state_dict(state)
+        written = copy.deepcopy(state)
+        written["sources"][0]["state"] = {"kind": "x"}
+        with pytest.raises(ValueError, match=r"its 'kind' must be 'spdl\.source\.EpochSampler', got 'x'"):
+            _share(0, 2).load_state_dict(sealed(written))
+
+    def test_what_came_out_of_order_stays_received_in_a_pipeline_that_keeps_the_order(self) -> None:
+        waiting = threading.Event()
+
+        def op(x: int) -> str:
+            if x == 0:
+                waiting.wait(20)
+            return str(x)
+
+        with _share(0, 1, op, "completion").auto_stop() as pipeline:
+            received = [pipeline.get_item() for _ in range(3)]
+            state = through_json(pipeline)
+            waiting.set()
+        again = _share(0, 1, op)
+        again.load_state_dict(state)
+        assert through_json(again)["in_order"] is False
+        with again.auto_stop():
+            received.append(again.get_item())
+            state = through_json(again)
+        shares = [_share(rank, 2, op) for rank in range(2)]
+        for share in shares:
+            received += rest(share, state)
+        assert sorted(map(int, received)) == list(range(20))
+
+    def test_the_next_epoch_is_in_order_again(self) -> None:
+        def make(order: Any) -> Pipeline[Any]:
+            return (
+                source("abc", continuous=True)
+                .pipe(str, concurrency=2, output_order=order)
+                .add_sink(1)
+                .build(num_threads=2)
+            )
+
+        with make("completion").auto_stop() as pipeline:
+            pipeline.get_item()
+            state = through_json(pipeline)
+        resumed = make("input")
+        resumed.load_state_dict(state)
+        with resumed.auto_stop():
+            assert through_json(resumed)["in_order"] is False
+            assert len(list(resumed)) == 2
+            assert list(resumed) == ["a", "b", "c"]
+            assert through_json(resumed)["in_order"] is True

@@ -102,7 +102,10 @@ class Epochs:
         if type(epoch) is not int or epoch < 0:
             refuse_state("state", "is damaged: its 'epoch' is no number")
         if pipeline is not None:
-            build().load_state_dict(pipeline)
+            (checked := build()).load_state_dict(pipeline)
+            if can_merge(source):
+                # The state may be of another rank: what is asked for next is this rank's.
+                pipeline = checked.state_dict()
         elif state.get("source") is not None and has_state(source):
             source.load_state_dict(state["source"])
         self._following = epoch

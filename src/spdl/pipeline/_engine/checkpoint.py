@@ -36,7 +36,7 @@ def take(engine: Engine, in_hand: Sequence[Any] = ()) -> dict[str, Any]:
     sources = sorted(engine.sources, key=lambda source: source.index)
     state: dict[str, Any] = {
         "epoch": epoch,
-        "in_order": all(node.keeps_order() for node in engine.nodes),
+        "in_order": epoch >= engine.out_of_order_before and all(node.keeps_order() for node in engine.nodes),
         "sources": [_source_state(source, *each, epoch) for source, each in zip(sources, progress, strict=True)],
     }
     if partial := state_of(unconsumed, lineage.restored, lineage.sources):
@@ -87,6 +87,7 @@ def load(engine: Engine, state: dict[str, Any]) -> None:
     roots = {position * lineage.sources + number for number, part in enumerate(parts) for position in part.progress.out}
     restored = restored_from_state(state.get("partial", {}), lineage.sources, roots)
     in_order = state.get("in_order") is True
+    out_of_order_before = 0
     for number, (source, part) in enumerate(zip(sources, parts, strict=True)):
         if part.passes and has_another_share(source.iterable, part.passes[0].state):
             if restored is not None:
@@ -96,10 +97,14 @@ def load(engine: Engine, state: dict[str, Any]) -> None:
                 )
             take_share(source.iterable, _received_of(part, in_order=in_order))
             parts[number] = _Part(Progress(0, ()), [], part.passes[0].epoch, source.own_state())
+        elif not part.passes and has_another_share(source.iterable, part.behind):
+            parts[number] = part._replace(behind=source.own_state())
+        elif part.passes and not in_order:
+            out_of_order_before = max(out_of_order_before, part.following)
     lineage.restore([part.progress for part in parts], restored)
     for source, (progress, passes, following, behind) in zip(sources, parts, strict=True):
         source.resume(passes, following, Resumption(_legs(passes, *progress, epoch), behind))
-    engine.resume(epoch)
+    engine.resume(epoch, out_of_order_before=out_of_order_before)
 
 
 def load_ranks(engine: Engine, states: Sequence[Any]) -> None:

@@ -68,6 +68,7 @@ class Engine:
         "lock",
         "needs_event_loop",
         "nodes",
+        "out_of_order_before",
         "permit_free",
         "pipeline_id",
         "ranked",
@@ -129,6 +130,8 @@ class Engine:
         self.epochs_read = 0
         # It goes on where an earlier run was.
         self.resumed = False
+        # An earlier run had begun the epochs below this number, and did not keep their order.
+        self.out_of_order_before = 0
         self._make_event_loop = make_event_loop
         # True if it has to run from the start.
         self.needs_event_loop = False
@@ -304,9 +307,15 @@ class Engine:
         for source in self.sources:
             source.passes.restore([], first)
 
-    def resume(self, epochs_read: int) -> None:
-        """Go on where an earlier run was, of whose first epoch some items may have been delivered there."""
+    def resume(self, epochs_read: int, *, out_of_order_before: int = 0) -> None:
+        """Go on where an earlier run was, of whose first epoch some items may have been delivered there.
+
+        Args:
+            epochs_read: How many epochs the consumer has seen the end of.
+            out_of_order_before: The epochs below this number were begun by a run that did not keep their order.
+        """
         self.epochs_read = epochs_read
+        self.out_of_order_before = out_of_order_before
         self.resumed = True
         begun = [sum(each.epoch >= epochs_read for each in source.passes.known()[0]) for source in self.sources]
         self.epochs.resume(max(1, *begun))
