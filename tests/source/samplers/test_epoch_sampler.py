@@ -259,7 +259,7 @@ def test_a_far_position_of_a_huge_epoch_comes_at_once() -> None:
         ({"batch_size": 0}, "`batch_size` must be an int of at least 1"),
         ({"rank": 2, "world_size": 2}, "`rank` must be from 0 to 1 with `world_size=2`"),
         ({"rank": -1, "world_size": 2}, "`rank` must be from 0"),
-        ({"rank": 0, "world_size": 0}, "`world_size` must be an int of at least 1"),
+        ({"rank": 0, "world_size": 0}, "`world_size` must be an int from 1 to 1048576"),
         ({"world_size": None}, "`world_size` must be given together with `rank`"),
         ({"rank": None}, "`rank` must be given together with `world_size`"),
         ({"drop_last": True, "batch_size": 11}, "all would be left out"),

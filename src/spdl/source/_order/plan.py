@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from spdl.source._order.runs import EMPTY, Runs
@@ -135,11 +136,37 @@ class Plan:
                 line += self._pieces(rank, max(start, common * size), min(stop, full))
                 if stop > full:
                     line += self._pieces_of_share(rank, max(start, full) - full, stop - full)
-        parts = [self._line.part(start, stop) for start, stop in line if start < stop]
-        return self.delivered.union(*parts)
+        return self.delivered.union(self._line.parts(line))
+
+    def taken_by_all(self, rank: int, turns: int) -> Runs:
+        """Return the same as `taken` if all ranks have taken as many steps as one needed for a number of items.
+
+        That is one range however many ranks there are. Where the ranks are within a step, it is one for each.
+
+        Args:
+            rank: The rank.
+            turns: The number of its items; see `same_steps`.
+        """
+        world_size, size, _, _ = self.sharing
+        full = self.full_steps * size
+        if turns == self.count(rank) > full:
+            return self.delivered.union(self._line)
+        steps, more = divmod(min(turns, full), size)
+        at = steps * world_size * size
+        line = [(0, at)]
+        if more:
+            line += [(start, start + more) for start in range(at, at + world_size * size, size)]
+        elif turns > full:
+            # A rank that is within the last step has two items in it or more, so no rank has none.
+            first, more = full * world_size, turns - full
+            starts = [first + self.rest * other // world_size for other in range(world_size + 1)]
+            line += [(start, min(start + more, stop)) for start, stop in pairwise(starts)]
+        return self.delivered.union(self._line.parts(line))
 
     def _pieces(self, rank: int, start: int, stop: int) -> list[tuple[int, int]]:
         world_size, size, _, _ = self.sharing
+        if world_size == 1:
+            return [(start, stop)]
         pieces = []
         while start < stop:
             step = start // size

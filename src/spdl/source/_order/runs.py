@@ -80,14 +80,20 @@ class Runs:
 
     def part(self, start: int, stop: int) -> Runs:
         """Return the positions of the set that have from `start` to `stop` smaller ones in it, `stop` excluded."""
+        return self.parts([(start, stop)])
+
+    def parts(self, bounds: Iterable[tuple[int, int]]) -> Runs:
+        """Return the positions of several parts, each given by its `start` and `stop`."""
         found = []
-        place = bisect_right(self._before, start) - 1
-        while start < min(stop, self.count):
-            first = self.ranges[place][0] - self._before[place]
-            end = min(stop, self._before[place + 1])
-            found.append((first + start, first + end))
-            start = end
-            place += 1
+        for start, stop in bounds:
+            at, end_of_part = start, min(stop, self.count)
+            place = bisect_right(self._before, at) - 1
+            while at < end_of_part:
+                first = self.ranges[place][0] - self._before[place]
+                end = min(end_of_part, self._before[place + 1])
+                found.append((first + at, first + end))
+                at = end
+                place += 1
         return Runs(found)
 
     def count_below(self, position: int) -> int:

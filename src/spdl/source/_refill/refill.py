@@ -180,15 +180,20 @@ class Refill(Generic[T]):
 
         Raises:
             TypeError: If it is no dict.
-            ValueError: If it is the state of something else, or incomplete.
+            ValueError: If it is the state of something else, or something in it is missing or cannot be.
         """
         if not isinstance(state, dict):
             refuse(TypeError, "state", "a dict that state_dict() returned", state)
         count, replaced = state.get("count"), state.get("replaced")
         if state.get("kind") != _KIND or state.get("version") != _VERSION:
             refuse(ValueError, "state", f"one of the kind {_KIND!r} and the version {_VERSION}", state)
-        if type(count) is not int or not isinstance(replaced, list) or not all(map(_is_pair, replaced)):
-            raise ValueError(f"`state` was cut off or changed: {show(state)}")
+        if not isinstance(replaced, list) or not all(map(_is_pair, replaced)):
+            accepted = "a list of pairs of ints of at least 0"
+            raise ValueError(f"`state` is damaged: its 'replaced' must be {accepted}, got {show(replaced)}.")
+        if type(count) is not int or count < 0 or len(replaced) != min(count, _KEPT):
+            more = " or more" if len(replaced) == _KEPT else ""
+            accepted = f"{len(replaced)}{more}, as many as its 'replaced' lists (at most {_KEPT})"
+            raise ValueError(f"`state` is damaged: its 'count' must be {accepted}, got {show(count)}.")
         with self._lock:
             self._count = count
             self._failures = deque(
@@ -207,4 +212,4 @@ class Refill(Generic[T]):
 
 
 def _is_pair(value: object) -> bool:
-    return isinstance(value, list) and [type(each) for each in value] == [int, int]
+    return isinstance(value, list) and [type(each) for each in value] == [int, int] and min(value) >= 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from spdl._check import show
 from spdl.source._order.plan import Plan, Sharing
 from spdl.source._order.runs import EMPTY, Runs
+from spdl.source._samplers.world import MOST_RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ def read_state(state: object, argument: str = "state") -> EpochState:
             f"reads up to {_VERSION}. Update the library, or begin the epoch anew."
         )
     sharing = Sharing(
-        _read_int(state, argument, "world_size", least=1),
+        _read_int(state, argument, "world_size", least=1, most=MOST_RANKS),
         _read_int(state, argument, "batch_size", least=1),
         _read_flag(state, argument, "drop_last"),
         _read_flag(state, argument, "even_batches"),
@@ -201,10 +202,11 @@ def _read(state: dict[str, Any], argument: str, name: str) -> Any:
     return state[name]
 
 
-def _read_int(state: dict[str, Any], argument: str, name: str, *, least: int) -> int:
+def _read_int(state: dict[str, Any], argument: str, name: str, *, least: int, most: int | None = None) -> int:
     value = _read(state, argument, name)
-    if type(value) is not int or value < least:
-        _refuse(argument, f"its {name!r} must be an int of at least {least}, got {show(value)}")
+    if type(value) is not int or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and at most {most}"
+        _refuse(argument, f"its {name!r} must be an int of at least {least}{limit}, got {show(value)}")
     return value
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from spdl._check import check_int, positive, refuse, show
+from spdl._check import check_int, refuse, show
 
-__all__ = ["check_rank_found", "find_rank"]
+__all__ = ["MOST_RANKS", "check_rank_found", "find_rank"]
+
+# A state that was taken within a step lists a range for each rank. One that was damaged must not take all memory.
+MOST_RANKS = 1 << 20
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -26,7 +29,7 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         refuse(ValueError, missing, f"given together with `{given}`", None, "Leave out both to have them found.")
     if rank is None or world_size is None:
         return _ask_torch() or _read_environment() or (0, 1)
-    world_size = positive("world_size", world_size)
+    world_size = check_int("world_size", world_size, least=1, most=MOST_RANKS)
     rank = check_int("rank", rank, least=None)
     if not 0 <= rank < world_size:
         refuse(ValueError, "rank", f"from 0 to {world_size - 1} with `world_size={world_size}`", rank)
@@ -63,9 +66,9 @@ def _read_environment() -> tuple[int, int] | None:
         rank, world_size = int(texts[0] or ""), int(texts[1] or "")
     except ValueError:
         rank, world_size = -1, 0
-    if not 0 <= rank < world_size:
+    if not 0 <= rank < world_size <= MOST_RANKS:
         raise ValueError(
             "The environment variables RANK and WORLD_SIZE must be a number of a process, from 0, and the number of "
-            f"processes, got {show(texts[0])} and {show(texts[1])}. {remedy}"
+            f"processes, at most {MOST_RANKS}, got {show(texts[0])} and {show(texts[1])}. {remedy}"
         )
     return rank, world_size
