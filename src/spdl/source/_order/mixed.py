@@ -38,9 +38,11 @@ class MixedOrder:
     """Several datasets mixed in given proportions, each of which goes through epochs of its own.
 
     A small dataset with a high weight is gone through several times while a large one is gone through once. Nothing is
-    drawn independently: in every round of some thousand draws the proportions are exact, and each dataset yields each
-    of its items once before it yields one again, also across the epochs of the mix. Which dataset yields what is a
-    function of the position alone. So the mix can be shared among ranks, cut and resumed like any other order.
+    drawn independently: in every round of 1,024 to 65,536 draws the proportions are exact, and each dataset yields each
+    of its items once before it yields one again, also across the epochs of the mix. A round is short where the weights
+    are small ints, such as 3 and 1, and has 65,536 draws where they are fractions, such as 0.7 and 0.3. Which dataset
+    yields what is a function of the position alone. So the mix can be shared among ranks, cut and resumed like any
+    other order.
 
     The indices are those of the datasets put one behind the other, as in ``torch.utils.data.ConcatDataset``. `locate`
     tells which item of which dataset an index is.
