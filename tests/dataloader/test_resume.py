@@ -265,3 +265,24 @@ def test_resumed_ranks_are_merged_whether_they_have_received_anything_or_not(
         loader.load_state_dict(merged)
     items += read(last, (20, 20, 20))
     assert sorted(items) == list(range(20))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("left_after", [1, 3])
+def test_an_epoch_that_follows_one_that_was_left(left_after: int, *, shuffle: bool) -> None:
+    def make() -> DataLoader[int, list[int]]:
+        sampler = EpochSampler(2000, shuffle=shuffle, seed=1, rank=0, world_size=1)
+        return DataLoader(sampler, batch_size=2, output_order="input", num_threads=1)
+
+    whole = make()
+    epochs = [list(whole) for _ in range(3)]
+    loader = make()
+    assert list(itertools.islice(loader, left_after)) == epochs[0][:left_after]
+    batches = iter(loader)
+    got = [next(batches) for _ in range(2)]
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert [*got, *batches] == epochs[1]
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert [*got, *resumed] == epochs[1]
+    assert list(resumed) == epochs[2]

@@ -327,8 +327,13 @@ class Source:
             self.state_behind = self.own_state()
 
     def own_state(self) -> Any:
-        """Return what the source says of itself; None if it says nothing. Runs code of the user's."""
-        return self.iterable.state_dict() if has_state(self.iterable) else None
+        """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
+        if not has_state(self.iterable):
+            return None
+        if hasattr(type(self.iterable), "advance_state"):
+            # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
+            iter(self.iterable)
+        return self.iterable.state_dict()
 
     def _admit_again(self) -> int:
         """Return the root of an item that an earlier run had pulled; of the first that it had not, admit it."""
