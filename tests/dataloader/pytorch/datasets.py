@@ -156,25 +156,37 @@ class Pairs:
 class Growing:
     """A sampler that saves its own state, and whose order nobody can know otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = SIZE) -> None:
+        self.size = size
         self.begin = 0
         self.given = 0
 
     def __iter__(self) -> Iterator[int]:
-        while self.given < SIZE:
+        while self.given < self.size:
             self.given += 1
-            yield (self.begin + self.given) % SIZE
+            yield (self.begin + self.given) % self.size
         self.given = 0
         self.begin += 5
 
     def __len__(self) -> int:
-        return SIZE
+        return self.size
 
     def state_dict(self) -> dict[str, int]:
         return {"begin": self.begin, "given": self.given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         self.begin, self.given = state["begin"], state["given"]
+
+
+class Eager(Growing):
+    """Is ready for its next epoch as soon as it yields the last index, and not when it ends."""
+
+    def __iter__(self) -> Iterator[int]:
+        for given in range(self.given, self.size):
+            index = (self.begin + given) % self.size
+            self.given = (given + 1) % self.size
+            self.begin += 0 if self.given else 1
+            yield index
 
 
 def collate_sum(items: list[Any]) -> Any:

@@ -64,5 +64,5 @@ class MapEpoch:
     def pack(self) -> dict[str, Any]:
         """Return what the rest of the epoch can be loaded from. It changes nothing and takes no lock."""
         below, beyond = self.progress.snapshot()
-        sampling = self._sampling.note().pack()
+        sampling = self._sampling.note(below).pack()
         return {"received": below, "beyond": beyond, **self._generator.pack(), "sampling": sampling}

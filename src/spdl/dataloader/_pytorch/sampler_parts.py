@@ -23,6 +23,7 @@ from .requests import is_stateful
 __all__ = [
     "Dependence",
     "Part",
+    "announce_pass",
     "check_epochs",
     "class_name",
     "dependence_of",
@@ -116,6 +117,17 @@ def _note_part(part: Any, *, generators: bool) -> Part:
     if _has_epoch(part):
         noted["epoch"] = part.epoch
     return noted
+
+
+def announce_pass(parts: list[Any]) -> None:
+    """Tell a sampler of `spdl.source` that its next pass begins.
+
+    If its last pass was left, its state is that of the rest, until it is asked for an iterator. What is around it may
+    ask for one only when the first index is drawn. This one is dropped.
+    """
+    begin = getattr(parts[-1], "iterate_from", None)
+    if is_stateful(parts[-1]) and callable(begin):
+        begin(0)
 
 
 def tell_epochs(sampler: Any, noted: list[Part]) -> None:

@@ -12,6 +12,7 @@ from .random_states import Moment
 from .requests import Request, is_stateful
 from .sampler_parts import (
     Part,
+    announce_pass,
     check_epochs,
     dependence_of,
     note_parts,
@@ -34,9 +35,9 @@ class SamplingNotes(NamedTuple):
 
     Attributes:
         parts: What was noted of each part of the sampler.
-        position: The number of the batch that the sampler yields first from its saved state; 0 if it saves none.
+        position: The number of the batch that the sampler yields first from its saved state; 0 if it saves none. It is
+            the last that was received: after its last batch, a sampler's state may be that of the next epoch already.
         drawn: The number of the batch that was to be drawn next. Those before are drawn by the noted generators.
-        end: How many batches there are, if that is known.
         iterator: The state of the sampler's iterator, if it saves one.
         at_iter: The generators when the sampler was asked for an iterator, if that may have drawn from them.
         at_first: The generators when the first batch was drawn. None if it was not, or drew nothing.
@@ -45,7 +46,6 @@ class SamplingNotes(NamedTuple):
     parts: list[Part]
     position: int = 0
     drawn: int = 0
-    end: int | None = None
     iterator: Any = None
     at_iter: Moment | None = None
     at_first: Moment | None = None
@@ -56,7 +56,6 @@ class SamplingNotes(NamedTuple):
             "parts": self.parts,
             "position": self.position,
             "drawn": self.drawn,
-            "end": self.end,
             "iterator": self.iterator,
             "at_iter": self.at_iter and self.at_iter.pack(),
             "at_first": self.at_first and self.at_first.pack(),
@@ -73,7 +72,6 @@ class SamplingNotes(NamedTuple):
             packed["parts"],
             int(packed["position"]),
             int(packed["drawn"]),
-            packed["end"],
             packed["iterator"],
             packed["at_iter"] and Moment.unpack(packed["at_iter"]),
             packed["at_first"] and Moment.unpack(packed["at_first"]),
@@ -103,35 +101,38 @@ class Sampling:
         self._stateful: Any = None
         # Its states, each after it was asked for the batch of that number.
         self._states: dict[int, Any] = {}
-        self._end: int | None = None
         self._drawn = 0
         if notes is None:
+            announce_pass(self._parts)
             self._start = SamplingNotes(note_parts(sampler, generators=False))
         else:
             self._start = notes
-            self._end = notes.end
             self._drawn = notes.drawn
-            # Something else may have drawn from the same generators since.
-            restore_parts(sampler, notes.parts)
         self._at_iter = self._start.at_iter
         self._at_first = self._start.at_first
 
-    def note(self) -> SamplingNotes:
-        """Return what the rest of the order can be drawn from again. It changes nothing."""
-        notes = self._start._replace(end=self._end, drawn=self._drawn, at_iter=self._at_iter, at_first=self._at_first)
+    def note(self, received: int) -> SamplingNotes:
+        """Return what the rest of the order can be drawn from again. It changes nothing.
+
+        Args:
+            received: The batches below this one were received.
+        """
+        notes = self._start._replace(drawn=self._drawn, at_iter=self._at_iter, at_first=self._at_first)
         if self._at_first is None and self._generators:
             # The order is not drawn yet, or a sampler that saves its own state has drawn it.
             now = note_parts(self._sampler, generators=True)
             kept = zip(now, notes.parts, strict=True)
             notes = notes._replace(parts=[{**new, **old} for new, old in kept])
-        below, _ = self._received.snapshot()
+        # The last that was received is drawn again: only so does the sampler come to its own end, and get ready for the
+        # next epoch.
+        position = received - 1
         stateful = self._stateful
-        if stateful is None or below <= notes.position or below - 1 not in self._states:
+        if stateful is None or position <= notes.position or position - 1 not in self._states:
             return notes
-        state = self._states[below - 1]
+        state = self._states[position - 1]
         if stateful is not self._parts[-1]:
-            return notes._replace(position=below, iterator=state)
-        return notes._replace(position=below, parts=[*notes.parts[:-1], {**notes.parts[-1], "state": state}])
+            return notes._replace(position=position, iterator=state)
+        return notes._replace(position=position, parts=[*notes.parts[:-1], {**notes.parts[-1], "state": state}])
 
     def requests(self) -> Iterator[Request]:
         """Start the sampler, and return an iterator over the batches that the consumer has not received.
@@ -141,9 +142,8 @@ class Sampling:
         """
         if self._resumed:
             check_epochs(self._parts, self._start.parts)
-            if self._start.end is not None and self._start.position >= self._start.end:
-                # A sampler that saves its own state would begin the next epoch.
-                return iter(())
+            # Something else may have drawn from the same generators since.
+            restore_parts(self._sampler, self._start.parts)
         elif self._dependence == "anything":
             self._at_iter = Moment.note(self._generators, of_all=True)
         with self._under(self._start.at_iter):
@@ -151,8 +151,6 @@ class Sampling:
         self._stateful = next((it for it in (self._parts[-1], indices) if is_stateful(it)), None)
         if self._start.iterator is not None:
             indices.load_state_dict(copy.deepcopy(self._start.iterator))
-        if self._stateful is not None and self._end is None and hasattr(self._sampler, "__len__"):
-            self._end = len(self._sampler)
         return self._number(indices)
 
     def _number(self, indices: Iterator[Any]) -> Iterator[Request]:
@@ -176,7 +174,6 @@ class Sampling:
             self._note_draw(number)
             yield Request(number, index)
             number += 1
-        self._end = number
 
     def _note_draw(self, number: int) -> None:
         self._drawn = max(self._drawn, number + 1)
@@ -184,7 +181,7 @@ class Sampling:
             return
         self._states[number] = copy.deepcopy(self._stateful.state_dict())
         needed, _ = self._received.snapshot()
-        for old in [it for it in self._states if it < needed - 1]:
+        for old in [it for it in self._states if it < needed - 2]:
             del self._states[old]
 
     def _under(self, moment: Moment | None) -> AbstractContextManager[None]:

@@ -155,11 +155,15 @@ class Passes:
         self._found_rank = found_rank
         self._next = self._make(0)
         self._current: EpochPass | None = None
+        # The pass that was under way when an iterator over the next one was asked for, and how far it was. If it is no
+        # further, it was left.
+        self._before: tuple[EpochPass, int] | None = None
 
     @property
     def shown(self) -> EpochPass:
-        """The pass under way, or the next one if none is."""
-        return self._next if self._current is None or self._current.ended else self._current
+        """The pass under way, or the next one if none is, or if an iterator over that one was asked for."""
+        current = self._current
+        return self._next if current is None or current.ended or self._before == (current, current.taken) else current
 
     def begin(self) -> EpochPass:
         """Begin the next pass."""
@@ -170,12 +174,14 @@ class Passes:
         return begun
 
     def iterate(self, place: int) -> Iterator[int]:
-        """Begin the next pass when the first index is taken, and yield its indices from a place on."""
-        yield from self.begin().iterate(place)
+        """Return an iterator that begins the next pass when its first index is taken, from a place on."""
+        self._announce()
+        return self._iterate(place)
 
     def iterate_batches(self, number: int) -> Iterator[list[int]]:
-        """Begin the next pass when the first batch is taken, and yield its batches from one on."""
-        yield from self.begin().iterate_batches(number)
+        """Return an iterator that begins the next pass when its first batch is taken, from one on."""
+        self._announce()
+        return self._iterate_batches(number)
 
     def choose(self, epoch: int) -> None:
         """Make the next pass one of an epoch: a whole one, unless a part of the epoch is next already."""
@@ -187,6 +193,15 @@ class Passes:
         """Make the next pass one over a part of an epoch."""
         self._next = EpochPass(self._order, epoch, plan, self._rank, received)
         self._current = None
+
+    def _announce(self) -> None:
+        self._before = None if self._current is None else (self._current, self._current.taken)
+
+    def _iterate(self, place: int) -> Iterator[int]:
+        yield from self.begin().iterate(place)
+
+    def _iterate_batches(self, number: int) -> Iterator[list[int]]:
+        yield from self.begin().iterate_batches(number)
 
     def _make(self, epoch: int) -> EpochPass:
         return EpochPass(self._order, epoch, self._plan, self._rank, EMPTY)

@@ -180,7 +180,8 @@ class EpochSampler:
     def state_dict(self) -> dict[str, Any]:
         """Return which items were yielded, as a dict that JSON can hold.
 
-        Between two passes it is the state of the next one. If something reads ahead of the consumer, such as a
+        Between two passes it is the state of the next one, also between ``iter`` and the first index of a pass that
+        follows one which was left early. If something reads ahead of the consumer, such as a
         pipeline, items that it holds are yielded and not received: `advance_state` is for the owner of such a reader.
         """
         shown = self._passes.shown
