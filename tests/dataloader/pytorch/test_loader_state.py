@@ -363,7 +363,11 @@ def test_a_sampler_that_is_told_another_epoch_is_an_error() -> None:
 MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[Exception], str]] = {
     "no dict": (lambda _: [1], TypeError, "`state_dict` must be a dict"),
     "something else": (lambda _: {"model": 3}, ValueError, "no state of a PyTorchDataLoader"),
-    "truncated": (lambda state: {**state, "epoch": {"received": 1}}, ValueError, "damaged: KeyError"),
+    "truncated": (
+        lambda state: {**state, "epoch": {"received": 1}},
+        ValueError,
+        "damaged: its `epoch` must be a dict with 'beyond'",
+    ),
     "a key is missing": (
         lambda state: {key: value for key, value in state.items() if key != "samplers"},
         ValueError,

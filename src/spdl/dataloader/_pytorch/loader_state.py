@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch.utils.data import IterableDataset
 
@@ -13,12 +12,23 @@ from spdl._check import refuse
 
 from .iterable_epoch import IterableEpoch
 from .map_epoch import MapEpoch
-from .random_states import pack_generator, unpack_generator
+from .random_states import Moment, pack_generator, unpack_generator
 from .requests import is_stateful
-from .sampler_parts import class_name, note_parts, parts_of, private_generator, restore_parts, tell_epochs
+from .sampler_parts import (
+    check_epochs,
+    class_name,
+    note_parts,
+    parts_of,
+    private_generator,
+    private_generators,
+    restore_parts,
+    tell_epochs,
+)
+from .state_check import check_fields
 
 if TYPE_CHECKING:
     from .any_loader import AnyLoader
+    from .sampler_parts import Part
 
 __all__ = ["apply_state", "check_state", "make_epoch", "make_state"]
 
@@ -76,7 +86,7 @@ def check_state(state: Any, loader: AnyLoader, sampler: Any) -> None:
 
     Raises:
         TypeError: If it is no dict.
-        ValueError: If it is truncated, of a newer version, or of a loader over other data.
+        ValueError: If it is truncated or damaged, of a newer version, or of a loader over other data.
     """
     if not isinstance(state, dict):
         refuse(TypeError, "state_dict", "a dict that `state_dict()` returned", state)
@@ -87,7 +97,7 @@ def check_state(state: Any, loader: AnyLoader, sampler: Any) -> None:
             "by a newer release. Load it with that one."
         )
     missing = sorted(_KEYS - state.keys())
-    if version != _VERSION or missing:
+    if type(version) is not int or version != _VERSION or missing:
         raise ValueError(
             f"The state is no state of a PyTorchDataLoader, or only a part of one: it has version {version!r}, and "
             f"lacks {missing}. Pass what `state_dict()` returned."
@@ -99,35 +109,65 @@ def check_state(state: Any, loader: AnyLoader, sampler: Any) -> None:
             f"The state was saved by a loader over other data: {', '.join(names)} differ. Saved: {saved}; this loader: "
             f"{own}. Make the loader with the same dataset, sampler and batch size, or begin without the state."
         )
+    check_fields(state, loader, sampler)
 
 
 def apply_state(state: dict[str, Any], loader: AnyLoader, sampler: Any) -> dict[str, Any] | None:
     """Restore the user's objects, and return what was noted of the epoch if the state is from the middle of one.
 
+    Args:
+        state: A state that `check_state` let pass.
+        loader: The loader.
+        sampler: Yields its indices.
+
     Raises:
-        ValueError: If the state is damaged.
+        ValueError: If an object of the user's does not take its part of the state.
     """
-    within = None if state["_iterator_finished"] else state["epoch"]
-    generator = private_generator(loader)
-    try:
-        if within is not None:
-            make_epoch(loader, sampler, within)
-        seed = state["base_seed"]
-        if seed is not None and type(seed) is not int:
-            raise ValueError(f"the seed is {seed!r}")  # noqa: TRY301 - as all others.
-        parts = state["samplers"] if within is None else within.get("sampling", {}).get("parts", [])
-        own = None if within is not None or generator is None else state["generator"]
-        own_state = None if own is None else unpack_generator(own)
-        if parts:
-            tell_epochs(sampler, parts)
-            restore_parts(sampler, parts)
-    except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
-        raise ValueError(f"The state is damaged: {error!r}. Pass what `state_dict()` returned.") from error
-    if generator is not None and own_state is not None:
-        generator.set_state(own_state)
+    within: dict[str, Any] | None = state["epoch"]
+    sampling = within.get("sampling") if within is not None else None
+    if within is None:
+        _restore_samplers(sampler, state["samplers"])
+    elif sampling is not None:
+        _restore_samplers(sampler, sampling["parts"], sampling["iterator"])
     if state["dataset"] is not None:
-        loader.dataset.load_state_dict(copy.deepcopy(state["dataset"]))
+        try:
+            loader.dataset.load_state_dict(copy.deepcopy(state["dataset"]))
+        except Exception as error:  # noqa: BLE001 - whatever the user's code makes of it.
+            _refuse_part("dataset", loader.dataset, error)
+    generator = private_generator(loader)
+    if within is None and generator is not None:
+        generator.set_state(unpack_generator(state["generator"]))
     return within
+
+
+def _restore_samplers(sampler: Any, noted: list[Part], iterator: Any = None) -> None:
+    """Put the samplers in the state that was noted, or leave them as they are if that fails."""
+    before = note_parts(sampler, generators=True)
+    try:
+        tell_epochs(sampler, noted)
+        restore_parts(sampler, noted)
+        if iterator is not None:
+            _try_iterator(sampler, iterator)
+            restore_parts(sampler, noted)
+        check_epochs(parts_of(sampler), noted)
+    except Exception as error:  # noqa: BLE001 - whatever the user's code makes of it.
+        tell_epochs(sampler, before)
+        restore_parts(sampler, before)
+        _refuse_part("sampler", sampler, error)
+
+
+def _try_iterator(sampler: Any, state: Any) -> None:
+    """Restore an iterator of the sampler and drop it. It may draw from any generator, which is as before then."""
+    generators = private_generators(parts_of(sampler))
+    with Moment.note(generators, of_all=True).in_force(generators):
+        iter(sampler).load_state_dict(copy.deepcopy(state))
+
+
+def _refuse_part(kind: str, part: object, error: Exception) -> NoReturn:
+    raise ValueError(
+        f"The state is damaged: the {kind}, a {class_name(part)}, does not take its part of it: {error!r}. Pass what "
+        "`state_dict()` of a loader that is made as this one returned."
+    ) from error
 
 
 def make_epoch(

@@ -122,6 +122,8 @@ class Moment:
         python_state = numpy_state = None
         if "python" in packed:
             version, text, gauss = packed["python"]
+            if type(version) is not int or not (gauss is None or type(gauss) is float):
+                raise ValueError(f"{version!r} and {gauss!r} of Python's generator")
             data = _unpack_bytes(text)
             python_state = version, struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4]), gauss
             random.Random().setstate(python_state)  # noqa: S311 - to check it.
@@ -129,6 +131,8 @@ class Moment:
             import numpy as np  # noqa: PLC0415 - only where the state has one.
 
             name, text, position, has_gauss, gauss = packed["numpy"]
+            if [type(it) for it in (position, has_gauss, gauss)] != [int, int, float] or position < 0:
+                raise ValueError(f"{position!r}, {has_gauss!r} and {gauss!r} of NumPy's generator")
             numpy_state = name, np.frombuffer(_unpack_bytes(text), "<u4"), position, has_gauss, gauss
             np.random.RandomState().set_state(numpy_state)
         own = [unpack_generator(state) for state in packed["generators"]]

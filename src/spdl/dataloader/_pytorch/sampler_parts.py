@@ -27,6 +27,7 @@ __all__ = [
     "check_epochs",
     "class_name",
     "dependence_of",
+    "has_epoch",
     "note_parts",
     "parts_of",
     "private_generator",
@@ -93,7 +94,7 @@ def class_name(part: object) -> str:
     return f"{type(part).__module__}.{type(part).__qualname__}"
 
 
-def _has_epoch(part: Any) -> bool:
+def has_epoch(part: Any) -> bool:
     """Return whether the sampler's order depends on an epoch that it is told."""
     return callable(getattr(part, "set_epoch", None)) and type(getattr(part, "epoch", None)) is int
 
@@ -114,7 +115,7 @@ def _note_part(part: Any, *, generators: bool) -> Part:
         noted["state"] = copy.deepcopy(part.state_dict())
     elif generators and (generator := private_generator(part)) is not None:
         noted["generator"] = pack_generator(generator.get_state())
-    if _has_epoch(part):
+    if has_epoch(part):
         noted["epoch"] = part.epoch
     return noted
 

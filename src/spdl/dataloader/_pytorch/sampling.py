@@ -109,6 +109,8 @@ class Sampling:
             self._start = notes
             self._drawn = notes.drawn
         self._at_iter = self._start.at_iter
+        if self._at_iter is None and self._dependence == "anything":
+            self._at_iter = Moment.note(self._generators, of_all=True)
         self._at_first = self._start.at_first
 
     def note(self, received: int) -> SamplingNotes:
@@ -164,7 +166,8 @@ class Sampling:
             for number in range(self._start.position, self._start.drawn):
                 index = next(indices, _END)
                 if index is _END:
-                    return
+                    # The sampler has become shorter.
+                    break
                 self._note_draw(number)
                 if number >= below and number not in passed_over:
                     again.append(Request(number, index))
