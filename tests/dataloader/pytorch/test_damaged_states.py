@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _REMOVED = object()
-VALUES = (_REMOVED, None, "x", [], {}, -1, 1.5, True, 10**30)
+VALUES: tuple[object, ...] = (_REMOVED, None, "x", [], {}, -1, 1.5, True, 10**30)
 
 
 class Drawing:
@@ -120,7 +120,9 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def _is_its_own(path: tuple[Any, ...]) -> bool:
     """Return whether a path leads into the state of a sampler or dataset, which checks it itself or does not."""
-    return "state" in path[:-1] or (path[:2] == ("epoch", "workers") and path[3:5] == (1, 1))
+    return (
+        "state" in path[:-1] or path[:-1] == ("dataset",) or (path[:2] == ("epoch", "workers") and path[3:5] == (1, 1))
+    )
 
 
 def _spoilt(state: Any, path: tuple[Any, ...], value: object) -> Any:
