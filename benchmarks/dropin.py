@@ -76,7 +76,7 @@ MARKS = {
 
 def list_works(row: str, folder: Path, seconds: float) -> dict[str, dict[str, Any]]:
     """Return the work of each contender in a row."""
-    cores = available_cores()
+    cores = max(1, int(available_cores()))
     if row == "tiny":
         tiny = {"work": "tiny", "workers": 2, "seconds": seconds}
         return {

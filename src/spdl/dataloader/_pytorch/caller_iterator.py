@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from .array_collate import in_this_process
 from .iterable_epoch import IterableEpoch
 from .map_fetch import MapFetch
 from .pinning import Pinning
@@ -35,10 +36,10 @@ class CallerIterator(TrackedIterator):
             raise AssertionError(f"`timeout` needs num_workers > 0, got timeout={self._timeout} and num_workers=0.")
         self._pin = Pinning.of(self)
         if isinstance(self._epoch, IterableEpoch):
-            options = StreamOptions(self._collate_fn, loader.batch_size, self._drop_last)
+            options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
             self._stream = StreamFetch(self._dataset, options, self._epoch.begins[0])
         else:
-            self._fetch = MapFetch(self._dataset, self._collate_fn, batched=self._auto_collation)
+            self._fetch = MapFetch(self._dataset, in_this_process(self._collate_fn), batched=self._auto_collation)
 
     def _next_data(self) -> Any:
         if isinstance(self._epoch, IterableEpoch):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from .array_collate import in_this_process
 from .pinning import Pinning
 from .positions import Step
 from .stream_fetch import StreamOptions
@@ -38,7 +39,7 @@ class StreamIterator(TrackedIterator):
         self._in_order = loader.in_order
         self._ahead: int = loader.prefetch_factor
         self._init_fn = loader.worker_init_fn
-        self._options = StreamOptions(self._collate_fn, loader.batch_size, self._drop_last)
+        self._options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
         self._reset(loader, first_iter=True)
 
     def _reset(self, loader: AnyLoader, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from .array_collate import in_this_process
 from .map_fetch import MapFetch
 from .pinning import Pinning
 from .requests import Outcome, Request
@@ -55,7 +56,7 @@ class ThreadIterator(TrackedIterator):
             raise AssertionError(f"`prefetch_factor` must be at least 1, got {loader.prefetch_factor}.")
         self._in_order = loader.in_order
         self._ahead = loader.prefetch_factor * self._num_workers
-        self._fetch = MapFetch(self._dataset, self._collate_fn, batched=self._auto_collation)
+        self._fetch = MapFetch(self._dataset, in_this_process(self._collate_fn), batched=self._auto_collation)
         slots = WorkerSlots(self._base_seed, [self._dataset] * self._num_workers, loader.worker_init_fn)
         pin = Pinning.of(self)
         self._workers = ThreadWorkers(_Load(self._fetch, slots, pin), self._num_workers, max(1, self._ahead))
