@@ -29,13 +29,13 @@ class ByPillow:
 
 
 class BySpdl(ByPillow):
-    """The same with `spdl.io.load_image`."""
+    """The same with a call of `spdl.io` for each photo."""
 
     def __getitem__(self, index: int) -> Any:
         import spdl.io  # noqa: PLC0415 - not where the reference is measured.
 
-        buffer = spdl.io.load_image(self.paths[index], width=SIZE, height=SIZE)
-        return spdl.io.to_torch(buffer), index % 10
+        buffer = spdl.io.load_image_batch([self.paths[index]], width=SIZE, height=SIZE)
+        return spdl.io.to_torch(buffer)[0], index % 10
 
 
 class BySpdlInBatches(ByPillow):
@@ -63,6 +63,8 @@ def measure(*, loader: str, workers: int, folder: str, dataset: str, seconds: fl
     torch.set_num_threads(1)
     paths = photos(folder)
     collate = {"collate_fn": take_batch} if dataset == "spdl.io, in batches" else {}
+    # The imports that the first use of each loader needs.
+    next(iter(make_loader(loader, range(1), 1)))
     begin = time.perf_counter()
     made = make_loader(loader, DATASETS[dataset](paths), workers, batch_sampler=Endless(len(paths), BATCH), **collate)
     batches = iter(made)
