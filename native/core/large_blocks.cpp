@@ -2,10 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace spdl {
 namespace {
@@ -21,6 +23,8 @@ struct Block {
     void* memory = nullptr;
     std::size_t size = 0;
 };
+
+using Leaving = std::array<Block, kKeptBlocks + 1>;
 
 std::size_t round_up(std::size_t size) {
     return (size + kHugePage - 1) / kHugePage * kHugePage;
@@ -44,33 +48,39 @@ class Kept {
         return nullptr;
     }
 
-    // Returns the block that the caller has to unmap: this one, or the one whose place it takes.
-    Block give(Block given) {
+    // Keeps the block if there is room for it, and returns what the caller has to unmap. Blocks of other sizes make
+    // room: nobody may ask for those again.
+    Leaving give(Block given) {
+        Leaving leaving{given};
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || given.size > kKeptBytes) {
-            return given;
+            return leaving;
         }
-        Block& place = blocks_[next_];
-        next_ = (next_ + 1) % kKeptBlocks;
-        const Block displaced = place;
-        bytes_ -= displaced.size;
-        if (bytes_ + given.size > kKeptBytes) {
-            place = {};
-            // At most one block can be returned. The new one is left out.
-            if (displaced.memory != nullptr) {
-                munmap(displaced.memory, displaced.size);
+        Block* place = room_for(given.size);
+        std::size_t left = 1;
+        for (Block& other : blocks_) {
+            if (place == nullptr && other.memory != nullptr && other.size != given.size) {
+                bytes_ -= other.size;
+                leaving[left++] = std::exchange(other, {});
+                place = room_for(given.size);
             }
-            return given;
         }
-        bytes_ += given.size;
-        place = given;
-        return displaced;
+        if (place != nullptr) {
+            bytes_ += given.size;
+            *place = std::exchange(leaving[0], {});
+        }
+        return leaving;
     }
 
   private:
+    // Returns an empty place if a block of this size may be kept as well, or null.
+    Block* room_for(std::size_t size) {
+        Block* const place = std::ranges::find(blocks_, nullptr, &Block::memory);
+        return place != blocks_.end() && bytes_ + size <= kKeptBytes ? place : nullptr;
+    }
+
     std::mutex mutex_;
     std::array<Block, kKeptBlocks> blocks_{};
-    std::size_t next_ = 0;
     std::size_t bytes_ = 0;
 };
 
@@ -110,9 +120,10 @@ void* take_large_block(std::size_t size) {
 }
 
 void give_large_block(void* block, std::size_t size) noexcept {
-    const Block leaving = kept().give({block, round_up(size)});
-    if (leaving.memory != nullptr) {
-        munmap(leaving.memory, leaving.size);
+    for (const Block& leaving : kept().give({block, round_up(size)})) {
+        if (leaving.memory != nullptr) {
+            munmap(leaving.memory, leaving.size);
+        }
     }
 }
 
