@@ -8,10 +8,11 @@ Commit the pages and the results together; a test compares them.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sections import replace_section
 
 ROOT = Path(__file__).parent.parent
 
@@ -178,13 +179,9 @@ def sentence(claim: dict[str, Any]) -> str:
     return f"{spaced(claim['figure'])}: {outcome(claim)}"
 
 
-def replaced(text: str, name: str, content: str) -> str:
-    """Return a text with this content between the markers of that name."""
-    begin, end = (f"<!-- {word}: scripts/benchmark_tables.py, {name} -->\n" for word in ("begin", "end"))
-    found, count = re.subn(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: content, text, flags=re.DOTALL)
-    if count != 1:
-        raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{begin}{end}")
-    return found
+def label(name: str) -> str:
+    """Return the label of a section: "summary" or "whole"."""
+    return f"scripts/benchmark_tables.py, {name}"
 
 
 def main() -> None:
@@ -193,7 +190,7 @@ def main() -> None:
         results = json.loads(page.results.read_text(encoding="utf-8"))
         text = page.path.read_text(encoding="utf-8")
         for name, content in (("summary", summary(results)), ("whole", whole(results))):
-            text = replaced(text, name, content)
+            text = replace_section(text, label(name), content)
         page.path.write_text(text, encoding="utf-8")
 
 

@@ -12,9 +12,10 @@ them.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
+
+from sections import replace_section
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "benchmarks" / "results" / "conformance.json"
@@ -111,20 +112,17 @@ def _origin(recorded: dict[str, Any], wheel: dict[str, Any]) -> str:
     )
 
 
-def replaced(text: str, name: str, table: str) -> str:
-    """Return a text with this table between the markers of that name."""
-    begin, end = (f"<!-- {word}: scripts/conformance_page.py, {name} -->\n" for word in ("begin", "end"))
-    found, count = re.subn(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: table, text, flags=re.DOTALL)
-    if count != 1:
-        raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{begin}{end}")
-    return found
+def label(name: str) -> str:
+    """Return the label of the section of a page."""
+    return f"scripts/conformance_page.py, {name}"
 
 
 def main() -> None:
     """Update the pages."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     for name, page in PAGES.items():
-        page.write_text(replaced(page.read_text(encoding="utf-8"), name, content(recorded, name)), encoding="utf-8")
+        text = replace_section(page.read_text(encoding="utf-8"), label(name), content(recorded, name))
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

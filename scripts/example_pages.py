@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
+
+from sections import replace_section  # noqa: E402
 
 from _program.plots import Panel, draw  # noqa: E402 - the line above puts its folder on the path.
 
@@ -29,8 +30,7 @@ PAGES = ROOT / "docs" / "examples"
 PLOTS = ROOT / "docs" / "images" / "examples"
 RESULTS = ROOT / "benchmarks" / "results" / "examples"
 
-BEGIN = "<!-- begin: scripts/example_pages.py -->\n"
-END = "<!-- end: scripts/example_pages.py -->\n"
+LABEL = "scripts/example_pages.py"
 
 Record = dict[str, Any]
 Row = dict[str, Any]
@@ -248,15 +248,7 @@ def section(name: str, record: Record | None) -> str:
 
 def with_section(page: str, name: str, record: Record | None) -> str:
     """Return a page with the results of its program."""
-    replaced, count = re.subn(
-        f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})",
-        lambda _: f"\n{section(name, record)}\n",
-        page,
-        flags=re.DOTALL,
-    )
-    if count != 1:
-        raise SystemExit(f"{name}.md should hold the two markers once; it holds them {count} times:\n{BEGIN}{END}")
-    return replaced
+    return replace_section(page, LABEL, f"\n{section(name, record)}\n")
 
 
 def main() -> None:

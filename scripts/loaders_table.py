@@ -8,10 +8,11 @@ test compares them. `scripts/comparison_page.py` writes the full tables into doc
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from sections import replace_section
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -23,8 +24,7 @@ from _report_tables import NEXT_TO_ALL, best, table, versioned  # noqa: E402
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
 
-BEGIN = "<!-- begin: scripts/loaders_table.py -->\n"
-END = "<!-- end: scripts/loaders_table.py -->\n"
+LABEL = "scripts/loaders_table.py"
 HEADER = (
     "loader", "images/s (workers)", "ours / it", "CPU ms per image", "training step, p99 (workers)",
 )  # fmt: skip
@@ -85,12 +85,7 @@ def content(loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
 
 def with_table(readme: str, loaders: dict[str, Any], noisy: dict[str, Any]) -> str:
     """Return the README with the table of these results."""
-    replaced, count = re.subn(
-        f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: content(loaders, noisy), readme, flags=re.DOTALL
-    )
-    if count != 1:
-        raise SystemExit(f"{README.name} should hold the two markers once; it holds them {count} times:\n{BEGIN}{END}")
-    return replaced
+    return replace_section(readme, LABEL, content(loaders, noisy))
 
 
 def recorded() -> tuple[dict[str, Any], dict[str, Any]]:

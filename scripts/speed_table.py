@@ -7,19 +7,18 @@ machine, then `.venv/bin/python scripts/speed_table.py`. Commit the page and the
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
+
+from sections import replace_section
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "case_studies" / "engine.md"
 RESULTS = ROOT / "benchmarks" / "results" / "engine.json"
 STOP_RESULTS = RESULTS.with_name("stop_latency.json")
 
-BEGIN = "<!-- begin: scripts/speed_table.py -->\n"
-END = "<!-- end: scripts/speed_table.py -->\n"
-STOP_BEGIN = "<!-- begin: scripts/speed_table.py, stop -->\n"
-STOP_END = "<!-- end: scripts/speed_table.py, stop -->\n"
+LABEL = "scripts/speed_table.py"
+STOP_LABEL = "scripts/speed_table.py, stop"
 
 # How to read the outcomes.
 LEGEND = (
@@ -135,21 +134,12 @@ def stop_table(results: dict[str, Any]) -> str:
     return table(header, lines) + f"\n{origin(results)} Measured by `{command}`.\n"
 
 
-def with_table(text: str, content: str, begin: str = BEGIN, end: str = END) -> str:
-    """Return a text with this content between its markers."""
-    replaced, count = re.subn(
-        f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", lambda _: content, text, flags=re.DOTALL
-    )
-    if count != 1:
-        raise SystemExit(f"the text should hold the two markers once; it holds them {count} times:\n{begin}{end}")
-    return replaced
-
-
 def main() -> None:
     """Update the page."""
-    text = with_table(PAGE.read_text(encoding="utf-8"), whole(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    text = PAGE.read_text(encoding="utf-8")
+    text = replace_section(text, LABEL, whole(json.loads(RESULTS.read_text(encoding="utf-8"))))
     stops = stop_table(json.loads(STOP_RESULTS.read_text(encoding="utf-8")))
-    PAGE.write_text(with_table(text, stops, STOP_BEGIN, STOP_END), encoding="utf-8")
+    PAGE.write_text(replace_section(text, STOP_LABEL, stops), encoding="utf-8")
 
 
 if __name__ == "__main__":

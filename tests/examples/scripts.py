@@ -18,6 +18,6 @@ def load_script(name: str) -> ModuleType:
     with pytest.MonkeyPatch.context() as patch:
         # Dataclasses look up their module. The script adds the programs' folder, which is already on the path.
         patch.setitem(sys.modules, name, module)
-        patch.setattr(sys, "path", sys.path.copy())
+        patch.setattr(sys, "path", [str(ROOT / "scripts"), *sys.path])
         spec.loader.exec_module(module)
     return module

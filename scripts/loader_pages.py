@@ -1,0 +1,173 @@
+"""Write the recorded runs of the benchmarks of loaders and their states into the pages of the guide.
+
+For each, first run, for example, `.venv/bin/python benchmarks/dropin.py --json benchmarks/results/dropin.json` on an
+otherwise idle machine, then `.venv/bin/python scripts/loader_pages.py`. Commit the pages and the results together; a
+test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sections import replace_section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+# What the rows of a benchmark are about.
+DROPIN_ROWS = {
+    "tiny": "28x28 arrays with labels, batches of 256, 2 workers",
+    "first batch": "a dataset of 1.2 million paths, 4 workers: the first batch",
+    "photos": "photos of 500x375 to 224x224, batches of 32, a worker for each core",
+}
+UNITS = {
+    "items_per_second": "items/s",
+    "images_per_second": "images/s",
+    "cpu_us_per_item": "CPU us per item",
+    "cpu_ms_per_image": "CPU ms per image",
+    "first_batch_ms": "first batch, ms",
+    "memory_mib": "MiB",
+}
+STATE_FIGURES = {
+    "microseconds": ("`Pipeline.state_dict()` while it runs", "us"),
+    "bytes": ("its JSON", "bytes"),
+    "bytes_with_one_stuck": ("the same with one item stuck since the beginning", "bytes"),
+    "first_item_milliseconds": ("a new pipeline with that state: built, first item received", "ms"),
+    "loader_microseconds": ("`ImageLoader.state_dict()`, 10**6 samples", "us"),
+    "loader_bytes": ("its JSON", "bytes"),
+    "loader_first_batch_milliseconds": ("a new loader with that state: first batch", "ms"),
+}
+ORDER_FIGURES = {
+    "first_milliseconds": ("the first index of an `EpochSampler`", "ms"),
+    "megabytes": ("the most memory while 100,000 are read", "MB"),
+    "indices_per_second": ("`KeyedPermutation.take`, one thread", "indices/s"),
+    "iterated_per_second": ("a loop over an `EpochSampler`", "indices/s"),
+    "numpy_first_milliseconds": ("the first index of `numpy`'s permutation of a hundredth as many", "ms"),
+}
+
+
+def dropin(run: dict[str, Any]) -> str:
+    """Return the tables of the loader with PyTorch's arguments."""
+    parts = []
+    for row, it in run["rows"].items():
+        figures = list(dict.fromkeys(key for each in it["contenders"].values() for key in each))
+        lines = [
+            (name, *(number(each[key]) if key in each else "" for key in figures))
+            for name, each in it["contenders"].items()
+        ]
+        parts.append(table((DROPIN_ROWS[row], *(UNITS[key] for key in figures)), lines))
+        parts.append("".join(f"* {claim(each)}\n" for each in it["claims"]))
+        parts.append("".join(f"* {name} did not run: {why}\n" for name, why in it["absent"].items()))
+    return "\n".join(filter(None, parts)) + f"\n{origin(run)}"
+
+
+def claim(it: dict[str, Any]) -> str:
+    """Return a sentence on a ratio or a figure, and on its mark."""
+    figure = UNITS[it["figure"]]
+    said = f"{it['of']}, {figure}: "
+    said += f"{ratio(it['value'])} of {it['beside']}" if it["beside"] else number(it["value"])
+    for word, mark in ((">=", it["least"]), ("<=", it["most"])):
+        if mark is not None:
+            said += f" ({word} {mark:g})" + ("" if it["met"] else " **missed**")
+    return said
+
+
+def ratio(value: float) -> str:
+    """Return a ratio."""
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"  # noqa: PLR2004 - enough digits either way.
+
+
+def labelled(run: dict[str, Any]) -> str:
+    """Return the table of the image loader."""
+    steps = list(dict.fromkeys(row["step"] for row in run["rows"]))
+    rates = {(row["step"], row["contender"]): row["images_per_second"] for row in run["rows"]}
+    names = list(dict.fromkeys(row["contender"] for row in run["rows"]))
+    lines = [(name, *(number(rates[step, name]) for step in steps)) for name in names]
+    ratios = [
+        f"* {it['step']}: {it['value']:.2f} of {it['beside']} (>= {it['mark']:g}){'' if it['met'] else ' **missed**'}\n"
+        for it in run["claims"]
+    ]
+    absent = [f"* {name} did not run: {why}\n" for name, why in run["absent"].items()]
+    header = (f"images per second, {run['workers']} workers", *steps)
+    return f"{table(header, lines)}\n{''.join(ratios + absent)}\n{origin(run)}"
+
+
+def figures(names: dict[str, tuple[str, str]]) -> Callable[[dict[str, Any]], str]:
+    """Return a function that returns a table of medians, with their marks."""
+
+    def content(run: dict[str, Any]) -> str:
+        lines = []
+        for key, (what, unit) in names.items():
+            mark = run["marks"].get(key)
+            relation = ">=" if key.endswith("per_second") else "<"
+            verdict = "" if run["held"].get(key, True) else " **missed**"
+            said = "" if mark is None else f"{relation} {mark:,.0f}{verdict}"
+            lines.append((what, f"{number(statistics.median(run['figures'][key]))} {unit}", said))
+        return f"{table(('what', 'median', 'mark'), lines)}\n{origin(run)}"
+
+    return content
+
+
+def origin(run: dict[str, Any]) -> str:
+    """Return the paragraph on where the figures come from."""
+    it = run["provenance"]
+    rounds = run.get("rounds") or len(next(iter(run["figures"].values())))
+    command = it["command"].replace("python ", "python benchmarks/", 1).split(" --json")[0]
+    return (
+        f"Medians of {rounds} alternating rounds on {it['cores']:g} cores ({it['cpu']}), Python {it['python']}, "
+        f"{it['date'][:10]}, commit {it['commit']}, by `{command}`.\n"
+    )
+
+
+def table(header: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    return "".join(f"| {' | '.join(line)} |\n" for line in (header, ("---",) * len(header), *lines))
+
+
+def number(value: float) -> str:
+    """Return a figure with no more digits than are meaningful."""
+    if value >= 1e6:  # noqa: PLR2004 - a million.
+        return f"{value / 1e6:.3g} million"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits either way.
+
+
+# The page and the content of each result.
+SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "dropin": ("dropin", dropin),
+    "labelled": ("loaders", labelled),
+    "resume": ("resume", figures(STATE_FIGURES)),
+    "shuffle": ("sharding", figures(ORDER_FIGURES)),
+}
+
+
+def label(name: str) -> str:
+    """Return the label of the section of a result."""
+    return f"scripts/loader_pages.py, {name}"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """Return a recorded run."""
+    run: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return run
+
+
+def page(name: str) -> Path:
+    """Return the page that shows a result."""
+    return ROOT / "docs" / f"{SECTIONS[name][0]}.md"
+
+
+def main() -> None:
+    """Update the pages."""
+    for name, (_, content) in SECTIONS.items():
+        text = page(name).read_text(encoding="utf-8")
+        page(name).write_text(replace_section(text, label(name), content(recorded(name))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
