@@ -149,7 +149,7 @@ def soak(total: int) -> dict[str, Any]:
             try:
                 WAYS[name](data)
                 decoded += 1
-            except (ValueError, RuntimeError, OSError) as error:
+            except (IndexError, ValueError, RuntimeError, OSError) as error:
                 failed[f"{name}: {type(error).__name__}"] += 1
             done += 1
         while len(memory) < done * SAMPLES // total:

@@ -289,6 +289,7 @@ PacketPtr Container::read_packet() {
         input_->rethrow();
         if (code == AVERROR_EOF) {
             check_end(context(), source_->size(), log, last_end_, cut_wav_);
+            input_->rethrow();
             return nullptr;
         }
         check_read(code, log);

@@ -4,17 +4,20 @@
 #include <string>
 #include <string_view>
 
+#include "av/promised_end.h"
 #include "core/media_error.h"
 
 namespace spdl {
 namespace {
 
 // Demuxers that notice it say so in the log only, and end as if the file were whole; that of MPEG-TS says nothing.
-void check_containers(std::string_view format, std::int64_t size, const FfmpegLog& log) {
+void check_containers(AVFormatContext& context, std::int64_t size, const FfmpegLog& log) {
+    const std::string_view format = context.iformat->name;
     // The packets of MPEG-TS have one size throughout a file.
     const bool cut_packet = format == "mpegts" && size > 0 && size % 188 != 0 && size % 192 != 0 && size % 204 != 0;
     const std::string& line = log.line();
-    if (cut_packet || line.find("prematurely") != std::string::npos || line.find("truncated") != std::string::npos) {
+    const bool said = line.find("prematurely") != std::string::npos || line.find("truncated") != std::string::npos;
+    if (cut_packet || said || ends_early(context, size)) {
         throw DamageError(std::string("cannot read the file: it ends in the middle") +
                           (line.empty() ? "" : " (FFmpeg: " + line + ")") + ". A window that ends before can be read");
     }
@@ -50,9 +53,9 @@ void check_sound(const AVFormatContext& context, std::int64_t last_end, const st
 
 }  // namespace
 
-void check_end(const AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
+void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
                const std::optional<WavSize>& cut_wav) {
-    check_containers(context.iformat->name, size, log);
+    check_containers(context, size, log);
     if ((context.error_recognition & AV_EF_IGNORE_ERR) == 0 && last_end != AV_NOPTS_VALUE) {
         check_sound(context, last_end, cut_wav);
     }

@@ -11,7 +11,7 @@ namespace spdl {
 
 // Throws DamageError at the end of a file that was cut off. `size` is that of the file, `log` is what FFmpeg says at
 // the end, and `last_end` is the time at which the packet ends that was read last, if one was read since the last seek.
-void check_end(const AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
+void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
                const std::optional<WavSize>& cut_wav);
 
 }  // namespace spdl

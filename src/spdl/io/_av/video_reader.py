@@ -312,7 +312,8 @@ class VideoReader:
     def _checked(self, index: int) -> int:
         number = check_int("indices", index, least=None)
         if not -len(self) <= number < len(self):
-            refuse(IndexError, "indices", f"frames from {-len(self)} to {len(self) - 1}", index)
+            frames = f"frames from {-len(self)} to {len(self) - 1}"
+            refuse(IndexError, "indices", frames if len(self) else "empty: this video has no frames", index)
         return number % len(self)
 
     def _frame_at(self, moment: float) -> int:
