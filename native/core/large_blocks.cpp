@@ -19,9 +19,13 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
 constexpr std::size_t kKeptBlocks = 4;
 
+// A block that nobody has asked for while so many others were freed is given back to the system.
+constexpr std::uint64_t kPatience = 64;
+
 struct Block {
     void* memory = nullptr;
     std::size_t size = 0;
+    std::uint64_t freed = 0;  // When it was, counted in blocks.
 };
 
 using Leaving = std::array<Block, kKeptBlocks + 1>;
@@ -49,17 +53,19 @@ class Kept {
     }
 
     // Keeps the block if there is room for it, and returns what the caller has to unmap. Blocks of other sizes make
-    // room: nobody may ask for those again.
+    // room, and do not stay for long: nobody may ask for those again.
     Leaving give(Block given) {
         Leaving leaving{given};
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock || given.size > kKeptBytes) {
             return leaving;
         }
+        given.freed = ++freed_;
         Block* place = room_for(given.size);
         std::size_t left = 1;
         for (Block& other : blocks_) {
-            if (place == nullptr && other.memory != nullptr && other.size != given.size) {
+            const bool leaves = place == nullptr || freed_ - other.freed > kPatience;
+            if (leaves && other.memory != nullptr && other.size != given.size) {
                 bytes_ -= other.size;
                 leaving[left++] = std::exchange(other, {});
                 place = room_for(given.size);
@@ -67,7 +73,8 @@ class Kept {
         }
         if (place != nullptr) {
             bytes_ += given.size;
-            *place = std::exchange(leaving[0], {});
+            *place = given;
+            leaving[0] = {};
         }
         return leaving;
     }
@@ -82,6 +89,7 @@ class Kept {
     std::mutex mutex_;
     std::array<Block, kKeptBlocks> blocks_{};
     std::size_t bytes_ = 0;
+    std::uint64_t freed_ = 0;
 };
 
 // Never destroyed: threads that outlive the process's static objects may free blocks.
