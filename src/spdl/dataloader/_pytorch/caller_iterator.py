@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CallerIterator"]
 
+# torch's words.
+_NO_TIMEOUT = "_SingleProcessDataLoaderIter requires timeout == 0"
+
 
 class CallerIterator(TrackedIterator):
     """Loads each batch when it is asked for.
@@ -32,7 +35,7 @@ class CallerIterator(TrackedIterator):
     def __init__(self, loader: AnyLoader) -> None:
         super().__init__(loader)
         if self._timeout != 0:
-            raise AssertionError(f"`timeout` needs num_workers > 0, got timeout={self._timeout} and num_workers=0.")
+            raise AssertionError(_NO_TIMEOUT)
         self._pin = Pinning.of(self)
         if isinstance(self._epoch, IterableEpoch):
             options = StreamOptions(self._collate_fn, loader.batch_size, self._drop_last)

@@ -13,6 +13,7 @@ from .stream_fetch import StreamOptions
 from .stream_workers import LoadStreams, StreamOutcome
 from .thread_workers import ThreadWorkers
 from .tracked_iterator import TrackedIterator
+from .worker_counts import WorkerCounts, seconds_to_wait
 from .worker_slots import WorkerSlots
 
 if TYPE_CHECKING:
@@ -33,10 +34,9 @@ class StreamIterator(TrackedIterator):
     def __init__(self, loader: AnyLoader) -> None:
         self._workers: ThreadWorkers[int, StreamOutcome] | None = None
         super().__init__(loader)
-        if loader.prefetch_factor < 1:
-            raise AssertionError(f"`prefetch_factor` must be at least 1, got {loader.prefetch_factor}.")
+        # It is torch's attribute, which may be True.
+        self._num_workers, self._ahead = WorkerCounts.of(loader)
         self._in_order = loader.in_order
-        self._ahead: int = loader.prefetch_factor
         self._init_fn = loader.worker_init_fn
         self._options = StreamOptions(self._collate_fn, loader.batch_size, self._drop_last)
         self._reset(loader, first_iter=True)
@@ -100,7 +100,7 @@ class StreamIterator(TrackedIterator):
     def _take(self) -> StreamOutcome:
         assert self._workers is not None
         try:
-            return self._workers.take(self._timeout or None)
+            return self._workers.take(seconds_to_wait(self._timeout))
         except TimeoutError:
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
 
