@@ -45,9 +45,7 @@ class CallerIterator(TrackedIterator):
 
     def _next_data(self) -> Any:
         if isinstance(self._epoch, IterableEpoch):
-            batch, state = self._stream()
-            self._handed = Step(self._epoch.progress.turn, 0, state)
-            return self._pin(batch)
+            return self._next_of_stream()
         request = self._next_index()
         try:
             batch = self._fetch(request.index)
@@ -55,4 +53,16 @@ class CallerIterator(TrackedIterator):
             self._epoch.progress.receive(request.number)
             raise
         self._handed = request.number
+        return self._pin(batch)
+
+    def _next_of_stream(self) -> Any:
+        progress = self._epoch.progress
+        try:
+            batch, state = self._stream()
+        except StopIteration:
+            raise
+        except Exception:
+            progress.receive(Step(progress.turn, 0, self._stream.state()))
+            raise
+        self._handed = Step(progress.turn, 0, state)
         return self._pin(batch)

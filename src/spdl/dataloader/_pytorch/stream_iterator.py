@@ -52,6 +52,8 @@ class StreamIterator(TrackedIterator):
         self._turns = [0] * self._num_workers
         self._arrived: list[dict[int, StreamOutcome]] = [{} for _ in range(self._num_workers)]
         self._running = set(range(self._num_workers))
+        # Whose batch, error or end comes next.
+        self._next_worker: int = self._epoch.first_worker
         for _ in range(self._ahead):
             for worker in range(self._num_workers):
                 self._workers.ask(worker)
@@ -60,12 +62,16 @@ class StreamIterator(TrackedIterator):
         outcome = self._next_outcome()
         worker = outcome.worker
         self._turns[worker] += 1
+        self._next_worker = (worker + 1) % self._num_workers
         if self._workers is not None:
             self._workers.ask(worker)
         progress = self._epoch.progress
+        step = Step(progress.turn, worker, outcome.state)
         if outcome.error is None:
-            self._handed = Step(progress.turn, worker, outcome.state)
+            self._handed = step
             return outcome.batch
+        if outcome.passed:
+            progress.receive(step)
         try:
             raise outcome.error
         finally:
@@ -90,8 +96,7 @@ class StreamIterator(TrackedIterator):
 
     def _whose_turn(self) -> int | None:
         """Return the worker whose outcome is to be handed over, or None if it is not here yet."""
-        _, worker = self._epoch.progress.snapshot()
-        in_turn = [(worker + step) % self._num_workers for step in range(self._num_workers)]
+        in_turn = [(self._next_worker + step) % self._num_workers for step in range(self._num_workers)]
         candidates = [it for it in in_turn if it in self._running]
         if self._in_order:
             del candidates[1:]
