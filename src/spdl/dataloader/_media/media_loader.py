@@ -14,6 +14,7 @@ from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
 from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
 from spdl.dataloader._media.world import default_threads, find_world
+from spdl.dataloader._missing_attribute import missing_attribute
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.source import SequentialOrder, ShuffledOrder
@@ -199,6 +200,11 @@ class MediaLoader(Generic[Batch]):
         self._current = epoch = Epoch(progress._replace(begun=True, failures=self._log.record.count))
         self._pipeline = pipeline = self._declare(steps, progress.epoch)
         return MediaIterator(pipeline, steps, epoch, self._log, timeout=self._timeout, media=self._media)
+
+    if not TYPE_CHECKING:
+        # Type checkers know what there is.
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
         # What runs stays in this process.
