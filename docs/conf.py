@@ -61,7 +61,7 @@ ALIASES = (
     r"|MediaTarget|MergeOp"
     r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"
     r"|QueueClass|Range|Record"
-    r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|TarInput"
+    r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )
 ARGUMENTS = r"[a-z_]\w*"  # Docstrings put arguments in the same quotes as names.

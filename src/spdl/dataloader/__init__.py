@@ -16,6 +16,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.array_loader import ArrayLoader
+    from spdl.dataloader._media.array_rows import ArrayRows
     from spdl.dataloader._media.audio_loader import AudioLoader
     from spdl.dataloader._media.clip_loader import ClipLoader
     from spdl.dataloader._media.image_augment import ImageAugment
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArrayLoader",
+    "ArrayRows",
     "AudioLoader",
     "CacheDataLoader",
     "ClipBatch",
@@ -48,6 +50,7 @@ __all__ = [
 # These need spdl.io or PyTorch, which take longer to import than everything else here.
 _MODULES = {
     "ArrayLoader": "_media.array_loader",
+    "ArrayRows": "_media.array_rows",
     "AudioLoader": "_media.audio_loader",
     "ClipLoader": "_media.clip_loader",
     "ImageAugment": "_media.image_augment",

@@ -10,6 +10,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 from spdl._check import check_choice, check_flag, check_timeout, positive, refuse
 from spdl.dataloader._loader_epochs import Epochs
 from spdl.dataloader._loader_iterator import LoaderIterator, reads
+from spdl.dataloader._missing_attribute import missing_attribute
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
@@ -133,6 +134,11 @@ class DataLoader(Generic[Source, Output]):
             PipelineFailure: If the source raises, or everything failed.
         """
         return LoaderIterator(self._pass())
+
+    if not TYPE_CHECKING:
+        # Type checkers know what there is.
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(self, name)
 
     def _pass(self) -> Generator[Read, None, None]:
         if self._used and is_own_iterator(self._src):

@@ -12,11 +12,12 @@ from spdl.source._folders.imagenet import ImageNet
 from spdl.source._folders.local_directory import LocalDirectory
 from spdl.source._iterables.merge_iterator import MergeIterator
 from spdl.source._iterables.repeat_source import repeat_source
+from spdl.source._labelled.array_folder import ArrayFolder
 from spdl.source._labelled.image_folder import ImageFolder
 from spdl.source._labelled.image_list import ImageList
 from spdl.source._labelled.media_folder import AudioFolder, VideoFolder
 from spdl.source._labelled.media_list import MediaList
-from spdl.source._labelled.sample import ImageSample, MediaSample
+from spdl.source._labelled.sample import ArraySample, ImageSample, MediaSample
 from spdl.source._samplers.deterministic import DistributedDeterministicSampler
 from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from spdl.source._samplers.random import DistributedRandomSampler
 
 __all__ = [
+    "ArrayFolder",
+    "ArraySample",
     "AudioFolder",
     "BlockShuffledOrder",
     "BucketedOrder",

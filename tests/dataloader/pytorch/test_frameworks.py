@@ -66,3 +66,33 @@ def test_accelerates_prepare_shards_and_resumes() -> None:
         assert it["skipped"] == 4
     for epoch in range(2):
         assert set(_all([it["ours"][epoch] for it in ranks])) == set(range(ITEMS))
+
+
+def test_lightnings_trainer_takes_the_ready_made_loaders(tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
+    ranks = _run("lightning_ready_made", tmp_path)
+    for kind, name in (("images", "ImageLoader"), ("items", "DataLoader")):
+        for it in ranks:
+            assert it[kind]["class"] == name
+            assert len(it[kind]["whole"]) == 21
+            assert it[kind]["rest"] == it[kind]["whole"][10:]
+        orders = []
+        for epoch in range(3):
+            batches = [batch for it in ranks for of_epoch, batch in it[kind]["whole"] if of_epoch == epoch]
+            # The loaders share an epoch by themselves: each item comes once, the last step's, too.
+            assert sorted(chain.from_iterable(batches)) == list(range(ITEMS))
+            orders.append(batches)
+        assert orders[0] != orders[1] != orders[2]
+
+
+def test_accelerate_leaves_the_ready_made_loaders_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    ranks = _run("accelerate_ready_made", tmp_path)
+    for kind, name in (("images", "ImageLoader"), ("items", "DataLoader")):
+        for it in ranks:
+            assert it[kind]["same"]
+            assert it[kind]["again"] == it[kind]["whole"]
+            assert it[kind]["told"].startswith(f"{name} has no attribute ")
+            assert "load_state_dict" in it[kind]["told"]
+        for epoch in range(2):
+            assert _all([it[kind]["whole"][epoch] for it in ranks]) == list(range(ITEMS))

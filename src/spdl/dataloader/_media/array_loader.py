@@ -19,19 +19,21 @@ __all__ = ["ArrayLoader"]
 
 
 class ArrayLoader(MediaLoader[LabelledBatch]):
-    """A loader of npz files, one for each sample: shuffled, shared among ranks, in batches.
+    """A loader of npz and npy files, or of the rows of large arrays: shuffled, shared among ranks, in batches.
 
     It is to arrays what `ImageLoader` is to images: order, ranks, failures, state and everything else that is not said
     here is the same. A batch is a `LabelledBatch`: it unpacks as ``data, label``, and all other arrays of the files are
-    fields by their names. One native call copies or inflates the arrays of all files of a batch into their rows,
+    fields by their names. One native call copies or inflates the arrays of all npz files of a batch into their rows,
     without the GIL.
 
     Args:
-        source: The samples: paths or bytes of npz files, all with the same names, shapes and dtypes; or any sequence of
-            records with a field ``file``.
+        source: The samples: an `spdl.source.ArrayFolder`, `ArrayRows`, or a sequence of paths or bytes of npz or npy
+            files, of pairs (file, label), or of records with a field ``file``. All have the same names, shapes and
+            dtypes. In place of a file there may be arrays by their names.
         batch_size: The samples of a batch of one rank.
-        data: The name of the array that a batch unpacks first.
-        label: The name of the array with the labels. None has none.
+        data: The name of the array that a batch unpacks first. The array of an npy file is taken to have it.
+        label: The name of the array with the labels. Where files have none, the labels are those of the samples. None
+            always takes these. Labels that are whole numbers become int64.
         shuffle: Whether each epoch has an order of its own.
         order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
             take some samples more often than others.

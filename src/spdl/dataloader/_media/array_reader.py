@@ -1,13 +1,14 @@
-"""Reads the arrays of a batch of npz files by one native call."""
+"""Reads the arrays of a batch of files, or of rows of large arrays."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from spdl.dataloader._media.array_files import load_array_files
 from spdl.dataloader._media.batch import LabelledBatch
 from spdl.dataloader._media.columns import check_names, shapes_of
 from spdl.dataloader._media.media_reader import MediaReader
-from spdl.io import FormatError, LoadError, LoadFailure, load_npz_batch
+from spdl.io import FormatError, LoadError, LoadFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,11 +17,11 @@ __all__ = ["ArrayReader"]
 
 
 class ArrayReader(MediaReader):
-    """Reads npz files with the same members.
+    """Reads npz files with the same members, npy files of the same shape, or rows.
 
     Args:
-        data: The member that batches unpack first.
-        label: The member with the labels; None if there is none.
+        data: The array that batches unpack first, which an npy file is.
+        label: The array with the labels; None if there is none.
     """
 
     media: ClassVar[str] = "files"
@@ -39,12 +40,13 @@ class ArrayReader(MediaReader):
     ) -> tuple[dict[str, Any], Sequence[tuple[int, str]]]:
         """Load the files in the column ``file``."""
         files = columns["file"]
+        labelled = any(label is not None for label in columns["label"])
         try:
-            return self._to_fields(load_npz_batch(files, num_threads=num_threads)), []
+            return self._to_fields(load_array_files(files, self._data, num_threads), labelled=labelled), []
         except (OSError, FormatError):
-            return self._read_one_by_one(files)
+            return self._read_one_by_one(files, labelled=labelled)
 
-    def _read_one_by_one(self, files: list[Any]) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+    def _read_one_by_one(self, files: list[Any], *, labelled: bool) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         """Find out which files fail. A file that differs from the first sound one fails too."""
         import numpy as np  # noqa: PLC0415 - only where files fail.
 
@@ -52,7 +54,7 @@ class ArrayReader(MediaReader):
         reasons = []
         for place, file in enumerate(files):
             try:
-                arrays = load_npz_batch([file])
+                arrays = load_array_files([file], self._data, 1)
             except (OSError, FormatError) as error:
                 reasons.append((place, str(error)))
                 continue
@@ -69,11 +71,12 @@ class ArrayReader(MediaReader):
         for place, arrays in sound.items():
             for name, array in arrays.items():
                 whole[name][place] = array[0]
-        return self._to_fields(whole), reasons
+        return self._to_fields(whole, labelled=labelled), reasons
 
-    def _to_fields(self, arrays: dict[str, Any]) -> dict[str, Any]:
-        for name in (self._data, self._label):
-            if name is not None and name not in arrays:
+    def _to_fields(self, arrays: dict[str, Any], *, labelled: bool) -> dict[str, Any]:
+        for name, is_there in ((self._data, False), (self._label, labelled)):
+            # Labels may also be the samples' own.
+            if name is not None and name not in arrays and not is_there:
                 found = ", ".join(map(repr, arrays))
                 raise KeyError(f"the files have no array {name!r}: they have {found}; see `data` and `label`")
         check_names("some arrays of the files", arrays.keys() - {self._data, self._label}, "path", "index")
@@ -84,4 +87,15 @@ class ArrayReader(MediaReader):
                     f"the files have an array {field!r} besides {name!r}, and a batch has one field `{field}`: pass "
                     f"{field}={field!r}; {name!r} is then a field of its own name"
                 )
-        return {names.get(name, name): array for name, array in arrays.items()}
+        fields = {names.get(name, name): array for name, array in arrays.items()}
+        if "label" in fields:
+            fields["label"] = _to_labels(fields["label"])
+        return fields
+
+
+def _to_labels(labels: Any) -> Any:
+    """Return whole numbers as int64, as labels have it and losses want it, and others as they are."""
+    import numpy as np  # noqa: PLC0415 - importing spdl.dataloader loads no numpy.
+
+    whole = labels.ndim == 1 and np.can_cast(labels.dtype, np.int64)
+    return labels.astype(np.int64) if whole else labels

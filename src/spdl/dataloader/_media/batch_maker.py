@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -80,7 +81,8 @@ class BatchMaker:
         columns = self._look_up(indices)
         fields, reasons = self._read(columns, epoch, num_threads)
         failures = [
-            SampleFailure(epoch, indices[place], columns["path"][place], reason) for place, reason in reasons.items()
+            SampleFailure(epoch, indices[place], _as_text(columns["path"][place]), reason)
+            for place, reason in reasons.items()
         ]
         if failures and self._on_error == "raise":
             remedy = (
@@ -123,7 +125,7 @@ class BatchMaker:
         size, indices = len(self._source), columns["index"]
         others_of = {place: replacements(size, indices[place], seed=self._seed, epoch=epoch) for place in reasons}
         failed = {
-            place: [SampleFailure(epoch, columns["index"][place], columns["path"][place], reason)]
+            place: [SampleFailure(epoch, columns["index"][place], _as_text(columns["path"][place]), reason)]
             for place, reason in reasons.items()
         }
         noted: list[SampleFailure] = []
@@ -142,7 +144,8 @@ class BatchMaker:
                 again = {**dict.fromkeys(range(len(places)), reason), **again}
             for number, place in enumerate(places):
                 if number in again:
-                    failed[place].append(SampleFailure(epoch, draws[number], others["path"][number], again[number]))
+                    path = _as_text(others["path"][number])
+                    failed[place].append(SampleFailure(epoch, draws[number], path, again[number]))
                     continue
                 for name, array in read.items():
                     fields[name][place] = array[number]
@@ -197,6 +200,11 @@ class BatchMaker:
             if all(isinstance(it, torch.Tensor) and it.shape == results[0].shape for it in results):
                 return torch.stack(results)
         return gather(results)
+
+
+def _as_text(path: Any) -> str | None:
+    """Return a sample's path as a state can hold it. Records of the user's may have anything by this name."""
+    return path if path is None else os.fsdecode(path) if isinstance(path, str | os.PathLike) else str(path)
 
 
 def _make_room(read: dict[str, Any], count: int) -> dict[str, Any]:

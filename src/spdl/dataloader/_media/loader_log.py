@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import TYPE_CHECKING
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.dataloader._media.failure_record import FailureRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from spdl.dataloader._media.sample_failure import SampleFailure
 
 __all__ = ["LoaderLog"]
 
-_KEPT = 1000
 _LOGGED = 10
 
 _LOG = logging.getLogger("spdl.dataloader")
@@ -30,21 +28,24 @@ class LoaderLog:
 
     def __init__(self, loader: str) -> None:
         self._loader = loader
-        self._count = 0
-        self._failures: deque[SampleFailure] = deque(maxlen=_KEPT)
+        # It is replaced in one assignment: a signal handler sees it with all failures of a batch, or with none.
+        self._record = FailureRecord()
 
     @property
-    def failures(self) -> list[SampleFailure]:
-        """The last 1,000 failures."""
-        return list(self._failures)
+    def record(self) -> FailureRecord:
+        """What has failed so far."""
+        return self._record
 
-    def note(self, failures: Iterable[SampleFailure]) -> None:
+    def note(self, failures: Sequence[SampleFailure]) -> None:
         """Keep failures, and log some of them."""
-        for failure in failures:
-            self._failures.append(failure)
-            self._count += 1
-            number = self._count
+        first = self._record.count + 1
+        self._record = self._record.add(failures)
+        for number, failure in enumerate(failures, first):
             if number <= _LOGGED or not number & (number - 1):
                 instead = "left out" if failure.replacement is None else f"replaced by sample {failure.replacement}"
                 text = "%s, failure %d: sample %d, %r, was %s: %s"
                 _LOG.warning(text, self._loader, number, failure.index, failure.path, instead, failure.reason)
+
+    def take_over(self, record: FailureRecord) -> None:
+        """Go on with the record of another run, and count on from it."""
+        self._record = record

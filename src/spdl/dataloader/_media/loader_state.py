@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl._check import show
+from spdl.dataloader._media.failure_record import FailureRecord
 
 __all__ = ["Identity", "Progress", "read_state", "write_state"]
 
-_VERSION = 1
+_VERSION = 2
+# The first version had no record of failures.
+_WITHOUT_FAILURES = 1
 
 
 class Progress(NamedTuple):
@@ -20,6 +23,8 @@ class Progress(NamedTuple):
     """The places of the epoch's order that all ranks have received."""
     begun: bool = False
     """Whether a loop over this epoch was begun, so that the next loop is about the next epoch."""
+    failures: int = 0
+    """How many samples have failed until then, of those that were received, in this epoch and before."""
 
 
 class Identity(NamedTuple):
@@ -32,18 +37,25 @@ class Identity(NamedTuple):
     seed: int
 
 
-def write_state(progress: Progress, identity: Identity) -> dict[str, Any]:
-    """Return a state that JSON can hold."""
+def write_state(progress: Progress, identity: Identity, record: FailureRecord) -> dict[str, Any]:
+    """Return a state that JSON can hold.
+
+    Args:
+        progress: How far the loader is.
+        identity: What the state belongs to.
+        record: What has failed until then, and perhaps later.
+    """
     return {
         "version": _VERSION,
         **identity._asdict(),
         "epoch": progress.epoch,
         "position": progress.position,
+        "failures": record.up_to(progress.failures).pack(),
     }
 
 
-def read_state(state: Mapping[str, Any], identity: Identity) -> Progress:
-    """Return the progress that a state records.
+def read_state(state: Mapping[str, Any], identity: Identity) -> tuple[Progress, FailureRecord]:
+    """Return the progress that a state records, and what had failed.
 
     Raises:
         TypeError: If it is no mapping.
@@ -76,7 +88,17 @@ def read_state(state: Mapping[str, Any], identity: Identity) -> Progress:
                 f"This state of {kind} is damaged: {name!r} must be an int of at least 0{limit}: {value!r}."
             )
         numbers[name] = value
-    return Progress(numbers["epoch"], numbers["position"])
+    record = FailureRecord() if version == _WITHOUT_FAILURES else _read_failures(kind, state.get("failures"))
+    return Progress(numbers["epoch"], numbers["position"], failures=record.count), record
+
+
+def _read_failures(kind: str, packed: object) -> FailureRecord:
+    try:
+        return FailureRecord.unpack(packed)
+    except ValueError as accepted:
+        raise ValueError(
+            f"This state of {kind} is damaged: 'failures' must be {accepted}, got {show(packed)}."
+        ) from None
 
 
 def _say_differs(kind: str, name: str, stored: object, own: object) -> str:

@@ -14,6 +14,7 @@ from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
 from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
 from spdl.dataloader._media.world import default_threads, find_world
+from spdl.dataloader._missing_attribute import missing_attribute
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
 from spdl.source import SequentialOrder, ShuffledOrder
@@ -112,8 +113,11 @@ class MediaLoader(Generic[Batch]):
 
     @property
     def failures(self) -> list[SampleFailure]:
-        """The samples of the batches received so far that failed, at most the 1,000 last ones."""
-        return self._log.failures
+        """The samples of the batches received so far that failed, at most the 1,000 last ones.
+
+        After `load_state_dict` these are also those of the run that was saved.
+        """
+        return list(self._log.record.last)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch. It is the same for all ranks."""
@@ -134,22 +138,28 @@ class MediaLoader(Generic[Batch]):
         epoch = check_int("epoch", epoch, least=0, most=_LARGEST)
         progress = self._current.progress
         if progress.begun or progress.epoch != epoch:
-            self._current = Epoch(Progress(epoch))
+            self._current = Epoch(Progress(epoch, failures=self._log.record.count))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the loader is: the epoch, and how many of its samples all ranks have received.
+        """Return where the loader is: the epoch, how many of its samples all ranks have received, and what has failed.
 
-        A batch counts as received when the loop has got it. The state is a small dict that JSON can hold, the same on
-        all ranks after the same step. It may be restored with another number of ranks, batch size or number of threads.
-        The call takes microseconds, and is allowed in a signal handler.
+        A batch counts as received when the loop has got it. The state is a small dict that JSON can hold, and grows by
+        some 300 bytes for each of the `failures`. Without these it is the same on all ranks after the same step. It may
+        be restored with another number of ranks, batch size or number of threads. The call takes microseconds, and is
+        allowed in a signal handler.
 
         Returns:
             A new dict.
         """
-        return write_state(progress_of(self._current), self._identity())
+        # In this order: the record may go on meanwhile, and knows what it was.
+        progress = progress_of(self._current)
+        return write_state(progress, self._identity(), self._log.record)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where a loader was: the next loop yields what its loop had not received yet.
+
+        `failures` are then those of the loader that was saved, and go on from there. A sample that fails again is
+        replaced by the same one as in a run that was not interrupted.
 
         Args:
             state_dict: What `state_dict` returned, from any rank.
@@ -159,7 +169,9 @@ class MediaLoader(Generic[Batch]):
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
         """
-        self._current = Epoch(read_state(state_dict, self._identity()))
+        progress, record = read_state(state_dict, self._identity())
+        self._current = Epoch(progress)
+        self._log.take_over(record)
 
     def statistics(self) -> PipelineStatistics:
         """Return the counts and times of the stages in the loop that runs now, or ran last.
@@ -185,9 +197,14 @@ class MediaLoader(Generic[Batch]):
         if progress.begun:
             progress = Progress(progress.epoch + 1)
         steps = self._make_steps(progress.position)
-        self._current = epoch = Epoch(progress._replace(begun=True))
+        self._current = epoch = Epoch(progress._replace(begun=True, failures=self._log.record.count))
         self._pipeline = pipeline = self._declare(steps, progress.epoch)
         return MediaIterator(pipeline, steps, epoch, self._log, timeout=self._timeout, media=self._media)
+
+    if not TYPE_CHECKING:
+        # Type checkers know what there is.
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
         # What runs stays in this process.

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CallerIterator"]
 
+# torch's words.
+_NO_TIMEOUT = "_SingleProcessDataLoaderIter requires timeout == 0"
+
 
 class CallerIterator(TrackedIterator):
     """Loads each batch when it is asked for.
@@ -33,7 +36,7 @@ class CallerIterator(TrackedIterator):
     def __init__(self, loader: AnyLoader) -> None:
         super().__init__(loader)
         if self._timeout != 0:
-            raise AssertionError(f"`timeout` needs num_workers > 0, got timeout={self._timeout} and num_workers=0.")
+            raise AssertionError(_NO_TIMEOUT)
         self._pin = Pinning.of(self)
         if isinstance(self._epoch, IterableEpoch):
             options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
@@ -43,9 +46,7 @@ class CallerIterator(TrackedIterator):
 
     def _next_data(self) -> Any:
         if isinstance(self._epoch, IterableEpoch):
-            batch, state = self._stream()
-            self._handed = Step(self._epoch.progress.turn, 0, state)
-            return self._pin(batch)
+            return self._next_of_stream()
         request = self._next_index()
         try:
             batch = self._fetch(request.index)
@@ -53,4 +54,16 @@ class CallerIterator(TrackedIterator):
             self._epoch.progress.receive(request.number)
             raise
         self._handed = request.number
+        return self._pin(batch)
+
+    def _next_of_stream(self) -> Any:
+        progress = self._epoch.progress
+        try:
+            batch, state = self._stream()
+        except StopIteration:
+            raise
+        except Exception:
+            progress.receive(Step(progress.turn, 0, self._stream.state()))
+            raise
+        self._handed = Step(progress.turn, 0, state)
         return self._pin(batch)

@@ -31,7 +31,7 @@ class Delivery(NamedTuple):
     Attributes:
         source: The number of the batch, or the number of the worker of an iterable dataset.
         batch: The batch, unless there is a failure.
-        state: What an iterable dataset says of itself after the batch.
+        state: What an iterable dataset says of itself after the batch, or after the failure.
         failure: The exception that loading ended in, as torch sends it, or None.
     """
 
@@ -134,7 +134,7 @@ class _Deliveries:
         except StopIteration:
             raise
         except Exception:  # noqa: BLE001 - it is raised where the batch is wanted.
-            return Delivery(self._worker, None, None, _failure())
+            return Delivery(self._worker, None, self._fetch.state(), _failure())
         return Delivery(self._worker, batch, state, None)
 
 

@@ -40,7 +40,7 @@ class IterableEpoch:
             if base_seed is not None:
                 self._generator = LoaderGenerator.staying(generator, base_seed)
             # Where the workers begin, and which of them is asked first.
-            self.begins = (Position(0, None),) * max(1, num_workers)
+            self.begins = (Position(0, None),) * max(1, len(range(num_workers)))
             self.first_worker = 0
             self.progress = Positions(self.begins)
             if not num_workers and is_stateful(dataset):

@@ -16,7 +16,6 @@ from spdl._check import check_choice, check_instance
 from .caller_iterator import CallerIterator
 from .iterable_epoch import IterableEpoch
 from .loader_state import apply_state, check_state, make_epoch, make_state
-from .map_epoch import MapEpoch
 from .process_iterator import ProcessIterator
 from .random_states import Moment
 from .stream_iterator import StreamIterator
@@ -24,34 +23,15 @@ from .thread_iterator import ThreadIterator
 from .worker_choice import WorkerChoice, choose_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
-    from .requests import Request
+    from .map_epoch import MapEpoch
 
 __all__ = ["PyTorchDataLoader"]
 
 _LG = logging.getLogger("spdl.dataloader")
 
 _KNOWS_IN_ORDER = "in_order" in inspect.signature(DataLoader.__init__).parameters
-
-
-class _IndexSampler:
-    """What torch takes for the sampler: yields what the consumer has not received yet.
-
-    Args:
-        sampler: The loader's sampler, which yields the indices of batches.
-        epoch: The epoch that begins.
-    """
-
-    def __init__(self, sampler: Any, epoch: MapEpoch) -> None:
-        self._sampler = sampler
-        self._epoch = epoch
-
-    def __iter__(self) -> Iterator[Request]:
-        return self._epoch.requests()
-
-    def __len__(self) -> int:
-        return len(self._sampler)
 
 
 class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types of torch's.
@@ -219,12 +199,6 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             f"{choice.reason}>"
         )
 
-    @property
-    def _index_sampler(self) -> Any:
-        # torch's iterators take it when they begin.
-        sampler = super()._index_sampler
-        return _IndexSampler(sampler, self._epoch) if isinstance(self._epoch, MapEpoch) else sampler
-
     def __iter__(self) -> Any:
         packed, loaded = self._packed, self._loaded
         self._packed = self._loaded = None
@@ -232,7 +206,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
             self._epoch = None
             return super().__iter__()
         seed = loaded["base_seed"] if loaded else None
-        self._epoch = make_epoch(self, super()._index_sampler, packed, seed)
+        self._epoch = make_epoch(self, self._index_sampler, packed, seed)
         if packed is None:
             return super().__iter__()
         if isinstance(self._epoch, IterableEpoch):
@@ -276,7 +250,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         self._refuse_pipes()
         if self._loaded is not None:
             return copy.deepcopy(self._loaded)
-        return make_state(self, super()._index_sampler, self._epoch)
+        return make_state(self, self._index_sampler, self._epoch)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Have the next iteration begin with the batch after those that were received when the state was made.
@@ -291,7 +265,7 @@ class PyTorchDataLoader(DataLoader):  # type: ignore[misc] # mypy sees no types 
         self._refuse_pipes()
         if state_dict == {}:
             return
-        sampler = super()._index_sampler
+        sampler = self._index_sampler
         check_state(state_dict, self, sampler)
         self._packed = apply_state(state_dict, self, sampler)
         self._loaded = copy.deepcopy(state_dict)

@@ -16,7 +16,7 @@ class Position(NamedTuple):
     """How far the consumer is in one worker's copy of an iterable dataset.
 
     Attributes:
-        batches: How many batches it has received.
+        batches: How many batches it has received, or was told that they failed.
         state: What the dataset or its iterator said of itself after them; None if they say nothing.
     """
 
@@ -33,7 +33,7 @@ class Position(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One batch that was received.
+    """One batch that was received, or failed and was told.
 
     Attributes:
         turn: How many batches were received before it, of all workers.
@@ -65,6 +65,11 @@ class Positions:
     def turn(self) -> int:
         """How many batches are settled."""
         return self._settled[0]
+
+    def receive(self, step: Step) -> None:
+        """Note that the consumer was told that a batch failed."""
+        self.settle()
+        self.latest = step
 
     def settle(self) -> None:
         """Put the latest step in its place, before there is another one."""

@@ -82,8 +82,7 @@ class ProcessIterator(_MultiProcessingDataLoaderIter, TrackedIterator):  # type:
         iterable = isinstance(self._epoch, IterableEpoch)
         self._handed = Step(progress.turn, delivery.source, delivery.state) if iterable else delivery.source
         if delivery.failure is not None:
-            if not iterable:
-                progress.receive(self._handed)
+            progress.receive(self._handed)
             delivery.failure.reraise()
         return delivery.batch
 

@@ -37,6 +37,11 @@ class Received:
             raise ValueError(f"{below!r} batches received, and {beyond!r}")
         return cls(below, beyond)
 
+    @property
+    def below(self) -> int:
+        """The mark. The latest number may still lie above it, though it belongs below."""
+        return self._below
+
     def receive(self, number: int) -> None:
         """Note that the consumer was told that a batch failed."""
         self.settle()

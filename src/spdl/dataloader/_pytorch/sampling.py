@@ -20,12 +20,14 @@ from .sampler_parts import (
     private_generators,
     restore_parts,
 )
+from .sampler_states import begin_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from .received import Received
+    from .sampler_states import SamplerStates
 
 __all__ = ["Sampling", "SamplingNotes"]
 
@@ -97,10 +99,8 @@ class Sampling:
         self._generators = private_generators(self._parts)
         self._dependence = dependence_of(self._parts)
         self._resumed = notes is not None
-        # What saves its own state: the sampler, or the latest iterator over it.
-        self._stateful: Any = None
-        # Its states, each after it was asked for the batch of that number.
-        self._states: dict[int, Any] = {}
+        # The states of the sampler, or of the latest iterator over it; None if neither saves one, or nothing was drawn.
+        self._states: SamplerStates | None = None
         self._drawn = 0
         if notes is None:
             announce_pass(self._parts)
@@ -128,11 +128,9 @@ class Sampling:
         # The last that was received is drawn again: only so does the sampler come to its own end, and get ready for the
         # next epoch.
         position = received - 1
-        stateful = self._stateful
-        if stateful is None or position <= notes.position or position - 1 not in self._states:
+        if self._states is None or position <= notes.position or (state := self._states.after(position - 1)) is None:
             return notes
-        state = self._states[position - 1]
-        if stateful is not self._parts[-1]:
+        if not is_stateful(self._parts[-1]):
             return notes._replace(position=position, iterator=state)
         return notes._replace(position=position, parts=[*notes.parts[:-1], {**notes.parts[-1], "state": state}])
 
@@ -150,7 +148,6 @@ class Sampling:
             self._at_iter = Moment.note(self._generators, of_all=True)
         with self._under(self._start.at_iter):
             indices = iter(self._sampler)
-        self._stateful = next((it for it in (self._parts[-1], indices) if is_stateful(it)), None)
         if self._start.iterator is not None:
             indices.load_state_dict(copy.deepcopy(self._start.iterator))
         return self._number(indices)
@@ -159,6 +156,7 @@ class Sampling:
         if self._start.at_first is None and (self._generators or self._dependence != "nothing"):
             of_all = self._dependence == "anything"
             self._at_first = Moment.note(self._generators, of_torch=self._dependence == "torch", of_all=of_all)
+        self._states = begin_states(self._parts, indices, self._received, self._start.position)
         below, beyond = self._received.snapshot()
         passed_over = {*beyond}
         again = []
@@ -180,12 +178,8 @@ class Sampling:
 
     def _note_draw(self, number: int) -> None:
         self._drawn = max(self._drawn, number + 1)
-        if self._stateful is None:
-            return
-        self._states[number] = copy.deepcopy(self._stateful.state_dict())
-        needed, _ = self._received.snapshot()
-        for old in [it for it in self._states if it < needed - 2]:
-            del self._states[old]
+        if self._states is not None:
+            self._states.note(number)
 
     def _under(self, moment: Moment | None) -> AbstractContextManager[None]:
         return nullcontext() if moment is None else moment.in_force(self._generators)

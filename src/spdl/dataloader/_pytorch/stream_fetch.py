@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
@@ -40,7 +39,7 @@ class StreamFetch:
         dataset: The worker's copy of the dataset.
         options: How to make batches.
         position: Where to begin. What lies before is restored if the dataset can do that; otherwise it is iterated
-            over, and not collated.
+            over, and not collated. If that raises, the consumer was told so before.
         is_abandoned: Tells whether nobody waits any more. It is asked for each item, and then LoadingAbandoned raised.
     """
 
@@ -56,11 +55,16 @@ class StreamFetch:
             self._iterator: Any = self._restored(position.state)
             return
         self._iterator = iter(dataset)
-        items = position.batches * (options.batch_size or 1)
-        # It ends earlier if the dataset has become shorter.
-        for _ in islice(self._iterator, items):
-            if self._is_abandoned():
-                raise LoadingAbandoned
+        for _ in range(position.batches):
+            try:
+                self._next_items()
+            except StopIteration:
+                # The dataset has become shorter, or was over after an exception.
+                break
+            except LoadingAbandoned:
+                raise
+            except Exception:  # noqa: BLE001, S112 - whatever it was, it is over.
+                continue
 
     def _restored(self, state: Any) -> Iterator[Any]:
         kind, value = state
@@ -78,16 +82,17 @@ class StreamFetch:
 
         Raises:
             StopIteration: If there are no more batches.
+            Exception: That of the dataset or of ``collate_fn``. The next call goes on behind it.
         """
         number = self._number
-        items = self._next_items()
         self._number += 1
+        items = self._next_items()
         try:
             batch = self._options.collate_fn(items)
         except BaseException as error:
             error.add_note(f"`collate_fn` was called with batch {number} of the dataset.")
             raise
-        return batch, self._state()
+        return batch, self.state()
 
     def _next_items(self) -> Any:
         size = self._options.batch_size
@@ -107,7 +112,8 @@ class StreamFetch:
             raise StopIteration
         return items
 
-    def _state(self) -> Any:
+    def state(self) -> Any:
+        """Return what the dataset or its iterator says of itself now, also after an exception; None if nothing."""
         if self._ended:
             return ["end", copy.deepcopy(self._dataset.state_dict()) if is_stateful(self._dataset) else None]
         if is_stateful(self._iterator):

@@ -14,6 +14,7 @@ from .stream_fetch import StreamOptions
 from .stream_workers import LoadStreams, StreamOutcome
 from .thread_workers import ThreadWorkers
 from .tracked_iterator import TrackedIterator
+from .worker_counts import WorkerCounts, seconds_to_wait
 from .worker_slots import WorkerSlots
 
 if TYPE_CHECKING:
@@ -34,10 +35,9 @@ class StreamIterator(TrackedIterator):
     def __init__(self, loader: AnyLoader) -> None:
         self._workers: ThreadWorkers[int, StreamOutcome] | None = None
         super().__init__(loader)
-        if loader.prefetch_factor < 1:
-            raise AssertionError(f"`prefetch_factor` must be at least 1, got {loader.prefetch_factor}.")
+        # It is torch's attribute, which may be True.
+        self._num_workers, self._ahead = WorkerCounts.of(loader)
         self._in_order = loader.in_order
-        self._ahead: int = loader.prefetch_factor
         self._init_fn = loader.worker_init_fn
         self._options = StreamOptions(in_this_process(self._collate_fn), loader.batch_size, self._drop_last)
         self._reset(loader, first_iter=True)
@@ -53,6 +53,8 @@ class StreamIterator(TrackedIterator):
         self._turns = [0] * self._num_workers
         self._arrived: list[dict[int, StreamOutcome]] = [{} for _ in range(self._num_workers)]
         self._running = set(range(self._num_workers))
+        # Whose batch, error or end comes next.
+        self._next_worker: int = self._epoch.first_worker
         for _ in range(self._ahead):
             for worker in range(self._num_workers):
                 self._workers.ask(worker)
@@ -61,12 +63,16 @@ class StreamIterator(TrackedIterator):
         outcome = self._next_outcome()
         worker = outcome.worker
         self._turns[worker] += 1
+        self._next_worker = (worker + 1) % self._num_workers
         if self._workers is not None:
             self._workers.ask(worker)
         progress = self._epoch.progress
+        step = Step(progress.turn, worker, outcome.state)
         if outcome.error is None:
-            self._handed = Step(progress.turn, worker, outcome.state)
+            self._handed = step
             return outcome.batch
+        if outcome.passed:
+            progress.receive(step)
         try:
             raise outcome.error
         finally:
@@ -91,8 +97,7 @@ class StreamIterator(TrackedIterator):
 
     def _whose_turn(self) -> int | None:
         """Return the worker whose outcome is to be handed over, or None if it is not here yet."""
-        _, worker = self._epoch.progress.snapshot()
-        in_turn = [(worker + step) % self._num_workers for step in range(self._num_workers)]
+        in_turn = [(self._next_worker + step) % self._num_workers for step in range(self._num_workers)]
         candidates = [it for it in in_turn if it in self._running]
         if self._in_order:
             del candidates[1:]
@@ -101,7 +106,7 @@ class StreamIterator(TrackedIterator):
     def _take(self) -> StreamOutcome:
         assert self._workers is not None
         try:
-            return self._workers.take(self._timeout or None)
+            return self._workers.take(seconds_to_wait(self._timeout))
         except TimeoutError:
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
 

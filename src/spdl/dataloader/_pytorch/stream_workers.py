@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from .map_fetch import LoadingAbandoned
 from .stream_fetch import StreamFetch
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ class StreamOutcome(NamedTuple):
         worker: The worker.
         turn: How many batches it was asked for before.
         batch: The batch, unless it ended or there is an error.
-        state: What the dataset or its iterator says of itself after the batch.
+        state: What the dataset or its iterator says of itself after the batch, or after the error.
         ended: Whether the worker has no more batches.
+        passed: Whether the worker goes on behind the batch. It does not if it cannot begin.
         error: The exception that loading ended in, or None.
     """
 
@@ -36,6 +38,7 @@ class StreamOutcome(NamedTuple):
     batch: Any
     state: Any
     ended: bool
+    passed: bool
     error: BaseException | None
 
 
@@ -107,18 +110,24 @@ class LoadStreams:
                 yield self._load(stream)
 
     def _load(self, stream: _Stream) -> StreamOutcome:
-        turn = stream.turn
+        worker, turn = stream.worker, stream.turn
         stream.turn += 1
         try:
-            batch, state = self._slots.run_as(stream.worker, self._fetch, stream)
+            batch, state, failure = self._slots.run_as(worker, self._fetch, stream)
         except StopIteration:
-            return StreamOutcome(stream.worker, turn, None, None, ended=True, error=None)
+            return StreamOutcome(worker, turn, None, None, ended=True, passed=False, error=None)
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch is wanted.
-            return StreamOutcome(stream.worker, turn, None, None, ended=False, error=error)
-        return StreamOutcome(stream.worker, turn, batch, state, ended=False, error=None)
+            return StreamOutcome(worker, turn, None, None, ended=False, passed=False, error=error)
+        return StreamOutcome(worker, turn, batch, state, ended=False, passed=True, error=failure)
 
-    def _fetch(self, stream: _Stream) -> tuple[Any, Any]:
+    def _fetch(self, stream: _Stream) -> tuple[Any, Any, Exception | None]:
+        """Return a batch, the state after it, and the exception that it ended in."""
         if stream.fetch is None:
             stream.fetch = StreamFetch(stream.dataset, self._options, stream.position, self._abandoned.is_set)
-        batch, state = stream.fetch()
-        return self._pin(batch), state
+        try:
+            batch, state = stream.fetch()
+            return self._pin(batch), state, None
+        except (StopIteration, LoadingAbandoned):
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised where the batch is wanted.
+            return None, stream.fetch.state(), error

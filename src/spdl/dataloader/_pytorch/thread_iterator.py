@@ -13,6 +13,7 @@ from .pinning import Pinning
 from .requests import Outcome, Request
 from .thread_workers import ThreadWorkers
 from .tracked_iterator import TrackedIterator
+from .worker_counts import WorkerCounts, seconds_to_wait
 from .worker_slots import WorkerSlots
 
 if TYPE_CHECKING:
@@ -52,14 +53,13 @@ class ThreadIterator(TrackedIterator):
     def __init__(self, loader: AnyLoader) -> None:
         self._workers: ThreadWorkers[Request, Outcome] | None = None
         super().__init__(loader)
-        if loader.prefetch_factor < 1:
-            raise AssertionError(f"`prefetch_factor` must be at least 1, got {loader.prefetch_factor}.")
+        counts = WorkerCounts.of(loader)
         self._in_order = loader.in_order
-        self._ahead = loader.prefetch_factor * self._num_workers
+        self._ahead = counts.ahead * counts.workers
         self._fetch = MapFetch(self._dataset, in_this_process(self._collate_fn), batched=self._auto_collation)
-        slots = WorkerSlots(self._base_seed, [self._dataset] * self._num_workers, loader.worker_init_fn)
+        slots = WorkerSlots(self._base_seed, [self._dataset] * counts.workers, loader.worker_init_fn)
         pin = Pinning.of(self)
-        self._workers = ThreadWorkers(_Load(self._fetch, slots, pin), self._num_workers, max(1, self._ahead))
+        self._workers = ThreadWorkers(_Load(self._fetch, slots, pin), counts.workers, self._ahead)
         self._awaited: deque[int] = deque()
         self._reset(loader, first_iter=True)
 
@@ -116,7 +116,7 @@ class ThreadIterator(TrackedIterator):
     def _take(self) -> Outcome:
         assert self._workers is not None
         try:
-            return self._workers.take(self._timeout or None)
+            return self._workers.take(seconds_to_wait(self._timeout))
         except TimeoutError:
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
 

@@ -8,6 +8,9 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
+from .index_sampler import IndexSampler
+from .map_epoch import MapEpoch
+
 if TYPE_CHECKING:
     from .any_loader import AnyLoader
 
@@ -25,6 +28,7 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         # A MapEpoch or an IterableEpoch, after the kind of the dataset.
         self._epoch: Any = loader._epoch  # noqa: SLF001 - the classes belong together.
         self._handed: Any = None
+        self._indices: Any = None
         self._seed = 0
         super().__init__(loader)
         self._prepare(loader)
@@ -38,6 +42,15 @@ class TrackedIterator(_BaseDataLoaderIter):  # type: ignore[misc] # mypy sees no
         # Workers that stay keep their seeds.
         self._base_seed = self._seed
         super()._reset(loader, first_iter)
+
+    # torch sets it to the loader's, which a subclass of the user's may have replaced, and iterates over it.
+    @property
+    def _index_sampler(self) -> Any:
+        return self._indices
+
+    @_index_sampler.setter
+    def _index_sampler(self, sampler: Any) -> None:
+        self._indices = IndexSampler(sampler, self._epoch) if isinstance(self._epoch, MapEpoch) else sampler
 
     @property
     def _base_seed(self) -> int:

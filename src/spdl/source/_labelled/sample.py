@@ -6,7 +6,26 @@ from typing import Any, NamedTuple
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
-__all__ = ["ImageSample", "MediaSample"]
+__all__ = ["ArraySample", "ImageSample", "MediaSample"]
+
+
+class ArraySample(NamedTuple):
+    """A file of arrays, or a part of one, and what belongs to it.
+
+    Example:
+        >>> from spdl.source import ArraySample
+        >>> ArraySample("fox/1.npy", 0, "fox/1.npy", 7).label
+        0
+    """
+
+    file: Any
+    """What `spdl.dataloader.ArrayLoader` reads: a path or the bytes of an npy or npz file, or arrays by their names."""
+    label: Any
+    """The label, usually the number of a class; None without one, or where an array of the file has it."""
+    path: str
+    """The path of the file, or the name of the sample where it has no file of its own. Messages show it."""
+    index: int  # type: ignore[assignment]  # Shadows tuple.index, which a record does not need.
+    """The position in the source."""
 
 
 class ImageSample(NamedTuple):
