@@ -421,6 +421,24 @@ def test_what_is_left_of_an_epoch_may_be_broken() -> None:
     assert [failure.epoch for failure in resumed.failures] == [0] * 3 + [1] * 3
 
 
+@pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE"])
+def test_half_an_environment_is_an_error_when_the_place_is_needed(
+    folder: ImageFolder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for it in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(it, raising=False)
+    monkeypatch.setenv(name, "2")
+    # torch.distributed may be initialised after it, and knows both.
+    loader = make(folder)
+    uses: list[Any] = [iter, len, lambda it: it.rank]
+    for use in uses:
+        with pytest.raises(ValueError, match=f"{name} is set and .* is not"):
+            use(loader)
+    monkeypatch.delenv(name)
+    assert len(loader) == 6
+    assert make(folder, rank=1, world_size=2).rank == 1
+
+
 @pytest.mark.parametrize("name", ["epoch", "failures", "fields", "replace"])
 def test_a_field_by_a_name_of_the_batch_is_refused(name: str) -> None:
     samples = [{"image": make_jpeg(8, 8), "label": 0, name: 1}]

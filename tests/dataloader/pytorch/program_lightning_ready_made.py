@@ -1,6 +1,7 @@
 """A program for two ranks: Lightning's Trainer trains with the ready-made loaders, saves in an epoch, and goes on.
 
-It is called with a folder for checkpoints, and prints a line of JSON for each rank.
+It is called with a folder for checkpoints, and prints a line of JSON for each rank. The processes are started by
+torchrun, or else by the Trainer.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ CUT = 10
 class Recording(lightning.LightningModule):  # type: ignore[misc] # mypy sees no types of Lightning's.
     """Notes what it is trained with."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__()
+        self.kind = kind
         self.layer = torch.nn.Linear(1, 1)
         self.seen: list[Any] = []
+
+    def train_dataloader(self) -> Any:
+        # When the Trainer asks, the process knows its rank, whoever has started it.
+        return make_loader(self.kind)
 
     def training_step(self, batch: Any, _index: int) -> Any:
         self.seen.append((self.current_epoch, numbers_of(batch)))
@@ -36,7 +42,7 @@ class Recording(lightning.LightningModule):  # type: ignore[misc] # mypy sees no
 
 def train(kind: str, folder: str, checkpoint: str | None) -> tuple[Any, list[Any]]:
     """Return the trainer, and what it trained with."""
-    model = Recording()
+    model = Recording(kind)
     saving = ModelCheckpoint(dirpath=folder, every_n_train_steps=1, save_top_k=-1, filename="{step}")
     trainer = lightning.Trainer(
         accelerator="cpu",
@@ -48,7 +54,9 @@ def train(kind: str, folder: str, checkpoint: str | None) -> tuple[Any, list[Any
         enable_model_summary=False,
         callbacks=[saving],
     )
-    trainer.fit(model, make_loader(kind), ckpt_path=checkpoint)
+    # The ready-made loaders find their rank later, too.
+    loader = make_loader(kind) if kind == "images" else None
+    trainer.fit(model, loader, ckpt_path=checkpoint)
     return trainer, model.seen
 
 

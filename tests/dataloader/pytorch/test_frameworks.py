@@ -19,10 +19,12 @@ ITEMS, RANKS = 53, 2
 pytestmark = pytest.mark.timeout(300)
 
 
-def _run(program: str, *arguments: object) -> list[dict[str, Any]]:
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={RANKS}"]
+
+
+def _run(program: str, *arguments: object, launch: list[str] = TORCHRUN) -> list[dict[str, Any]]:
     """Run a program on two ranks, and return what each printed."""
     file = Path(__file__).with_name(f"program_{program}.py")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={RANKS}"]
     done = subprocess.run(
         [*launch, str(file), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -68,9 +70,10 @@ def test_accelerates_prepare_shards_and_resumes() -> None:
         assert set(_all([it["ours"][epoch] for it in ranks])) == set(range(ITEMS))
 
 
-def test_lightnings_trainer_takes_the_ready_made_loaders(tmp_path: Path) -> None:
+@pytest.mark.parametrize("launch", [TORCHRUN, [sys.executable]], ids=["torchrun", "Trainer"])
+def test_lightnings_trainer_takes_the_ready_made_loaders(tmp_path: Path, launch: list[str]) -> None:
     pytest.importorskip("lightning")
-    ranks = _run("lightning_ready_made", tmp_path)
+    ranks = _run("lightning_ready_made", tmp_path, launch=launch)
     for kind, name in (("images", "ImageLoader"), ("items", "DataLoader")):
         for it in ranks:
             assert it[kind]["class"] == name

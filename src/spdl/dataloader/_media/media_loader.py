@@ -13,7 +13,7 @@ from spdl.dataloader._media.epoch_steps import EpochSteps
 from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
 from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
-from spdl.dataloader._media.world import default_threads, find_world
+from spdl.dataloader._media.world import default_threads, find_world, may_find_world
 from spdl.dataloader._missing_attribute import missing_attribute
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
@@ -65,7 +65,8 @@ class MediaLoader(Generic[Batch]):
         size = _count(source)
         self._seed = check_int("seed", seed, least=0, most=_LARGEST)
         self._order = _make_order(size, order, shuffle=check_flag("shuffle", shuffle), seed=self._seed)
-        find_world(rank, world_size)
+        if (rank, world_size) != (None, None):
+            find_world(rank, world_size)
         self._place = rank, world_size
         check_choice("on_error", on_error, get_args(OnError))
         for name, function in (("transform", transform), ("batch_transform", batch_transform)):
@@ -94,7 +95,8 @@ class MediaLoader(Generic[Batch]):
         self._log = LoaderLog(type(self).__name__)
         # One for each process: a forked child inherits the executor without its thread.
         self._transfer_threads: dict[int, TransferThread] = {}
-        self._make_steps(0)
+        if (rank, world_size) != (None, None) or may_find_world():
+            self._make_steps(0)
 
     @property
     def epoch(self) -> int:

@@ -6,9 +6,9 @@ import os
 from typing import NamedTuple
 
 from spdl._cores import available_cores
-from spdl.source._samplers.world import find_rank
+from spdl.source._samplers.world import find_in_torch, find_rank
 
-__all__ = ["World", "default_threads", "find_world"]
+__all__ = ["World", "default_threads", "find_world", "may_find_world"]
 
 
 class World(NamedTuple):
@@ -26,6 +26,15 @@ def find_world(rank: int | None, world_size: int | None) -> World:
         ValueError: If one of them is given alone, or a number is out of range, also in the environment.
     """
     return World(*find_rank(rank, world_size))
+
+
+def may_find_world() -> bool:
+    """Return whether `find_world` can say more than that the environment has only half of what it should.
+
+    A launcher such as that of Lightning's Trainer sets WORLD_SIZE and no RANK, and torch.distributed will know both
+    when the loader is used.
+    """
+    return ("RANK" in os.environ) == ("WORLD_SIZE" in os.environ) or find_in_torch() is not None
 
 
 def default_threads() -> int:

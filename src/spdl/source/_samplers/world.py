@@ -7,7 +7,7 @@ import sys
 
 from spdl._check import check_int, refuse, show
 
-__all__ = ["MOST_RANKS", "check_rank_found", "find_rank"]
+__all__ = ["MOST_RANKS", "check_rank_found", "find_in_torch", "find_rank"]
 
 # A state that was taken within a step lists a range for each rank. One that was damaged must not take all memory.
 MOST_RANKS = 1 << 20
@@ -28,7 +28,7 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         given, missing = ("rank", "world_size") if world_size is None else ("world_size", "rank")
         refuse(ValueError, missing, f"given together with `{given}`", None, "Leave out both to have them found.")
     if rank is None or world_size is None:
-        return _ask_torch() or _read_environment() or (0, 1)
+        return find_in_torch() or _read_environment() or (0, 1)
     world_size = check_int("world_size", world_size, least=1, most=MOST_RANKS)
     rank = check_int("rank", rank, least=None)
     if not 0 <= rank < world_size:
@@ -46,7 +46,8 @@ def check_rank_found(rank: int, world_size: int) -> None:
         )
 
 
-def _ask_torch() -> tuple[int, int] | None:
+def find_in_torch() -> tuple[int, int] | None:
+    """Return the rank and the number of ranks of torch.distributed; None if the program has not initialised it."""
     # A program that has not imported it has no process group.
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
