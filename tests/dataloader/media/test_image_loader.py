@@ -659,6 +659,17 @@ def test_two_loops_at_once_are_two_epochs(folder: ImageFolder) -> None:
     assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 4)
 
 
+def test_an_iterator_that_is_not_read_loses_nothing_of_a_restored_epoch(folder: ImageFolder) -> None:
+    loader = make(folder)
+    batches = iter(loader)
+    next(batches)
+    resumed = make(folder)
+    resumed.load_state_dict(loader.state_dict())
+    iter(resumed)
+    assert [batch.index.tolist() for batch in resumed] == [batch.index.tolist() for batch in batches]
+    assert next(iter(resumed)).epoch == 1
+
+
 def test_other_states_are_refused(folder: ImageFolder, broken: ImageFolder) -> None:
     state = make(folder, seed=3).state_dict()
     other = ImageList(folder.samples)

@@ -190,6 +190,8 @@ class MediaLoader(Generic[Batch]):
     def __iter__(self) -> Iterator[Batch]:
         """Begin an epoch: the one that was restored or chosen, or else the one after that of the last loop.
 
+        The rest of an epoch begins again until something of it was received.
+
         Raises:
             LoadError: While iterating, if samples fail and ``on_error`` does not say otherwise.
             Exception: Those of the source and the transforms, with a note that names the sample.
@@ -199,7 +201,9 @@ class MediaLoader(Generic[Batch]):
         if progress.begun:
             progress = Progress(progress.epoch + 1)
         steps = self._make_steps(progress.position)
-        self._current = epoch = Epoch(progress._replace(begun=True, failures=self._log.record.count))
+        # The rest of an epoch is not lost if a library makes an iterator that it does not read.
+        begun = progress.position == 0
+        self._current = epoch = Epoch(progress._replace(begun=begun, failures=self._log.record.count))
         self._pipeline = pipeline = self._declare(steps, progress.epoch)
         return MediaIterator(pipeline, steps, epoch, self._log, timeout=self._timeout, media=self._media)
 
