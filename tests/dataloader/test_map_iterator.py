@@ -51,6 +51,20 @@ def test_a_key_that_is_not_there() -> None:
         next(items)
 
 
+def test_stop_iteration_of_a_lookup_does_not_end_the_pass_in_silence() -> None:
+    class Broken(Dataset):
+        def __getitem__(self, index: int) -> str:
+            if index == 2:
+                raise StopIteration
+            return super().__getitem__(index)
+
+    items = iter(MapIterator(Broken()))
+    assert [next(items), next(items)] == ["a", "b"]
+    with pytest.raises(RuntimeError, match="`mapping` raised StopIteration for the key 2") as raised:
+        next(items)
+    assert isinstance(raised.value.__cause__, StopIteration)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_iterable, refuse
+from spdl._check import check_iterable, refuse, show
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 
 if TYPE_CHECKING:
@@ -69,7 +69,16 @@ class MapIterator(Generic[K, V]):
         if self._used and is_own_iterator(self._sampler):
             refuse_second_pass("MapIterator", "sampler", self._sampler)
         self._used = True
-        yield from map(self._mapping.__getitem__, self._keys())
+        look_up = self._mapping.__getitem__
+        for key in self._keys():
+            try:
+                value = look_up(key)
+            except StopIteration as error:
+                raise RuntimeError(
+                    f"`mapping` raised StopIteration for the key {show(key)}, which would end the pass early and in "
+                    "silence. Raise KeyError, IndexError or another exception."
+                ) from error
+            yield value
 
     def __len__(self) -> int:
         """Return the length of the sampler, or without one that of the mapping.
