@@ -37,7 +37,7 @@ class UserCode:
         Raises:
             RuntimeError: Instead of StopIteration.
         """
-        if isinstance(error, StopIteration):
+        if kind is not None and issubclass(kind, StopIteration):
             raise RuntimeError(
                 f"StopIteration was raised while spdl.dataloader was {self._doing}, which would end the loop early and "
                 "in silence. Raise IndexError or another exception."

@@ -196,7 +196,11 @@ class _Indexed(_Seeker):
 class _FromPosition(_Seeker):
     def rest(self, offset: int) -> Iterator[Any]:
         if self.iterator is None or not self.at <= offset <= self.at + _NEAR:
-            self.close()
+            if self.iterator is not None:
+                self.close()
+                if self.leg.of.state is not None and has_state(self.source):
+                    # It would begin the pass after the one that was just begun.
+                    self.source.load_state_dict(self.leg.of.state)
             self.iterator = iter(self.source.iterate_from(offset))
             self.at = offset
         else:
