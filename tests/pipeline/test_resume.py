@@ -272,6 +272,31 @@ class TestSources:
 
         assert_resumes_exactly(make, epochs=4)
 
+    def test_an_item_that_is_stuck_far_behind_the_others_is_of_the_same_epoch(self) -> None:
+        expected = EpochSampler(300, seed=1, rank=0, world_size=1)
+        first, second = list(expected), list(expected)
+        go_on = threading.Event()
+
+        def wait(index: int) -> int:
+            assert index != first[0] or go_on.wait(60)
+            return index
+
+        def make(op: Callable[[int], int]) -> Pipeline[Any]:
+            stage = source(EpochSampler(300, seed=1, rank=0, world_size=1), continuous=True)
+            return stage.pipe(op, concurrency=2, name="op").add_sink(2).build(num_threads=2)
+
+        pipeline = make(wait)
+        with pipeline.auto_stop():
+            got = list(islice(pipeline, 200))
+            state = through_json(pipeline)
+            go_on.set()
+        resumed = make(lambda index: index)
+        resumed.load_state_dict(state)
+        with resumed.auto_stop():
+            assert sorted([*got, *resumed]) == sorted(first)
+            assert sorted(resumed) == sorted(second)
+        assert first[0] not in got
+
     def test_one_that_has_become_shorter(self) -> None:
         class Short:
             def __init__(self, size: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
+import random
 from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -64,6 +66,49 @@ class TestEmbedShuffle:
         for seed, epoch in enumerate(epochs):
             expected.shuffle(seed)
             assert epoch == list(expected)
+
+    @pytest.mark.parametrize("shuffle_last", [False, True])
+    def test_its_state_says_which_pass_is_next(self, *, shuffle_last: bool) -> None:
+        def make() -> Any:
+            source = DistributedRandomSampler(9, rank=0, world_size=1, seed=30)
+            return embed_shuffle(source, shuffle_last=shuffle_last, epoch=7)
+
+        expected = make()
+        passes = [list(expected) for _ in range(4)]
+        for done in range(3):
+            source = make()
+            assert [list(source) for _ in range(done)] == passes[:done]
+            other = make()
+            if done:
+                list(other)
+            other.load_state_dict(json.loads(json.dumps(source.state_dict())))
+            assert [list(other) for _ in range(4 - done)] == passes[done:]
+
+    def test_it_begins_at_a_position_if_its_source_can(self) -> None:
+        class Shuffled(list[int]):
+            def shuffle(self, seed: int) -> None:
+                random.Random(seed).shuffle(self)  # noqa: S311 - no secret.
+
+        expected: Any = embed_shuffle(Shuffled(range(9)))
+        first, second = list(expected), list(expected)
+        source: Any = embed_shuffle(Shuffled(range(9)))
+        assert list(source.iterate_from(4)) == first[4:]
+        assert list(source.iterate_from(8)) == second[8:]
+        assert not hasattr(embed_shuffle(Passes()), "iterate_from")
+
+    def test_bad_states_are_refused(self) -> None:
+        source: Any = embed_shuffle(SizedPasses(), shuffle_last=True)
+        state = source.state_dict()
+        for bad in ({}, {**state, "kind": "x"}, {**state, "length": 4}, {**state, "shuffle_last": False}):
+            with pytest.raises(ValueError, match="`state` must be one"):
+                source.load_state_dict(bad)
+        with pytest.raises(ValueError, match="`state` is damaged: its 'epoch' and 'order' must be ints"):
+            source.load_state_dict({**state, "epoch": "1"})
+        with pytest.raises(TypeError, match="`state` must be a dict"):
+            source.load_state_dict([])
+        list(source)
+        with pytest.raises(ValueError, match="taken before the first pass"):
+            source.load_state_dict(state)
 
     def test_its_size(self) -> None:
         sized = embed_shuffle(SizedPasses())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_iterable, refuse
+from spdl._check import check_iterable, refuse, show
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
+from spdl.pipeline._engine.resumption import has_state, how_to_seek, offers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["MapIterator"]
 
@@ -29,6 +31,9 @@ class MapIterator(Generic[K, V]):
 
     Values are looked up one after the other, in the thread that iterates the source. If that takes long, iterate over
     the keys instead and look them up in a stage: ``DataLoader(sampler, preprocessor=dataset.__getitem__)``.
+
+    A pipeline or loader over it resumes as it would over the sampler: with the sampler's state, and where the sampler
+    can begin at a position, without looking up what was received.
 
     Args:
         mapping: A `collections.abc.Mapping`, or any object with ``__getitem__``, such as a list or a torch ``Dataset``.
@@ -66,10 +71,74 @@ class MapIterator(Generic[K, V]):
         return range(len(self._mapping))  # type: ignore[arg-type, return-value] # It is a sequence.
 
     def __iter__(self) -> Iterator[V]:
+        # Some samplers take note of an iterator that is asked for.
+        return self._look_up(iter(self._keys()))
+
+    @property
+    def iterate_from(self) -> Callable[[int], Iterator[V]]:
+        """The method that begins the next pass at a position, without looking up what comes before.
+
+        It is there unless the sampler has neither positions nor a state: such a one may yield another order in each
+        pass, so where a pass goes on is found by its items.
+        """
+        keys: Any = self._keys()
+        seeks = how_to_seek(keys) != "replay" or has_state(keys)
+        if not seeks and self._sampler is not None:
+            raise AttributeError(f"the sampler {type(keys).__name__} cannot begin at a position")
+        return self._iterate_from
+
+    @property
+    def state_dict(self) -> Callable[[], dict[str, Any]]:
+        """The sampler's method that returns its state, if it has one."""
+        return self._of_sampler("state_dict")
+
+    @property
+    def load_state_dict(self) -> Callable[[dict[str, Any]], None]:
+        """The sampler's method that takes a state back, if it has one."""
+        return self._of_sampler("load_state_dict")
+
+    @property
+    def advance_state(self) -> Callable[..., dict[str, Any]]:
+        """The sampler's method that says how far a consumer is, if it has one; see `spdl.source.EpochSampler`."""
+        return self._of_sampler("advance_state")
+
+    @property
+    def merge_states(self) -> Callable[..., dict[str, Any]]:
+        """The sampler's method that merges the states of ranks, if it has one; see `spdl.source.merge_states`."""
+        return self._of_sampler("merge_states")
+
+    def _of_sampler(self, name: str) -> Callable[..., Any]:
+        # One item comes for each key, so what a sampler says of its keys is true of the items.
+        if not (has_state(self._sampler) and offers(self._sampler, name)):
+            raise AttributeError(f"the sampler {type(self._sampler).__name__} has no {name}()")
+        found: Callable[..., Any] = getattr(self._sampler, name)
+        return found
+
+    def _iterate_from(self, position: int) -> Iterator[V]:
+        keys: Any = self._keys()
+        how = how_to_seek(keys)
+        if how == "iterate_from":
+            rest = iter(keys.iterate_from(position))
+        elif how == "index":
+            rest = map(keys.__getitem__, range(position, len(keys)))
+        else:
+            rest = islice(iter(keys), position, None)
+        return self._look_up(rest)
+
+    def _look_up(self, keys: Iterator[K]) -> Iterator[V]:
         if self._used and is_own_iterator(self._sampler):
             refuse_second_pass("MapIterator", "sampler", self._sampler)
         self._used = True
-        yield from map(self._mapping.__getitem__, self._keys())
+        look_up = self._mapping.__getitem__
+        for key in keys:
+            try:
+                value = look_up(key)
+            except StopIteration as error:
+                raise RuntimeError(
+                    f"`mapping` raised StopIteration for the key {show(key)}, which would end the pass early and in "
+                    "silence. Raise KeyError, IndexError or another exception."
+                ) from error
+            yield value
 
     def __len__(self) -> int:
         """Return the length of the sampler, or without one that of the mapping.

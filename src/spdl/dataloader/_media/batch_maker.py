@@ -6,8 +6,10 @@ import os
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from spdl._check import show
 from spdl.dataloader._media.columns import gather, shapes_of, to_columns
 from spdl.dataloader._media.sample_failure import SampleFailure, describe_failures
+from spdl.dataloader._media.user_code import UserCode
 from spdl.io import LoadError
 from spdl.pipeline import ItemContext
 from spdl.pipeline._declare.context_parameter import context_parameter
@@ -103,13 +105,12 @@ class BatchMaker:
 
     def _look_up(self, indices: list[int]) -> _Columns:
         samples = []
+        kind = type(self._source).__name__
         for index in indices:
-            try:
+            with UserCode(f"looking up sample {index} of {kind}"):
                 samples.append(self._source[index])
-            except Exception as error:
-                error.add_note(f"spdl.dataloader was looking up sample {index} of {type(self._source).__name__}")
-                raise
-        return to_columns(samples, self._reader.column, indices)
+        with UserCode(f"looking at the fields of the samples {show(indices)} of {kind}"):
+            return to_columns(samples, self._reader.column, indices)
 
     def _read(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         try:
@@ -180,7 +181,8 @@ class BatchMaker:
         batch = self._reader.batch_type(everything)
         if self._batch_transform is None:
             return batch
-        result = self._batch_transform(batch)
+        with UserCode(f"applying `batch_transform` to the batch of the samples {show(indices)}"):
+            result = self._batch_transform(batch)
         if result is None:
             raise TypeError(f"`batch_transform` returned None for the batch of samples {indices}: it must return one.")
         return result
@@ -189,11 +191,8 @@ class BatchMaker:
         transform: Any = self._transform
         results = []
         for each, context, path in zip(data, contexts, paths, strict=True):
-            try:
+            with UserCode(f"transforming sample {context.index}, {path!r}"):
                 results.append(transform(each, **({self._context: context} if self._context else {})))
-            except Exception as error:
-                error.add_note(f"spdl.dataloader was transforming sample {context.index}, {path!r}")
-                raise
         if self._output == "torch":
             import torch  # noqa: PLC0415 - an optional dependency.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .source_passes import Pass
 
-__all__ = ["Leg", "ResumedIterator", "Resumption", "has_state", "how_to_seek", "resumed_async"]
+__all__ = ["Leg", "ResumedIterator", "Resumption", "has_state", "how_to_seek", "offers", "resumed_async"]
 
 # A gap that is shorter is passed item by item: seeking may have to open a file.
 _NEAR = 64
@@ -65,9 +65,19 @@ class Resumption:
         return self._legs.popleft() if self._legs else None
 
 
+def offers(source: object, *names: str) -> bool:
+    """Return whether a source has methods.
+
+    Its class defines them: one that passes every name on to another object may change the items on their way. An object
+    of the class may still lack them, if they are properties that raise AttributeError.
+    """
+    kind = type(source)
+    return all(hasattr(kind, name) and callable(getattr(source, name, None)) for name in names)
+
+
 def how_to_seek(source: object) -> str:
     """Return how a source is brought to a position: ``"iterate_from"``, ``"index"`` or ``"replay"``."""
-    if callable(getattr(type(source), "iterate_from", None)):
+    if offers(source, "iterate_from"):
         return "iterate_from"
     return "index" if isinstance(source, Sequence) else "replay"
 
@@ -77,10 +87,7 @@ def has_state(source: object) -> bool:
 
     A pipeline does not, since it runs once.
     """
-    kind = type(source)
-    if getattr(kind, "_runs_once", False):
-        return False
-    return callable(getattr(kind, "state_dict", None)) and callable(getattr(kind, "load_state_dict", None))
+    return not getattr(type(source), "_runs_once", False) and offers(source, "state_dict", "load_state_dict")
 
 
 class ResumedIterator(Interruptible):
@@ -196,7 +203,11 @@ class _Indexed(_Seeker):
 class _FromPosition(_Seeker):
     def rest(self, offset: int) -> Iterator[Any]:
         if self.iterator is None or not self.at <= offset <= self.at + _NEAR:
-            self.close()
+            if self.iterator is not None:
+                self.close()
+                if self.leg.of.state is not None and has_state(self.source):
+                    # It would begin the pass after the one that was just begun.
+                    self.source.load_state_dict(self.leg.of.state)
             self.iterator = iter(self.source.iterate_from(offset))
             self.at = offset
         else:
@@ -313,7 +324,7 @@ async def _begin_async(source: Any, leg: Leg) -> tuple[AsyncIterator[Any], list[
 def _attempts(source: object, leg: Leg) -> int:
     """Return how many passes may have to be looked at until one begins as it should."""
     # A source that has another order in each pass is brought to this one. Its state says which pass is next.
-    return 1 if has_state(source) else leg.of.epoch + 1
+    return 1 if leg.of.state is not None and has_state(source) else leg.of.epoch + 1
 
 
 def _begins_like(leg: Leg, first: list[Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .resumption import has_state
+from .resumption import has_state, offers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def has_another_share(source: Any, before: Any) -> bool:
         source: Any source.
         before: What the ``state_dict()`` of the one that was read returned before the pass.
     """
-    if before is None or not (has_state(source) and hasattr(type(source), "advance_state")):
+    if before is None or not (has_state(source) and offers(source, "advance_state")):
         return False
     source.load_state_dict(before)
     # As JSON brings it back.
@@ -53,7 +53,7 @@ def take_share(source: Any, received: Received) -> None:
 
 def can_merge(source: object) -> bool:
     """Return whether a source can share anew what several ranks have left."""
-    return has_state(source) and all(hasattr(type(source), name) for name in ("advance_state", "merge_states"))
+    return has_state(source) and offers(source, "advance_state", "merge_states")
 
 
 def merge_into(source: Any, states: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
-from .resumption import ResumedIterator, has_state
+from .resumption import ResumedIterator, has_state, offers
 from .sentinel import MARK
 from .source_identity import SourceIdentity
 from .source_passes import Passes
@@ -330,7 +330,7 @@ class Source:
         """Return what the source says of itself before a pass; None if it says nothing. Runs code of the user's."""
         if not has_state(self.iterable):
             return None
-        if hasattr(type(self.iterable), "advance_state"):
+        if offers(self.iterable, "advance_state"):
             # For a sampler, a pass that was left is under way until an iterator over the next one is asked for.
             iter(self.iterable)
         return self.iterable.state_dict()

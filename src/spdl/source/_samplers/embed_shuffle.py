@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
-from spdl._check import check_flag, check_int, refuse
+from spdl._check import check_flag, check_int, refuse, show
 from spdl._type_vars import T
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
@@ -21,6 +22,9 @@ _LOG = logging.getLogger(__name__)
 
 # In seconds. A longer pause between two epochs looks like a hang.
 _LONG = 3.0
+
+_KIND = "spdl.source.embed_shuffle"
+_VERSION = 1
 
 
 @overload
@@ -44,7 +48,8 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
 
     Returns:
         An iterable. Its ``len()`` is that of `src`, and raises TypeError if `src` has none. A shuffle of more than 3
-        seconds is logged as a warning.
+        seconds is logged as a warning. It has ``state_dict()`` and ``load_state_dict()``, which say and set which pass
+        is next, so a pipeline or loader over it goes on exactly; it can begin at a position if `src` can.
 
     Raises:
         TypeError: If `src` has no ``shuffle``, or another argument has the wrong type.
@@ -65,21 +70,80 @@ class _ShuffledPasses(Generic[T]):
     def __init__(self, src: IterableWithShuffle[T], shuffle_last: bool, epoch: int) -> None:  # noqa: FBT001 - private.
         self._src = src
         self._shuffle_last = shuffle_last
+        # The seed of the next shuffle, that of the last one, and one that a loaded state asks for before the next pass.
         self._epoch = epoch
+        self._order: int | None = None
+        self._due: int | None = None
 
     def __iter__(self) -> Iterator[T]:
+        return self._iterate(lambda: self._src)
+
+    @property
+    def iterate_from(self) -> Callable[[int], Iterator[T]]:
+        """Return the method that begins the next pass at a position, if `src` can begin at one."""
+        src: Any = self._src
+        if callable(getattr(type(src), "iterate_from", None)):
+            return lambda position: self._iterate(lambda: src.iterate_from(position))
+        if isinstance(src, Sequence):
+            return lambda position: self._iterate(lambda: map(src.__getitem__, range(position, len(src))))
+        raise AttributeError(f"{type(src).__name__} cannot begin at a position")
+
+    def _iterate(self, begin: Callable[[], Iterable[T]]) -> Iterator[T]:
         if not self._shuffle_last:
             self._shuffle()
-            yield from self._src
+            yield from begin()
             return
+        if self._due is not None:
+            due, self._due = self._due, None
+            shuffle_timed(self._src, due)
         try:
-            yield from self._src
+            yield from begin()
         finally:
             self._shuffle()
 
     def _shuffle(self) -> None:
         shuffle_timed(self._src, self._epoch)
+        self._order = self._epoch
         self._epoch += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return which pass is next, as a dict that JSON can hold. While a pass is under way it is the one after."""
+        return {
+            "kind": _KIND,
+            "version": _VERSION,
+            "shuffle_last": self._shuffle_last,
+            "epoch": self._epoch,
+            "order": self._order if self._shuffle_last else None,
+            "length": self._find_length(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Make the next pass the one that was next when a state was taken.
+
+        Raises:
+            TypeError: If it is no dict.
+            ValueError: If it is the state of something else, or of the order that the source had before any shuffle.
+        """
+        if not isinstance(state, dict):
+            refuse(TypeError, "state", "a dict that state_dict() returned", state)
+        if state.get("kind") != _KIND or state.get("version") != _VERSION:
+            refuse(ValueError, "state", f"one of the kind {_KIND!r} and the version {_VERSION}", state)
+        for name, own in (("shuffle_last", self._shuffle_last), ("length", self._find_length())):
+            if state.get(name) != own:
+                refuse(ValueError, "state", f"one with {name}={own!r}, as this source has", state)
+        epoch, order = state.get("epoch"), state.get("order")
+        if type(epoch) is not int or type(order) not in (int, type(None)):
+            raise ValueError(f"`state` is damaged: its 'epoch' and 'order' must be ints, got {show((epoch, order))}.")
+        if self._shuffle_last and order is None and self._order is not None:
+            raise ValueError(
+                "`state` was taken before the first pass, which has the order that `src` was made with, and `src` was "
+                "shuffled since: make it and `embed_shuffle` anew."
+            )
+        self._epoch = epoch
+        self._order = self._due = order
+
+    def _find_length(self) -> int | None:
+        return len(self._src) if hasattr(type(self._src), "__len__") else None  # type: ignore[arg-type] # It has one.
 
     def __len__(self) -> int:
         return len(self._src)  # type: ignore[arg-type] # Without a length, this raises a TypeError that names its type.
