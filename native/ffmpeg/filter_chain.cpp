@@ -168,6 +168,16 @@ AVRational FilterChain::frame_rate() const {
     return av_buffersink_get_frame_rate(sink_);
 }
 
+FramePtr FilterChain::sound_form() const {
+    FramePtr form = make_frame();
+    form->format = av_buffersink_get_format(sink_);
+    form->sample_rate = av_buffersink_get_sample_rate(sink_);
+    if (av_buffersink_get_ch_layout(sink_, &form->ch_layout) < 0) {
+        throw std::bad_alloc();
+    }
+    return form;
+}
+
 Size FilterChain::size_behind(const std::string& filter) const {
     for (unsigned i = 0; i < graph_->nb_filters; ++i) {
         const AVFilterContext& each = *graph_->filters[i];

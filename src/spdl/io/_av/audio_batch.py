@@ -87,7 +87,8 @@ def load_audio_batch(
             ``samples.failures`` lists them and the reasons.
 
     Returns:
-        The samples, float32 (B, C, N), and the length of each sound.
+        The samples, float32 (B, C, N), and the length of each sound. That of a few samples is 0 if resampling leaves
+        none of them.
 
     Raises:
         LoadError: If a sound fails and `on_error` is ``"raise"``, or if all fail. It is a RuntimeError.
