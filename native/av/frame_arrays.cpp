@@ -46,7 +46,7 @@ ElementType element_type(AVSampleFormat format) {
 }
 
 std::string describe(const AVFrame& frame) {
-    if (frame.nb_samples > 0) {
+    if (frame.sample_rate > 0) {
         const char* const name = av_get_sample_fmt_name(static_cast<AVSampleFormat>(frame.format));
         return std::to_string(frame.ch_layout.nb_channels) + " channels of " + (name == nullptr ? "unknown" : name) +
                " at " + std::to_string(frame.sample_rate) + " Hz";
@@ -70,12 +70,20 @@ void check_alike(const std::vector<FramePtr>& frames) {
     }
 }
 
-Form form_of(const FrameList& list) {
-    if (list.frames.empty()) {
+// Returns a frame of the list's form.
+const AVFrame& first_of(const FrameList& list) {
+    if (!list.frames.empty()) {
+        return *list.frames.front();
+    }
+    if (!list.form) {
         throw MediaError("there are no frames to make an array of: the window may lie outside of the stream");
     }
+    return *list.form;
+}
+
+Form form_of(const FrameList& list) {
+    const AVFrame& first = first_of(list);
     check_alike(list.frames);
-    const AVFrame& first = *list.frames.front();
     if (list.medium == Medium::kVideo) {
         FrameLayout layout = frame_layout(first);
         layout.shape.insert(layout.shape.begin(), list.frames.size());
@@ -92,7 +100,7 @@ Form form_of(const FrameList& list) {
 }
 
 void copy_samples(const FrameList& list, const Form& form, std::uint8_t* to) {
-    const bool planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(list.frames.front()->format)) != 0;
+    const bool planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(first_of(list).format)) != 0;
     const std::size_t planes = planar ? form.shape[0] : 1;
     const std::size_t step = element_bytes(form.type) * (planar ? 1 : form.shape[1]);
     for (std::size_t plane = 0; plane < planes; ++plane) {
@@ -133,12 +141,12 @@ Buffer to_array(std::span<const FrameList> lists, const Memory* memory) {
     const Form first = form_of(lists.front());
     for (std::size_t i = 1; i < lists.size(); ++i) {
         if (const Form form = form_of(lists[i]);
-            form.shape != first.shape || !alike(*lists[i].frames.front(), *lists.front().frames.front())) {
-            throw MediaError(
-                "items of one batch must have one form: the first has " + std::to_string(lists.front().frames.size()) +
-                " frames of " + describe(*lists.front().frames.front()) + ", but that at index " + std::to_string(i) +
-                " has " + std::to_string(lists[i].frames.size()) + " of " + describe(*lists[i].frames.front()) +
-                "; give all the same length with num_frames in the filter description");
+            form.shape != first.shape || !alike(first_of(lists[i]), first_of(lists.front()))) {
+            throw MediaError("items of one batch must have one form: the first has " +
+                             std::to_string(lists.front().frames.size()) + " frames of " +
+                             describe(first_of(lists.front())) + ", but that at index " + std::to_string(i) + " has " +
+                             std::to_string(lists[i].frames.size()) + " of " + describe(first_of(lists[i])) +
+                             "; give all the same length with num_frames in the filter description");
         }
     }
     std::vector<std::size_t> shape = first.shape;

@@ -30,6 +30,9 @@ class FrameFilters {
     // Returns the unit of the finished frames' times.
     [[nodiscard]] AVRational time_base() const;
 
+    // Returns the form of finished sound: a frame without samples. Pictures have none.
+    [[nodiscard]] FramePtr sound_form() const { return first_->sound_form(); }
+
   private:
     void split(const AVFrame& first, AVRational time_base, AVRational frame_rate, const std::string& description);
     FramePtr next();

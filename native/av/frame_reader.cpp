@@ -60,7 +60,7 @@ std::size_t FrameList::bytes() const {
 }
 
 FrameList FrameList::clone() const {
-    FrameList copy{medium, {}, time_base};
+    FrameList copy{medium, {}, time_base, form};
     copy.frames.reserve(frames.size());
     for (const FramePtr& frame : frames) {
         copy.frames.push_back(reference(*frame));
@@ -205,6 +205,9 @@ void FrameReader::filter(FramePtr frame, std::vector<FramePtr>& frames) {
             time_base_ = chain_->time_base();
             filtered_ = true;
         }
+        if (stream.medium == Medium::kAudio) {
+            form_ = chain_->sound_form();
+        }
     }
     chain_->add(std::move(frame));
     // Filters such as loop make frames for ever of one. Otherwise the frames that were made of it would be lost.
@@ -281,7 +284,11 @@ FrameList read_frames(const PacketList& packets, const DecodeOptions& options, c
     if (enough()) {
         frames.resize(static_cast<std::size_t>(num_frames));
     }
-    return {reader.medium(), std::move(frames), reader.time_base()};
+    FrameList list{reader.medium(), std::move(frames), reader.time_base()};
+    if (list.frames.empty()) {
+        list.form = reader.sound_form();
+    }
+    return list;
 }
 
 }  // namespace spdl

@@ -21,6 +21,9 @@ struct FrameList {
     Medium medium = Medium::kVideo;
     std::vector<FramePtr> frames;
     AVRational time_base{0, 1};
+    // The form of sound of which the filters have left no sample, as a resampler does that gets a few only. Nothing if
+    // there are frames, or if there was nothing to filter.
+    std::shared_ptr<const AVFrame> form = nullptr;
 
     [[nodiscard]] std::size_t bytes() const;
 
@@ -59,6 +62,9 @@ class FrameReader {
     // Returns the unit of the frames' times, which filters may change.
     [[nodiscard]] AVRational time_base() const;
 
+    // Returns the form of the sound that the filters give: a frame without samples. Null if they were given none.
+    [[nodiscard]] const std::shared_ptr<const AVFrame>& sound_form() const { return form_; }
+
     [[nodiscard]] Medium medium() const { return decoder_.stream().medium; }
 
   private:
@@ -78,8 +84,9 @@ class FrameReader {
     AVRational time_base_;
     bool filtered_ = false;  // Whether the time base is that of filters.
     bool fills_ = false;
-    FramePtr last_;                              // The sound that was decoded last, for silence of its form.
-    std::optional<std::int64_t> next_place_;     // The sample that follows those that were put into the filters.
+    FramePtr last_;                           // The sound that was decoded last, for silence of its form.
+    std::optional<std::int64_t> next_place_;  // The sample that follows those that were put into the filters.
+    std::shared_ptr<const AVFrame> form_;
     std::int64_t first_shown_ = AV_NOPTS_VALUE;  // The earliest frame within the window so far.
 };
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "av/raw_pictures.h"
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
@@ -87,6 +88,7 @@ int Muxer::add_stream(const Stream& stream) {
     if (tags != nullptr && av_codec_get_id(tags, added->codecpar->codec_tag) != codec) {
         added->codecpar->codec_tag = 0;
     }
+    check_raw_pictures(*context_->oformat, *added);
     added->time_base = stream.time_base;
     if (stream.frame_rate.num > 0) {
         added->avg_frame_rate = stream.frame_rate;

@@ -1,5 +1,6 @@
 #include "av/sample_clock.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "av/packet_samples.h"
@@ -8,15 +9,19 @@
 namespace spdl {
 namespace {
 
-// Returns the largest error of a time in samples: its own rounding, that of the stream's start, and some more, since
-// demuxers make up the times of packets that share one.
+// Demuxers make up the times of packets that share one.
+constexpr int kMadeUp = 4;
+
+// Returns the largest error of a time against that of another packet, in samples. Up to five numbers are rounded: both
+// times, what was left out in front of the sound (Matroska takes that off every time), and what the decoder leaves out
+// where it begins, which is added again.
 std::int64_t largest_error(const Stream& stream, int rate) {
-    constexpr int kMadeUp = 4;
+    constexpr int kRounded = 3;
     constexpr int kLargestBlock = 8192;
     if (stream.parameters->codec_id == AV_CODEC_ID_VORBIS) {
         return kLargestBlock;
     }
-    return av_rescale_q_rnd(1, stream.time_base, {1, rate}, AV_ROUND_UP) + kMadeUp;
+    return av_rescale_q_rnd(kRounded, stream.time_base, {1, rate}, AV_ROUND_UP) + kMadeUp;
 }
 
 }  // namespace
@@ -35,9 +40,10 @@ std::int64_t SampleClock::place(const AVFrame& frame) {
     } else if (!times_are_exact(*stream_)) {
         if (next_ && rate_ == frame.sample_rate) {
             // A gap is real if it is longer than a time may be wrong. Times of frames that follow each other, which
-            // clocks of other devices may have written, are allowed a millisecond more.
+            // clocks of other devices may have written, are allowed a millisecond in any case.
             constexpr int kMilliseconds = 1000;
-            const std::int64_t allowed = largest_error(*stream_, frame.sample_rate) + frame.sample_rate / kMilliseconds;
+            const std::int64_t allowed = std::max<std::int64_t>(largest_error(*stream_, frame.sample_rate),
+                                                                frame.sample_rate / kMilliseconds + kMadeUp);
             found = std::abs(found - *next_) <= allowed ? *next_ : found;
         } else {
             found = on_grid(found, frame);

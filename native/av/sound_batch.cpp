@@ -15,8 +15,8 @@ namespace {
 
 using Take = std::function<void(const FramePtr&)>;
 
-// Decodes until there are `most` samples, and hands over the frames.
-void decode(const SoundInput& input, const SoundBatchOptions& options, const Take& take) {
+// Decodes until there are as many samples as are wanted, and hands over the frames. Returns the number of channels.
+int decode(const SoundInput& input, const SoundBatchOptions& options, const Take& take) {
     Container container(input.open(), options.demux);
     const std::optional<int> index = container.best_stream(Medium::kAudio);
     if (!index) {
@@ -53,9 +53,14 @@ void decode(const SoundInput& input, const SoundBatchOptions& options, const Tak
         reader.add(*packet, frames);
         hand_over();
     }
-    if (samples == 0) {
+    if (samples > 0) {
+        return channels;
+    }
+    // Of a sound that is too short, a resampler leaves nothing.
+    if (!reader.sound_form()) {
         throw MediaError("there is no sound within the window");
     }
+    return reader.sound_form()->ch_layout.nb_channels;
 }
 
 // A row of the batch, (C, N), that is being written.
@@ -164,7 +169,7 @@ Sound keep(const SoundInput& input, const SoundBatchOptions& options, SoundStore
         bytes = 0;
     };
     try {
-        decode(input, options, [&](const FramePtr& frame) {
+        const int channels = decode(input, options, [&](const FramePtr& frame) {
             sound.channels = static_cast<std::size_t>(frame->ch_layout.nb_channels);
             const std::size_t size = sound.channels * static_cast<std::size_t>(frame->nb_samples) * sizeof(float);
             if (bytes + size > SoundStore::kPieceBytes && !frames.empty()) {
@@ -173,7 +178,10 @@ Sound keep(const SoundInput& input, const SoundBatchOptions& options, SoundStore
             frames.push_back(reference(*frame));
             bytes += size;
         });
-        put_away();
+        if (!frames.empty()) {
+            put_away();
+        }
+        sound.channels = static_cast<std::size_t>(channels);
     } catch (const MediaError& error) {
         return {{}, 0, 0, error.what()};
     }

@@ -39,7 +39,9 @@ template <typename Frames, typename Look, typename Value>
 auto of_first(Look look, Value otherwise) {
     return [look, otherwise](const Frames& self) {
         return self.read([&](const auto& held) -> Value {
-            return held.list.frames.empty() ? otherwise : look(*held.list.frames.front());
+            const AVFrame* const first =
+                held.list.frames.empty() ? held.list.form.get() : held.list.frames.front().get();
+            return first == nullptr ? otherwise : look(*first);
         });
     };
 }

@@ -8,6 +8,7 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/filter_graph.h"
 
 namespace spdl {
 namespace {
@@ -62,11 +63,8 @@ void check_parsed(int code, const std::string& what, const std::string& descript
 FilterChain::FilterChain(const AVFrame& first, AVRational time_base, AVRational frame_rate,
                          const std::string& description, const std::string& whole)
     : what_("cannot apply the filter description \"" + whole + "\""),
-      graph_(avfilter_graph_alloc()),
+      graph_(make_filter_graph()),
       form_(form_of(first)) {
-    if (!graph_) {
-        throw std::bad_alloc();
-    }
     const FfmpegLog log(FfmpegLog::Kept::kFirst);
     // The caller works in parallel, one thread for each image or clip.
     graph_->nb_threads = 1;
@@ -170,6 +168,16 @@ AVRational FilterChain::frame_rate() const {
     return av_buffersink_get_frame_rate(sink_);
 }
 
+FramePtr FilterChain::sound_form() const {
+    FramePtr form = make_frame();
+    form->format = av_buffersink_get_format(sink_);
+    form->sample_rate = av_buffersink_get_sample_rate(sink_);
+    if (av_buffersink_get_ch_layout(sink_, &form->ch_layout) < 0) {
+        throw std::bad_alloc();
+    }
+    return form;
+}
+
 Size FilterChain::size_behind(const std::string& filter) const {
     for (unsigned i = 0; i < graph_->nb_filters; ++i) {
         const AVFilterContext& each = *graph_->filters[i];
@@ -185,10 +193,7 @@ void check_filters(const std::string& description) {
         return;
     }
     const FfmpegLog log(FfmpegLog::Kept::kFirst);
-    const FilterGraphPtr graph(avfilter_graph_alloc());
-    if (!graph) {
-        throw std::bad_alloc();
-    }
+    const FilterGraphPtr graph = make_filter_graph();
     AVFilterInOut* inputs = nullptr;
     AVFilterInOut* outputs = nullptr;
     const int parsed = avfilter_graph_parse2(graph.get(), description.c_str(), &inputs, &outputs);

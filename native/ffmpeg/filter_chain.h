@@ -41,6 +41,9 @@ class FilterChain {
     // Returns how many finished frames there are in a second; 0/1 if that is not known.
     [[nodiscard]] AVRational frame_rate() const;
 
+    // Returns the form of finished sound: a frame without samples.
+    [[nodiscard]] FramePtr sound_form() const;
+
     // Returns the size of pictures behind the first filter of a kind, such as "scale".
     [[nodiscard]] Size size_behind(const std::string& filter) const;
 

@@ -13,6 +13,7 @@
 #include "ffmpeg/ffmpeg_frame.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/filter_chain.h"
+#include "ffmpeg/filter_graph.h"
 #include "ffmpeg/times.h"
 
 namespace spdl {
@@ -54,10 +55,7 @@ std::string FrameGraph::what(const char* tried) const {
     return std::string(tried) + " the filter graph \"" + description_ + "\"";
 }
 
-FrameGraph::FrameGraph(const std::string& description) : description_(description), graph_(avfilter_graph_alloc()) {
-    if (!graph_) {
-        throw std::bad_alloc();
-    }
+FrameGraph::FrameGraph(const std::string& description) : description_(description), graph_(make_filter_graph()) {
     const FfmpegLog log(FfmpegLog::Kept::kFirst);
     const std::string tried = what("cannot make");
     // Images and clips are filtered in parallel by the caller, one thread each.

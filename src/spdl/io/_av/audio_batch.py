@@ -71,7 +71,8 @@ def load_audio_batch(
     Args:
         srcs: Paths, the bytes of files, or open binary files, in any mixture.
         sample_rate: The samples per second to resample to. None keeps the rate of each file.
-        num_channels: The number of channels to mix to. None keeps the stored ones, which must then be the same in all.
+        num_channels: The number of channels to mix to, never beyond full scale: two become their mean. None keeps the
+            stored ones, which must then be the same in all.
         num_frames: The samples of each channel: longer sounds are cut there, and are decoded no further. None is the
             length of the longest.
         timestamps: For each input the moments ``(start, end)`` in seconds, as for `demux_audio`, or None for all of it.
@@ -86,7 +87,8 @@ def load_audio_batch(
             ``samples.failures`` lists them and the reasons.
 
     Returns:
-        The samples, float32 (B, C, N), and the length of each sound.
+        The samples, float32 (B, C, N), and the length of each sound. That of a few samples is 0 if resampling leaves
+        none of them.
 
     Raises:
         LoadError: If a sound fails and `on_error` is ``"raise"``, or if all fail. It is a RuntimeError.

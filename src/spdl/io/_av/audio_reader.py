@@ -52,7 +52,8 @@ class AudioReader:
         src: A path, the bytes of a file (kept and read in place: do not change them meanwhile), or an open binary file
             with a ``seek``.
         sample_rate: The samples per second to resample to. None keeps the stored rate.
-        num_channels: The number of channels to mix to. None keeps the stored ones.
+        num_channels: The number of channels to mix to, never beyond full scale: two become their mean. None keeps the
+            stored ones.
         dtype: ``"float32"``, from -1 to 1, or ``"int16"``.
         demux_config: How FFmpeg reads; see `demux_config`.
         decode_config: How to decode; see `decode_config`.

@@ -29,7 +29,8 @@ def get_audio_filter_desc(
 
     Args:
         sample_rate: The samples per second to resample to. None keeps the stored rate.
-        num_channels: The number of channels to mix to. None keeps the stored ones.
+        num_channels: The number of channels to mix to. None keeps the stored ones. A mix is never beyond full scale:
+            two channels become their mean. (Where the ffmpeg command mixes floats, they become 1.41 times as loud.)
         sample_fmt: The sample format to convert to, by FFmpeg's name: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``,
             ``"dbl"``, or with a ``p`` behind, for a plane for each channel. None keeps the stored one.
         timestamp: Keep the samples from the first number of seconds to just before the second; infinite bounds are left

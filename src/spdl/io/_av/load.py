@@ -75,7 +75,8 @@ def load_audio(
 
     Returns:
         The sound, with memory of its own: by default float32 of the shape (channels, samples). Sample formats without a
-        plane for each channel, such as s16, give (samples, channels). With a `device_config` it is on the GPU, in a
+        plane for each channel, such as s16, give (samples, channels). There may be no samples, if the filters leave
+        none, as a resampler does of a few. With a `device_config` it is on the GPU, in a
         `CUDABuffer`.
 
     Raises:
