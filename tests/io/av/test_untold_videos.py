@@ -160,6 +160,19 @@ def test_an_avi_file_without_its_index(untold: Callable[[str], Path], name: str,
         assert np.array_equal(to_numpy(load_video(data, timestamp=window)), whole[frame : frame + 1])
 
 
+def test_raw_pictures_of_several_sizes(tmp_path: Path) -> None:
+    data = b""
+    for width, height in ((64, 48), (160, 120), (96, 64)):
+        path = tmp_path / "part.mjpeg"
+        encode(path, ["-c:v", "mjpeg", "-q:v", 3, "-pix_fmt", "yuvj420p"], pictures=Pictures(width, height, 20))
+        data += path.read_bytes()
+    whole = to_numpy(VideoReader(data, width=48, height=32).read())
+    reader = VideoReader(data, width=48, height=32)
+    for frame in (45, 3, 4, 22, 59, 21, 0, 40, 41):
+        assert _numbers(to_numpy(reader[frame]), whole) == [frame]
+        assert _numbers(to_numpy(VideoReader(data, width=48, height=32)[frame]), whole) == [frame]
+
+
 def test_pickled_packets_still_know_that_frames_are_counted(untold: Callable[[str], Path]) -> None:
     path = untold("h264.avi")
     whole = _whole(path)
