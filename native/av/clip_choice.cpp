@@ -6,7 +6,7 @@ namespace spdl {
 
 bool may_reach_behind(const VideoIndex& index, const Stream& stream, const TimeWindow& window, const ClipChoice& choice,
                       std::size_t chosen) {
-    if (window.end && is_after(index.time(index.num_frames() - 1), stream.time_base, window)) {
+    if (window.end && is_after(index.shown_at(index.num_frames() - 1, stream), stream.time_base, window)) {
         return false;
     }
     return choice.spread || chosen < choice.num_frames;
@@ -16,10 +16,10 @@ std::vector<std::size_t> choose_frames(const VideoIndex& index, const Stream& st
                                        const ClipChoice& choice) {
     std::size_t first = 0;
     std::size_t last = index.num_frames();
-    while (first < last && is_before(index.time(first), stream.time_base, window)) {
+    while (first < last && is_before(index.shown_at(first, stream), stream.time_base, window)) {
         ++first;
     }
-    while (last > first && is_after(index.time(last - 1), stream.time_base, window)) {
+    while (last > first && is_after(index.shown_at(last - 1, stream), stream.time_base, window)) {
         --last;
     }
     std::vector<std::size_t> frames;

@@ -223,6 +223,10 @@ void Container::open() {
     input_->rethrow();
     log.check(opened, kRead);
     context_ = std::move(made);
+    indexed_.clear();
+    for (unsigned i = 0; i < context_->nb_streams; ++i) {
+        indexed_.push_back(avformat_index_get_entries_count(context_->streams[i]));
+    }
     format_options.check_all_used("demuxer", context_->iformat->name);
     const int found = find_stream_info(*context_, probing_, log);
     input_->rethrow();
@@ -250,7 +254,24 @@ std::shared_ptr<const Stream> Container::stream(int index) {
         throw MediaError("stream " + std::to_string(index) + " is neither audio nor video but " +
                          (name == nullptr ? "unknown" : name));
     }
-    return std::make_shared<const Stream>(describe_stream(context(), index));
+    Stream described = describe_stream(context(), index);
+    described.tells_keys = tells_keys(index);
+    return std::make_shared<const Stream>(std::move(described));
+}
+
+// AVI tells key frames in its index only, and its demuxer takes all packets that are not there for such.
+bool Container::tells_keys(int stream) {
+    const AVStream& described = *context().streams[stream];
+    if (std::string_view(context().iformat->name) != "avi" ||
+        containers_need_not_tell_keys(described.codecpar->codec_id)) {
+        return true;
+    }
+    const auto number = static_cast<std::size_t>(stream);
+    return number < indexed_.size() && indexed_[number] >= std::max<std::int64_t>(described.nb_frames, 1);
+}
+
+bool Container::can_seek(int stream) {
+    return !is_raw(*context().iformat) && tells_keys(stream);
 }
 
 // An error may have kept it from being opened again.
@@ -322,11 +343,12 @@ bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
         }
     }
     const NoTimesMadeUp honest(context());
+    const std::shared_ptr<const Stream> described = this->stream(stream);
     // Not every demuxer finds the right place, so look at the packets that come from there.
     while (PacketPtr packet = read_packet()) {
         const bool wanted = packet->stream_index == stream;
         const std::int64_t shown = time_of(*packet);
-        const bool key = is_key(*packet, *context().streams[packet->stream_index]->codecpar);
+        const bool key = wanted && is_key(*packet, *described);
         pending_.push_back(std::move(packet));
         if (wanted) {
             return key && shown != AV_NOPTS_VALUE && shown <= needed;
@@ -337,6 +359,10 @@ bool Container::try_seek(int stream, std::int64_t time, std::int64_t needed) {
 
 void Container::seek(int stream, std::int64_t time) {
     mend();
+    if (!can_seek(stream)) {
+        rewind();
+        return;
+    }
     const AVStream& described = *context().streams[stream];
     // Seconds to go further back if a demuxer does not find a key frame in time.
     for (const int seconds : {0, 1, 5, 20}) {

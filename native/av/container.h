@@ -49,11 +49,14 @@ class Container {
     // used the container.
     [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
+    // Returns whether the file says where packets are. Demuxers go to a time in others by guessing.
+    [[nodiscard]] bool can_seek(int stream);
+
     // Returns the next packet of the selected streams in the order of the file; null at the end.
     PacketPtr read();
 
     // Goes to the last packet of a stream from which the frame at `time` can be decoded: a key frame that is not shown
-    // after it. `time` is in units of the stream's time base.
+    // after it; to the beginning if it cannot seek. `time` is in units of the stream's time base.
     void seek(int stream, std::int64_t time);
 
     // Goes to the beginning.
@@ -66,6 +69,7 @@ class Container {
     void open();
     void mend();
     void discard_others();
+    [[nodiscard]] bool tells_keys(int stream);
     [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
@@ -76,7 +80,8 @@ class Container {
     std::unique_ptr<Input> input_;
     FormatContextPtr context_;
     std::optional<WavSize> cut_wav_;
-    bool plain_wav_ = false;  // Whether it is a WAV file of samples, by its contents, too.
+    bool plain_wav_ = false;    // Whether it is a WAV file of samples, by its contents, too.
+    std::vector<int> indexed_;  // The packets of each stream that the header's index tells.
     std::set<int> selected_;
     std::deque<PacketPtr> pending_;  // Read to look at them; read() returns them first.
     bool at_start_ = true;

@@ -1,9 +1,13 @@
 #include "av/key_frame.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
+#include "av/bit_reader.h"
+#include "av/picture_header.h"
 #include "core/bytes.h"
 
 namespace spdl {
@@ -12,39 +16,6 @@ namespace {
 // ITU-T H.264, table 7-1.
 constexpr int kSlice = 1;
 constexpr int kInstantRefresh = 5;
-
-// Reads the numbers of a slice header: Exp-Golomb codes (ITU-T H.264, 9.1).
-class Bits {
-  public:
-    explicit Bits(Bytes bytes) : bytes_(bytes) {}
-
-    std::optional<unsigned> number() {
-        int zeros = 0;
-        while (zeros < 32 && bit() == 0) {
-            ++zeros;
-        }
-        if (zeros >= 32) {
-            return std::nullopt;
-        }
-        unsigned value = 1;
-        for (int i = 0; i < zeros; ++i) {
-            value = value << 1U | static_cast<unsigned>(bit());
-        }
-        return value - 1;
-    }
-
-  private:
-    // Behind the end there are zeros.
-    int bit() {
-        const std::size_t byte = at_ / 8;
-        const int value = byte < bytes_.size() ? bytes_[byte] >> (7 - at_ % 8) & 1 : 0;
-        ++at_;
-        return value;
-    }
-
-    Bytes bytes_;
-    std::size_t at_ = 0;
-};
 
 // Returns whether a unit is a slice of a picture that others are needed for; nothing if it is no slice.
 std::optional<bool> needs_others(Bytes unit) {
@@ -58,9 +29,9 @@ std::optional<bool> needs_others(Bytes unit) {
     if (type != kSlice) {
         return std::nullopt;
     }
-    Bits bits(unit.subspan(1));
-    bits.number();  // The first macroblock.
-    const std::optional<unsigned> kind = bits.number();
+    BitReader bits(unit.subspan(1));
+    bits.exp_golomb();  // The first macroblock.
+    const std::optional<unsigned> kind = bits.exp_golomb();
     // Table 7-6: I and SI, of this slice or of all in the picture.
     constexpr unsigned kKinds = 5;
     return kind && *kind % kKinds != 2 && *kind % kKinds != 4;
@@ -104,15 +75,37 @@ bool is_refreshed_later(Bytes packet, Bytes extra) {
 
 }  // namespace
 
-bool is_key(const AVPacket& packet, const AVCodecParameters& video) {
-    if ((packet.flags & AV_PKT_FLAG_KEY) == 0) {
-        return false;
-    }
-    if (video.codec_id != AV_CODEC_ID_H264 || packet.data == nullptr) {
+bool containers_need_not_tell_keys(AVCodecID codec) {
+    const AVCodecDescriptor* const described = avcodec_descriptor_get(codec);
+    if (described != nullptr && (described->props & AV_CODEC_PROP_INTRA_ONLY) != 0) {
         return true;
     }
+    if (needs_no_others(codec, {})) {
+        return true;
+    }
+    void* at = nullptr;
+    while (const AVCodecParser* const parser = av_parser_iterate(&at)) {
+        if (std::ranges::find(parser->codec_ids, static_cast<int>(codec)) != std::end(parser->codec_ids)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool is_key(const AVPacket& packet, const Stream& stream) {
+    const AVCodecParameters& video = *stream.parameters;
+    if (packet.data == nullptr) {
+        return (packet.flags & AV_PKT_FLAG_KEY) != 0;
+    }
+    const Bytes bytes(packet.data, static_cast<std::size_t>(packet.size));
+    if (const std::optional<bool> told = needs_no_others(video.codec_id, bytes)) {
+        return *told;
+    }
+    if ((packet.flags & AV_PKT_FLAG_KEY) == 0 || !stream.tells_keys) {
+        return false;
+    }
     const Bytes extra(video.extradata, static_cast<std::size_t>(video.extradata_size));
-    return !is_refreshed_later({packet.data, static_cast<std::size_t>(packet.size)}, extra);
+    return video.codec_id != AV_CODEC_ID_H264 || !is_refreshed_later(bytes, extra);
 }
 
 }  // namespace spdl

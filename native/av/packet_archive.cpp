@@ -20,7 +20,7 @@ namespace spdl {
 namespace {
 
 constexpr std::uint8_t kMagic[] = {'S', 'P', 'D', 'L', 'p', 'k', 't', 's'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kPadding = AV_INPUT_BUFFER_PADDING_SIZE;
 constexpr int kKeptFlags = AV_PKT_FLAG_KEY | AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_DISPOSABLE;
 
@@ -188,6 +188,8 @@ std::vector<std::uint8_t> archive(const std::string& name, const PacketList& lis
     writer.number<std::int64_t>(stream.start);
     writer.number<std::int64_t>(stream.duration);
     writer.number<std::int64_t>(stream.num_frames);
+    writer.number<std::uint8_t>(stream.tells_times ? 1 : 0);
+    writer.number<std::uint8_t>(stream.tells_keys ? 1 : 0);
     writer.number<std::int32_t>(stream.rotation);
     write_moment(writer, list.window.start);
     write_moment(writer, list.window.end);
@@ -243,6 +245,8 @@ ArchivedPackets restore_packets(const std::shared_ptr<const void>& owner, Bytes 
     stream.start = read_time(reader);
     stream.duration = read_time(reader);
     stream.num_frames = reader.number<std::int64_t>("the number of frames", 0, INT64_MAX);
+    stream.tells_times = reader.number<std::uint8_t>("whether packets tell times", 0, 1) != 0;
+    stream.tells_keys = reader.number<std::uint8_t>("whether packets tell key frames", 0, 1) != 0;
     stream.rotation = reader.number<std::int32_t>("the rotation", 0, 270);
     if (stream.rotation % 90 != 0) {
         throw MediaError("the pickled packets are damaged: the rotation is " + std::to_string(stream.rotation));

@@ -3,6 +3,12 @@
 #include "core/media_error.h"
 
 namespace spdl {
+namespace {
+
+// Stands for the place before the first packet.
+constexpr std::size_t kBefore = static_cast<std::size_t>(-1);
+
+}  // namespace
 
 ContainerFeed::ContainerFeed(Container& container, int stream, const VideoIndex& index)
     : container_(container), stream_(stream), index_(index) {
@@ -10,11 +16,17 @@ ContainerFeed::ContainerFeed(Container& container, int stream, const VideoIndex&
 }
 
 void ContainerFeed::seek(std::size_t position) {
-    found_ = position == 0;
-    if (position == 0) {
-        container_.rewind();
-        position_ = static_cast<std::size_t>(-1);
+    const bool seeks = position > 0 && container_.can_seek(stream_);
+    if (!seeks) {
+        if (!found_ || position == 0 || position <= position_) {
+            container_.rewind();
+            position_ = kBefore;
+            found_ = true;
+        }
+        while (position_ + 1 < position && next()) {
+        }
     } else {
+        found_ = false;
         container_.seek(stream_, index_.times()[position]);
     }
 }

@@ -1,9 +1,11 @@
 #include "av/packet_list.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "av/packet_samples.h"
 #include "av/sample_clock.h"
+#include "av/shown_times.h"
 
 namespace spdl {
 namespace {
@@ -66,16 +68,20 @@ std::size_t PacketList::bytes() const {
 std::vector<std::int64_t> PacketList::times(bool all) const {
     std::vector<std::int64_t> found;
     found.reserve(packets.size());
-    for (const PacketPtr& packet : packets) {
-        const std::int64_t time = time_of(*packet);
-        const bool outside = is_before(time, stream->time_base, window) || is_after(time, stream->time_base, window);
-        if (all || (!outside && !is_hidden(*packet, stream->parameters->codec_id))) {
-            found.push_back(time);
+    if (all) {
+        std::ranges::transform(packets, std::back_inserter(found),
+                               [](const PacketPtr& each) { return time_of(*each); });
+        return found;
+    }
+    const std::vector<std::int64_t> shown = shown_times(*this);
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        const bool outside =
+            is_before(shown[i], stream->time_base, window) || is_after(shown[i], stream->time_base, window);
+        if (!outside && !is_hidden(*packets[i], stream->parameters->codec_id)) {
+            found.push_back(shown[i]);
         }
     }
-    if (!all) {
-        std::ranges::sort(found);
-    }
+    std::ranges::sort(found);
     return found;
 }
 

@@ -47,14 +47,23 @@ std::int64_t sane(std::int64_t time) {
 
 }  // namespace
 
+bool is_raw(const AVInputFormat& format) {
+    // What libavformat's demuxers of such streams have in common is an option.
+    const AVClass* options = format.priv_class;
+    return (format.flags & AVFMT_NOTIMESTAMPS) != 0 ||
+           (options != nullptr &&
+            av_opt_find(&options, "raw_packet_size", nullptr, 0, AV_OPT_SEARCH_FAKE_OBJ) != nullptr);
+}
+
 std::string Stream::describe() const {
     return std::string(medium_name(medium)) + " stream " + std::to_string(index) + " (" +
            avcodec_get_name(parameters->codec_id) + ")";
 }
 
 Stream with(const Stream& stream, CodecParametersPtr parameters) {
-    return {stream.medium, stream.index,    std::move(parameters), stream.time_base,   stream.frame_rate,
-            stream.start,  stream.duration, stream.num_frames,     stream.tells_times, stream.rotation};
+    return {stream.medium,      stream.index,      std::move(parameters), stream.time_base,
+            stream.frame_rate,  stream.start,      stream.duration,       stream.num_frames,
+            stream.tells_times, stream.tells_keys, stream.rotation};
 }
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {
@@ -76,7 +85,9 @@ Stream describe_stream(AVFormatContext& container, int index) {
             sane(stream.start_time),
             sane(stream.duration),
             stream.nb_frames,
-            sound || stream.codecpar->video_delay == 0 || std::strcmp(container.iformat->name, "avi") != 0,
+            sound || stream.codecpar->video_delay == 0 ||
+                (!is_raw(*container.iformat) && std::strcmp(container.iformat->name, "avi") != 0),
+            true,
             sound ? 0 : rotation_of(stream)};
 }
 

@@ -24,6 +24,7 @@ struct Stream {
     std::int64_t duration = AV_NOPTS_VALUE;
     std::int64_t num_frames = 0;  // As the container says; 0 if it does not.
     bool tells_times = true;      // Whether packets say when frames are shown, and not only when to decode them.
+    bool tells_keys = true;       // Whether packets say that decoding can begin with them. Otherwise all seem to do.
     int rotation = 0;             // The degrees, clockwise, by which a viewer turns the picture: 0, 90, 180 or 270.
 
     // Returns the name for messages, such as "video stream 0 (h264)".
@@ -36,6 +37,10 @@ struct Stream {
 Stream with(const Stream& stream, CodecParametersPtr parameters);
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters);
+
+// Returns whether a format is that of a stream without any container, which has neither times nor an index. FFmpeg makes
+// up when frames are decoded, and from that for some of them when they are shown.
+bool is_raw(const AVInputFormat& format);
 
 // Returns what `container` says of one of its streams, which must be audio or video.
 Stream describe_stream(AVFormatContext& container, int index);

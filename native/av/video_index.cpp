@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "av/key_frame.h"
+#include "av/shown_times.h"
 #include "core/media_error.h"
 #include "ffmpeg/times.h"
 
@@ -13,14 +14,10 @@ namespace {
 
 // Collects what packets tell.
 struct Packets {
-    explicit Packets(const Stream& stream)
-        : parameters(*stream.parameters),
-          reordered(stream.parameters->video_delay > 0),
-          tells_times(stream.tells_times) {}
+    explicit Packets(const Stream& of) : stream(of), reordered(of.parameters->video_delay > 0) {}
 
-    const AVCodecParameters& parameters;
+    const Stream& stream;
     bool reordered;
-    bool tells_times;
     bool timed = true;
     std::vector<std::int64_t> times;
     std::vector<std::uint8_t> keys;
@@ -28,13 +25,21 @@ struct Packets {
 
     void add(const AVPacket& packet, bool hide) {
         times.push_back(time_of(packet));
-        keys.push_back(is_key(packet, parameters));
-        hidden.push_back(hide || is_hidden(packet, parameters.codec_id));
-        timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered) && tells_times;
+        // The first one has nothing before it to begin with.
+        keys.push_back(is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0));
+        hidden.push_back(hide || is_hidden(packet, stream.parameters->codec_id));
+        timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered) &&
+                stream.tells_times;
     }
 
     VideoIndex index() { return {std::move(times), std::move(keys), std::move(hidden), timed}; }
 };
+
+// Returns the rate of frames that can only be counted.
+AVRational counted_rate(const Stream& stream) {
+    constexpr AVRational kUsual{25, 1};  // As FFmpeg assumes it.
+    return stream.frame_rate.num > 0 ? stream.frame_rate : kUsual;
+}
 
 }  // namespace
 
@@ -90,23 +95,29 @@ VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
 VideoIndex VideoIndex::of(const PacketList& packets) {
     const Stream& stream = *packets.stream;
     Packets found(stream);
-    for (const PacketPtr& packet : packets.packets) {
-        const std::int64_t time = time_of(*packet);
-        const bool outside =
-            is_before(time, stream.time_base, packets.window) || is_after(time, stream.time_base, packets.window);
-        found.add(*packet, outside);
+    const std::vector<std::int64_t> times = shown_times(packets);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const bool outside = is_before(times[i], stream.time_base, packets.window) ||
+                             is_after(times[i], stream.time_base, packets.window);
+        found.add(*packets.packets[i], outside);
     }
     return found.index();
+}
+
+std::int64_t VideoIndex::shown_at(std::size_t frame, const Stream& stream) const {
+    if (timed_) {
+        return time(frame);
+    }
+    const std::int64_t begin = stream.start != AV_NOPTS_VALUE ? stream.start : 0;
+    return begin + rescale_time(static_cast<std::int64_t>(frame), av_inv_q(counted_rate(stream)), stream.time_base);
 }
 
 double VideoIndex::seconds(std::size_t frame, const Stream& stream) const {
     if (timed_) {
         return stream.seconds(time(frame));
     }
-    constexpr double kUsualRate = 25;  // As FFmpeg assumes it.
-    const double rate = stream.frame_rate.num > 0 ? av_q2d(stream.frame_rate) : kUsualRate;
     const double begin = stream.start != AV_NOPTS_VALUE ? stream.seconds(stream.start) : 0;
-    return begin + static_cast<double>(frame) / rate;
+    return begin + static_cast<double>(frame) / av_q2d(counted_rate(stream));
 }
 
 std::size_t VideoIndex::start(std::size_t frame, int keys_back) const {

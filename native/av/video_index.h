@@ -52,6 +52,9 @@ class VideoIndex {
     // Returns when a frame is shown, in units of the stream's time base.
     [[nodiscard]] std::int64_t time(std::size_t frame) const { return times_[shown_[frame]]; }
 
+    // The same, but frames are counted by the stream's rate if the packets do not say.
+    [[nodiscard]] std::int64_t shown_at(std::size_t frame, const Stream& stream) const;
+
     // Returns when a frame is shown, in seconds. If the packets do not say, frames are counted by the stream's rate.
     [[nodiscard]] double seconds(std::size_t frame, const Stream& stream) const;
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "av/frame_picker.h"
+#include "av/frame_sample.h"
 #include "av/packet_feed.h"
 #include "av/picture_array.h"
 #include "av/sws_scaler.h"
@@ -194,19 +195,7 @@ nb::object sample(PacketsOf<Medium::kVideo>& object, const std::vector<std::size
     HeldPackets<Medium::kVideo> packets = object.take();
     FrameList list = run("sample_decode_video", packets.name, [&] {
         const PacketList consumed = std::move(packets.list);
-        const VideoIndex index = VideoIndex::of(consumed);
-        ListFeed feed(consumed);
-        FramePicker picker(consumed.stream, options, feed, index);
-        FrameList found{Medium::kVideo, {}, consumed.stream->time_base};
-        if (!frames.empty() && frames.back() >= index.num_frames()) {
-            throw MediaError("there is no frame " + std::to_string(frames.back()) + ": the packets make " +
-                             std::to_string(index.num_frames()));
-        }
-        picker.pick(frames, [&](std::size_t /*frame*/, FramePtr decoded) {
-            found.frames.push_back(filters.empty() ? std::move(decoded)
-                                                   : filter_frame(*decoded, consumed.stream->time_base, filters));
-        });
-        return found;
+        return sample_frames(consumed, frames, options, filters);
     });
     return wrap_frames<Medium::kVideo>(std::move(packets.name), std::move(list));
 }

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "core/bytes.h"
+#include "ffmpeg/libav.h"
+
+namespace spdl {
+
+// Returns whether the picture in a packet can be decoded without others, as its header says. Nothing for codecs whose
+// headers are not known here: the container or FFmpeg's parsers tell.
+//
+// FFmpeg has no parser for these codecs, or one that does not look at it and takes all pictures for key frames.
+std::optional<bool> needs_no_others(AVCodecID codec, Bytes packet);
+
+}  // namespace spdl
