@@ -38,8 +38,8 @@ Stream with(const Stream& stream, CodecParametersPtr parameters);
 
 CodecParametersPtr copy_parameters(const AVCodecParameters& parameters);
 
-// Returns whether a format is that of a stream without any container, which has neither times nor an index. FFmpeg makes
-// up when frames are decoded, and from that for some of them when they are shown.
+// Returns whether a format is that of a stream without any container, which has neither times nor an index. FFmpeg
+// makes up when frames are decoded, and from that for some of them when they are shown.
 bool is_raw(const AVInputFormat& format);
 
 // Returns what `container` says of one of its streams, which must be audio or video.
