@@ -239,6 +239,10 @@ def _check_limits(program: Program, lab: Lab) -> list[str]:
         # An op that was abandoned runs on, but does not count.
         if lab.most[pipe.name] > max([pipe.concurrency, *limits]) and not (pipe.drop_overdue and pipe.timeout):
             findings.append(f"{lab.most[pipe.name]} ops of {pipe.name} ran at once")
+        # What an earlier item holds up: as many as run, and as many as wait for their turn.
+        alone = not limits and not pipe.retries and not pipe.drop_overdue
+        if pipe.ordered and alone and lab.spread[pipe.name] > 2 * pipe.concurrency + 2:
+            findings.append(f"{lab.spread[pipe.name]} items have begun {pipe.name} since the oldest one that is there")
     threads = [deed.value for deed in program.meddling if deed.deed in ("threads", "concurrency")]
     if lab.most_sync > max([program.num_threads, *threads]) and not hanging:
         findings.append(f"{lab.most_sync} synchronous ops ran at once")

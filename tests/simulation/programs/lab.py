@@ -88,6 +88,8 @@ class Lab:
         self.calls: Counter[str] = Counter()
         self.running: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
+        self.under_way: dict[str, set[int]] = {}
+        self.spread: Counter[str] = Counter()
         self.sync_running = 0
         self.most_sync = 0
         self.attempts: Counter[object] = Counter()
@@ -108,22 +110,27 @@ class Lab:
         if self.stopped:
             self.report(f"{what} is called after stop() has returned")
 
-    def enter(self, stage: str, *, sync: bool) -> None:
-        """Note that an op begins an item."""
+    def enter(self, stage: str, *, sync: bool) -> int:
+        """Note that an op begins an item. Return the number of the call."""
         self.started(stage)
         with self.lock:
             self.calls[stage] += 1
             number = self.calls[stage]
             self.running[stage] += 1
             self.most[stage] = max(self.most[stage], self.running[stage])
+            under_way = self.under_way.setdefault(stage, set())
+            under_way.add(number)
+            self.spread[stage] = max(self.spread[stage], number - min(under_way) + 1)
         if sync:
             self.enter_sync()
         self.on_call(stage, number)
+        return number
 
-    def leave(self, stage: str, *, sync: bool) -> None:
-        """Note that an op is done with an item."""
+    def leave(self, stage: str, number: int, *, sync: bool) -> None:
+        """Note that a call is done with its item."""
         with self.lock:
             self.running[stage] -= 1
+            self.under_way[stage].discard(number)
         if sync:
             self.leave_sync()
 

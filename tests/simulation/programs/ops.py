@@ -89,31 +89,31 @@ class Instrumented:
         return make(self.op, self.name, value, 0) if outcome.results else None
 
     def sync(self, value: Any) -> Any:
-        self.lab.enter(self.name, sync=self.in_worker)
+        call = self.lab.enter(self.name, sync=self.in_worker)
         try:
             outcome, seconds = self._begin(value)
             self.lab.sleep(seconds)
             self._fail_early(outcome, value)
             return self._result(outcome, value)
         finally:
-            self.lab.leave(self.name, sync=self.in_worker)
+            self.lab.leave(self.name, call, sync=self.in_worker)
 
     async def asynchronous(self, value: Any) -> Any:
-        self.lab.enter(self.name, sync=False)
+        call = self.lab.enter(self.name, sync=False)
         try:
             outcome, seconds = self._begin(value)
             await asyncio.sleep(seconds)
             self._fail_early(outcome, value)
             return self._result(outcome, value)
         finally:
-            self.lab.leave(self.name, sync=False)
+            self.lab.leave(self.name, call, sync=False)
 
     def coroutine(self, value: Any) -> Any:
         # That it is asynchronous shows only when it is called.
         return self.asynchronous(value)
 
     def generator(self, value: Any) -> Generator[Any, None, None]:
-        self.lab.enter(self.name, sync=self.in_worker)
+        call = self.lab.enter(self.name, sync=self.in_worker)
         inside = True
         try:
             outcome, seconds = self._begin(value)
@@ -133,10 +133,10 @@ class Instrumented:
                 self.lab.host.step()
             finish(outcome, self.name)
         finally:
-            self.lab.leave(self.name, sync=self.in_worker and inside)
+            self.lab.leave(self.name, call, sync=self.in_worker and inside)
 
     async def async_generator(self, value: Any) -> AsyncGenerator[Any, None]:
-        self.lab.enter(self.name, sync=False)
+        call = self.lab.enter(self.name, sync=False)
         try:
             outcome, seconds = self._begin(value)
             await asyncio.sleep(seconds)
@@ -147,7 +147,7 @@ class Instrumented:
                 await asyncio.sleep(0)
             finish(outcome, self.name)
         finally:
-            self.lab.leave(self.name, sync=False)
+            self.lab.leave(self.name, call, sync=False)
 
 
 def make_op(lab: Lab, pipe: Pipe) -> Callable[[Any], Any]:
