@@ -9,6 +9,7 @@ import numpy as np
 
 from spdl.dataloader._media.batch import ClipBatch
 from spdl.dataloader._media.media_reader import MediaReader
+from spdl.dataloader._media.spans import Spans
 from spdl.dataloader._media.windows import choose_window
 from spdl.io import load_video_batch, random_flip, to_numpy
 
@@ -55,6 +56,7 @@ class ClipReader(MediaReader):
         self._options = options
         self._clip = clip
         self._seed = seed
+        self._spans = Spans(audio=False, demux_config=options.demux_config)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
@@ -72,6 +74,7 @@ class ClipReader(MediaReader):
                     window,
                     clip.num_frames / clip.fps,
                     clip.sampling,  # type: ignore[arg-type] # It is not "spread".
+                    self._spans,
                     seed=self._seed,
                     epoch=epoch,
                     index=index,
