@@ -10,7 +10,7 @@ import numpy as np
 from spdl.dataloader._media.batch import ClipBatch
 from spdl.dataloader._media.media_reader import MediaReader
 from spdl.dataloader._media.spans import Spans
-from spdl.dataloader._media.windows import choose_window
+from spdl.dataloader._media.windows import choose_window, find_fault
 from spdl.io import load_video_batch, random_flip, to_numpy
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ class ClipReader(MediaReader):
         self._clip = clip
         self._seed = seed
         self._spans = Spans(audio=False, demux_config=options.demux_config)
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's medium or window makes no sense; None if they do."""
+        windows = columns.get("window")
+        return find_fault(columns["media"][place], windows and windows[place], files=False)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int

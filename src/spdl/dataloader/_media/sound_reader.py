@@ -9,7 +9,7 @@ import numpy as np
 from spdl.dataloader._media.batch import SoundBatch
 from spdl.dataloader._media.media_reader import MediaReader
 from spdl.dataloader._media.spans import Spans
-from spdl.dataloader._media.windows import choose_window
+from spdl.dataloader._media.windows import choose_window, find_fault
 from spdl.io import load_audio_batch, to_numpy
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class SoundReader(MediaReader):
         self._sampling = sampling
         self._seed = seed
         self._spans = Spans(audio=True)
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's medium or window makes no sense; None if they do."""
+        windows = columns.get("window")
+        return find_fault(columns["media"][place], windows and windows[place], files=True)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int

@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from spdl._check import show
 from spdl._random_key import random_key
+from spdl.io._av.time_window import parse_window
+from spdl.io._common.inputs import Readable, resolve
 
 if TYPE_CHECKING:
     from spdl.dataloader._media.spans import Spans
 
-__all__ = ["Sampling", "choose_window"]
+__all__ = ["Sampling", "choose_window", "find_fault"]
 
 Sampling: TypeAlias = Literal["random", "center", "start"]
 
 # What tells these random numbers from others of the same sample.
 _PURPOSE = 4
+
+
+def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
+    """Return why a sample cannot be asked for: its medium is no input, or its window makes no sense; None if it can.
+
+    Args:
+        media: The medium.
+        window: The window, or None.
+        files: Whether open files are read.
+    """
+    if not _is_input(media, files=files):
+        accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
+        return f"`media` must be {accepted}, got {show(media)}"
+    try:
+        parse_window("window", window)
+    except (TypeError, ValueError):
+        return f"`window` must be (start, end) in seconds, a microsecond or more apart, or None, got {show(window)}"
+    return None
+
+
+def _is_input(media: Any, *, files: bool) -> bool:
+    if isinstance(media, str | bytes | os.PathLike) or (files and isinstance(media, Readable)):
+        return True
+    try:
+        resolve(media, "media", files=False)
+    except TypeError:
+        return False
+    return True
 
 
 def choose_window(
