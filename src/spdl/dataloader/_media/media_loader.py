@@ -10,6 +10,7 @@ from spdl._check import check_choice, check_flag, check_int, check_timeout, posi
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
 from spdl.dataloader._media.device import check_device, send
 from spdl.dataloader._media.epoch_steps import EpochSteps
+from spdl.dataloader._media.list_fingerprint import fingerprint_of
 from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
 from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
@@ -159,7 +160,7 @@ class MediaLoader(Generic[Batch]):
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
         """
-        self._current = Epoch(read_state(state_dict, self._identity()))
+        self._current = Epoch(read_state(state_dict, self._identity(), former=self._name_source()))
 
     def statistics(self) -> PipelineStatistics:
         """Return the counts and times of the stages in the loop that runs now, or ran last.
@@ -207,10 +208,15 @@ class MediaLoader(Generic[Batch]):
     def _identity(self) -> Identity:
         if self._fingerprint is None:
             own = getattr(self.dataset, "fingerprint", None)
-            named = f"{type(self.dataset).__name__}:{len(self.dataset)}"
-            self._fingerprint = str(own()) if callable(own) else named
+            if type(self.dataset) in (list, tuple):
+                self._fingerprint = fingerprint_of(self.dataset)
+            else:
+                self._fingerprint = str(own()) if callable(own) else self._name_source()
         order = self._order
         return Identity(type(self).__name__, self._fingerprint, order.fingerprint, len(order), self._seed)
+
+    def _name_source(self) -> str:
+        return f"{type(self.dataset).__name__}:{len(self.dataset)}"
 
     def _declare(self, steps: EpochSteps, epoch: int) -> Pipeline[Any]:
         threads = self._num_threads or default_threads()
