@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ import torch
 from spdl.dataloader import ArrayLoader, LabelledBatch
 from spdl.io import LoadError, save_npz
 from spdl.testing import assert_resumes_exactly
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def make_npz(number: int, shape: tuple[int, ...] = (3, 4), **more: Any) -> bytes:
@@ -108,6 +106,35 @@ def test_any_two_cuts_lose_nothing() -> None:
         return make(FILES, batch_size, shuffle=True, num_threads=1, rank=rank, world_size=world_size)
 
     assert_resumes_exactly(make_loader, world=(1, 3), batch=(1, 2), items=lambda batch: batch.index.tolist())
+
+
+OTHERS: dict[str, tuple[Any, Any]] = {
+    "bytes": (FILES, [make_npz(number + 10) for number in range(9)]),
+    "paths": ([f"a/{number}.npz" for number in range(9)], [f"b/{number}.npz" for number in range(9)]),
+    "order": ([f"a/{number}.npz" for number in range(9)], [f"a/{8 - number}.npz" for number in range(9)]),
+    "Paths": ([Path(f"{number}.npz") for number in range(9)], [Path(f"{number + 1}.npz") for number in range(9)]),
+    "labels": ([("a.npz", number) for number in range(9)], [("a.npz", 8 - number) for number in range(9)]),
+    "records": ([{"file": "a", "label": number} for number in range(9)], [{"file": "a", "label": 0}] * 9),
+    "tuple": (tuple(FILES), tuple(FILES[::-1])),
+}
+
+
+@pytest.mark.parametrize("name", list(OTHERS))
+def test_a_state_of_another_list_is_refused(name: str) -> None:
+    ours, theirs = OTHERS[name]
+    state = make(ours).state_dict()
+    with pytest.raises(ValueError, match="belongs to another dataset"):
+        make(theirs).load_state_dict(state)
+    make(type(ours)(list(ours))).load_state_dict(state)
+
+
+def test_a_state_that_says_of_a_list_only_how_long_it_is_can_be_loaded() -> None:
+    loader = make(FILES)
+    state = {**loader.state_dict(), "fingerprint": "list:9", "position": 4}
+    loader.load_state_dict(state)
+    assert [batch.index.tolist() for batch in loader] == [[4, 5, 6, 7], [8]]
+    with pytest.raises(ValueError, match="belongs to another dataset"):
+        loader.load_state_dict({**state, "fingerprint": "list:8"})
 
 
 @pytest.mark.parametrize(("options", "error"), [({"data": 3}, TypeError), ({"label": 3}, TypeError)])

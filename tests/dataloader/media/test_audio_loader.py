@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from tests.io.av.media import clip
 
 from spdl.dataloader import AudioLoader, SoundBatch
-from spdl.io import LoadError, get_audio_filter_desc, load_audio
+from spdl.io import AudioReader, LoadError, get_audio_filter_desc, load_audio
 from spdl.source import AudioFolder, MediaList
 from spdl.testing import assert_resumes_exactly
 
@@ -116,6 +117,38 @@ def test_windows_of_the_source_bound_sounds(folder: AudioFolder) -> None:
     assert 1 <= batch.window[1][0] <= 1.5
     assert batch.label.tolist() == [1, 0]
     assert make(words).state_dict() != make(MediaList([(path, (0.5, 0.75), 1), (path, (1, 2.5), 0)])).state_dict()
+
+
+@pytest.mark.parametrize("sampling", ["random", "center", "start"])
+@pytest.mark.parametrize("name", ["mp3.mp3", "vorbis.ogg", "opus.ogg", "aac.m4a", "both.ts", "sync.mkv", "flac.ogg"])
+def test_sounds_lie_where_the_stream_is(name: str, sampling: str) -> None:
+    path = clip(name)
+    whole = np.asarray(load_audio(str(path)))
+    channels, count = whole.shape
+    rate = AudioReader(path).sample_rate
+    for seconds in (0.02, 0.4, 60.0):
+        options = {"sample_rate": rate, "num_channels": channels, "seconds": seconds, "sampling": sampling}
+        for seed in range(4):
+            (batch,) = make([(path, 0)], **options, seed=seed)
+            length = min(round(seconds * rate), count)
+            assert batch.length.tolist() == [length]
+            # The samples around the moment that it says it begins with.
+            begin = round((batch.window[0][0] - AudioReader(path).start_time) * rate)
+            parts = [whole[:, first : first + length] for first in range(max(begin - 1, 0), begin + 2)]
+            found = batch.sound[0, :, :length]
+            # AAC's decoder depends in its last bits on where it has begun.
+            assert any(part.shape == found.shape and np.allclose(part, found, atol=1e-4) for part in parts)
+            assert sampling != "start" or np.array_equal(batch.sound[0, :, :length], whole[:, :length])
+
+
+def test_a_window_is_bounded_by_the_end_of_the_sound(folder: AudioFolder) -> None:
+    # It lasts one second and a half, less than the window.
+    words = MediaList([(folder[4].path, (0.25, 9), 0)] * 20)
+    for sampling in ("random", "center", "start"):
+        (batch,) = make(words, 20, sampling=sampling, seconds=0.5)
+        assert (batch.length == RATE // 2).all()
+        assert (batch.window[:, 0] >= 0.25).all()
+        assert (batch.window[:, 1] <= 1.5).all()
 
 
 def test_damaged_sounds_are_errors_left_out_or_replaced(folder: AudioFolder) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.io.av.ffmpeg import run_ffmpeg, run_ffprobe
 from tests.io.av.media import clip
 
 from spdl.dataloader import ClipBatch, ClipLoader
@@ -126,6 +127,46 @@ def test_windows_of_the_source_bound_clips(sound_videos: list[MediaSample]) -> N
     np.testing.assert_allclose(batch.window[20], [1.0, 1.12])
     assert batch.length.tolist() == [5] * 20 + [3]
     assert batch.label.tolist() == [0] * 20 + [1]
+
+
+@pytest.fixture(scope="module")
+def longer_sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video of 2 seconds with a sound of 5."""
+    path = tmp_path_factory.mktemp("longer") / "sound.mp4"
+    sound = ("-f", "lavfi", "-i", "sine=f=440:d=5:r=44100")
+    run_ffmpeg("-y", "-i", clip("h264.mp4"), *sound, "-c:v", "copy", "-c:a", "aac", path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["h264.ts", "offset.ts", "both.mkv", "longer"])
+def test_clips_lie_where_the_stream_is(name: str, longer_sound: Path) -> None:
+    path = str(longer_sound if name == "longer" else clip(name))
+    begin, end = _stream(path)
+    for sampling in ("start", "center", "random"):
+        batch = next(iter(make([(path, 0)] * 12, 12, sampling=sampling)))
+        assert (batch.length == 5).all()
+        assert (batch.window[:, 0] >= begin - 1e-3).all()
+        assert (batch.window[:, 1] <= end + 1e-3).all()
+        if sampling == "start":
+            assert (batch.clip[:1] == to_numpy(load([path], [None]).clips)).all()
+        if sampling == "center":
+            np.testing.assert_allclose(batch.window.mean(1), (begin + end) / 2, atol=1e-3)
+
+
+def _stream(path: str) -> tuple[float, float]:
+    """Return when the first frame of a video is shown, and the end of the last one, as ffprobe says."""
+    shown = run_ffprobe("-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path)
+    moments = [float(line) for line in shown.replace(b",", b"").split()]
+    return min(moments), max(moments) + (max(moments) - min(moments)) / (len(moments) - 1)
+
+
+def test_a_window_is_bounded_by_the_end_of_the_video(sound_videos: list[MediaSample]) -> None:
+    samples = MediaList([(sound_videos[0].path, (0.5, 30), 0)] * 20)
+    for sampling in ("random", "center", "start"):
+        (batch,) = make(samples, 20, sampling=sampling)
+        assert (batch.length == 5).all()
+        assert (batch.window[:, 0] >= 0.5).all()
+        assert (batch.window[:, 1] <= SECONDS + 1e-9).all()
 
 
 def test_clips_are_flipped_whole(sound_videos: list[MediaSample]) -> None:

@@ -34,8 +34,9 @@ class AudioLoader(MediaLoader[SoundBatch]):
         seconds: How long sounds are, in seconds. Where a sound ends sooner, zeros follow, and the mask says so.
         num_channels: The channels to mix to.
         sampling: Where in the sample's window, or in the whole file, the part lies: ``"random"`` draws a place in each
-            epoch, ``"center"`` and ``"start"`` are always the same. The first two read the header of a file without a
-            window to know how long it is.
+            epoch, ``"center"`` and ``"start"`` are always the same. It lies where there is sound, whatever else the
+            file holds. To know where, the loader looks at all packets of a file once, unless it is ``"start"`` and the
+            sample has a window.
         shuffle: Whether each epoch has an order of its own.
         order: An order of your own instead: an `spdl.source.EpochOrder`. Its length is that of an epoch, and it may
             take some samples more often than others.

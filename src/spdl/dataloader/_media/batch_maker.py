@@ -113,6 +113,22 @@ class BatchMaker:
             return to_columns(samples, self._reader.column, indices)
 
     def _read(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
+        """Read the samples. A native call refuses a whole batch for one that makes no sense, so these stay out."""
+        count = len(columns["index"])
+        faults = {place: fault for place in range(count) if (fault := self._reader.find_fault(columns, place))}
+        if not faults:
+            return self._read_sensible(columns, epoch, num_threads)
+        kept = [place for place in range(count) if place not in faults]
+        if not kept:
+            return {}, faults
+        rest = {name: [column[place] for place in kept] for name, column in columns.items()}
+        read, reasons = self._read_sensible(rest, epoch, num_threads)
+        fields = _make_room(read, count)
+        for name, array in read.items():
+            fields[name][kept] = array
+        return fields, {**faults, **{kept[number]: reason for number, reason in reasons.items()}}
+
+    def _read_sensible(self, columns: _Columns, epoch: int, num_threads: int) -> tuple[dict[str, Any], dict[int, str]]:
         try:
             fields, reasons = self._reader.read(columns, epoch, num_threads)
         except LoadError as error:

@@ -39,8 +39,9 @@ class ClipLoader(MediaLoader[ClipBatch]):
             ``num_frames / fps`` seconds, whatever the rate of the video.
         sampling: Where in the sample's window, or in the whole video, the clip lies: ``"random"`` draws a place in each
             epoch, ``"center"`` and ``"start"`` are always the same, and ``"spread"`` takes pictures at equal distances
-            all over it, whatever `fps` is. The first two read the header of a video without a window to know how long
-            it is.
+            all over it, whatever `fps` is. It lies where there are pictures, whatever else the file holds. To know
+            where, the loader looks at all packets of a file once, unless it is ``"spread"``, or ``"start"`` and the
+            sample has a window.
         flip: The probability that a clip is mirrored left to right.
         mode: How pictures of another shape get the size: ``"crop"``, ``"pad"`` or ``"stretch"``.
         interpolation: The filter of the resize; see `spdl.io.load_video_batch`.

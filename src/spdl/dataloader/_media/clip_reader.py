@@ -9,7 +9,8 @@ import numpy as np
 
 from spdl.dataloader._media.batch import ClipBatch
 from spdl.dataloader._media.media_reader import MediaReader
-from spdl.dataloader._media.windows import choose_window
+from spdl.dataloader._media.spans import Spans
+from spdl.dataloader._media.windows import choose_window, find_fault
 from spdl.io import load_video_batch, random_flip, to_numpy
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class ClipReader(MediaReader):
         self._options = options
         self._clip = clip
         self._seed = seed
+        self._spans = Spans(audio=False, demux_config=options.demux_config)
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's medium or window makes no sense; None if they do."""
+        windows = columns.get("window")
+        return find_fault(columns["media"][place], windows and windows[place], files=False)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
@@ -72,6 +79,7 @@ class ClipReader(MediaReader):
                     window,
                     clip.num_frames / clip.fps,
                     clip.sampling,  # type: ignore[arg-type] # It is not "spread".
+                    self._spans,
                     seed=self._seed,
                     epoch=epoch,
                     index=index,

@@ -54,8 +54,13 @@ def write_state(progress: Progress, identity: Identity, record: FailureRecord) -
     }
 
 
-def read_state(state: Mapping[str, Any], identity: Identity) -> tuple[Progress, FailureRecord]:
+def read_state(state: Mapping[str, Any], identity: Identity, *, former: str) -> tuple[Progress, FailureRecord]:
     """Return the progress that a state records, and what had failed.
+
+    Args:
+        state: The state.
+        identity: What it must belong to.
+        former: The fingerprint of a plain list in states of older versions, which said its type and length alone.
 
     Raises:
         TypeError: If it is no mapping.
@@ -76,7 +81,7 @@ def read_state(state: Mapping[str, Any], identity: Identity) -> tuple[Progress, 
     for name, own in identity._asdict().items():
         if name not in state:
             raise ValueError(f"This state of {kind} is incomplete: {name!r} is missing.")
-        if state[name] != own:
+        if state[name] != own and not (name == "fingerprint" and state[name] == former):
             raise ValueError(_say_differs(kind, name, state[name], own))
     numbers: dict[str, int] = {}
     limits: dict[str, int | None] = {"epoch": None, "position": identity.size}

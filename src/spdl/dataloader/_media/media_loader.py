@@ -10,6 +10,7 @@ from spdl._check import check_choice, check_flag, check_int, check_timeout, posi
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
 from spdl.dataloader._media.device import check_device, send
 from spdl.dataloader._media.epoch_steps import EpochSteps
+from spdl.dataloader._media.list_fingerprint import fingerprint_of
 from spdl.dataloader._media.loader_log import LoaderLog
 from spdl.dataloader._media.loader_state import Identity, Progress, read_state, write_state
 from spdl.dataloader._media.media_iterator import Epoch, MediaIterator, Result, progress_of
@@ -171,7 +172,7 @@ class MediaLoader(Generic[Batch]):
             ValueError: If it is no state of such a loader, was damaged, was written by a later version, or belongs to
                 another dataset, seed or order; the message names both.
         """
-        progress, record = read_state(state_dict, self._identity())
+        progress, record = read_state(state_dict, self._identity(), former=self._name_source())
         self._current = Epoch(progress)
         self._log.take_over(record)
 
@@ -230,10 +231,15 @@ class MediaLoader(Generic[Batch]):
     def _identity(self) -> Identity:
         if self._fingerprint is None:
             own = getattr(self.dataset, "fingerprint", None)
-            named = f"{type(self.dataset).__name__}:{len(self.dataset)}"
-            self._fingerprint = str(own()) if callable(own) else named
+            if type(self.dataset) in (list, tuple):
+                self._fingerprint = fingerprint_of(self.dataset)
+            else:
+                self._fingerprint = str(own()) if callable(own) else self._name_source()
         order = self._order
         return Identity(type(self).__name__, self._fingerprint, order.fingerprint, len(order), self._seed)
+
+    def _name_source(self) -> str:
+        return f"{type(self.dataset).__name__}:{len(self.dataset)}"
 
     def _declare(self, steps: EpochSteps, epoch: int) -> Pipeline[Any]:
         threads = self._num_threads or default_threads()

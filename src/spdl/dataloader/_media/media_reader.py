@@ -44,6 +44,15 @@ class MediaReader(abc.ABC):
             LoadError: If all fail.
         """
 
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:  # noqa: ARG002 - for those that do.
+        """Return why a sample makes no sense, so that `read` cannot be asked for it; None if it does.
+
+        Args:
+            columns: The fields of the samples by their names.
+            place: The sample's place in them.
+        """
+        return None
+
     def finish(self, fields: dict[str, Any], epoch: int) -> dict[str, Any]:  # noqa: ARG002 - for those that do.
         """Change the fields of a whole batch, which are numpy arrays and lists."""
         return fields

@@ -8,7 +8,8 @@ import numpy as np
 
 from spdl.dataloader._media.batch import SoundBatch
 from spdl.dataloader._media.media_reader import MediaReader
-from spdl.dataloader._media.windows import choose_window
+from spdl.dataloader._media.spans import Spans
+from spdl.dataloader._media.windows import choose_window, find_fault
 from spdl.io import load_audio_batch, to_numpy
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ class SoundReader(MediaReader):
         self._num_frames = num_frames
         self._sampling = sampling
         self._seed = seed
+        self._spans = Spans(audio=True)
+
+    def find_fault(self, columns: Mapping[str, list[Any]], place: int) -> str | None:
+        """Return why a sample's medium or window makes no sense; None if they do."""
+        windows = columns.get("window")
+        return find_fault(columns["media"][place], windows and windows[place], files=True)
 
     def read(
         self, columns: Mapping[str, list[Any]], epoch: int, num_threads: int
@@ -49,7 +56,9 @@ class SoundReader(MediaReader):
         given = columns.get("window") or [None] * len(indices)
         seconds = self._num_frames / self._sample_rate
         windows = [
-            choose_window(media, window, seconds, self._sampling, seed=self._seed, epoch=epoch, index=index)
+            choose_window(
+                media, window, seconds, self._sampling, self._spans, seed=self._seed, epoch=epoch, index=index
+            )
             for media, window, index in zip(columns["media"], given, indices, strict=True)
         ]
         batch = load_audio_batch(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import random
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from spdl._check import show
 from spdl._random_key import random_key
-from spdl.io import Demuxer
+from spdl.io._av.time_window import parse_window
+from spdl.io._common.inputs import Readable, resolve
 
-__all__ = ["Sampling", "choose_window", "find_duration"]
+if TYPE_CHECKING:
+    from spdl.dataloader._media.spans import Spans
+
+__all__ = ["Sampling", "choose_window", "find_fault"]
 
 Sampling: TypeAlias = Literal["random", "center", "start"]
 
@@ -17,19 +23,32 @@ Sampling: TypeAlias = Literal["random", "center", "start"]
 _PURPOSE = 4
 
 
-def find_duration(media: Any) -> float | None:
-    """Return the seconds that a file lasts, as its header says; None if it says nothing, or cannot be read.
+def find_fault(media: Any, window: Any, *, files: bool) -> str | None:
+    """Return why a sample cannot be asked for: its medium is no input, or its window makes no sense; None if it can.
 
-    Whoever loads the file then says what is wrong with it.
+    Args:
+        media: The medium.
+        window: The window, or None.
+        files: Whether open files are read.
     """
-    if hasattr(media, "read"):
-        # It can be read once only.
-        return None
+    if not _is_input(media, files=files):
+        accepted = "a path or the bytes of a file" + (", or an open binary file" if files else "")
+        return f"`media` must be {accepted}, got {show(media)}"
     try:
-        with Demuxer(media) as demuxer:
-            return demuxer.duration
-    except (OSError, RuntimeError):
-        return None
+        parse_window("window", window)
+    except (TypeError, ValueError):
+        return f"`window` must be (start, end) in seconds, a microsecond or more apart, or None, got {show(window)}"
+    return None
+
+
+def _is_input(media: Any, *, files: bool) -> bool:
+    if isinstance(media, str | bytes | os.PathLike) or (files and isinstance(media, Readable)):
+        return True
+    try:
+        resolve(media, "media", files=False)
+    except TypeError:
+        return False
+    return True
 
 
 def choose_window(
@@ -37,6 +56,7 @@ def choose_window(
     window: tuple[float, float] | None,
     seconds: float,
     sampling: Sampling,
+    spans: Spans,
     *,
     seed: int,
     epoch: int,
@@ -45,23 +65,29 @@ def choose_window(
     """Return the beginning and the end of the part of a sample's window that is to be loaded.
 
     Args:
-        media: The file, whose header is read if its duration is needed.
-        window: The window of the sample; None is the whole file.
+        media: The file, which is looked at to find out where its stream is, unless its window says enough.
+        window: The window of the sample; None is the whole stream.
         seconds: How long the part is to be. A shorter window is taken as it is.
-        sampling: Where in the window it lies.
+        sampling: Where in the window, as far as the stream reaches, it lies.
+        spans: Finds where the stream is.
         seed: The seed of the run.
         epoch: The number of the epoch.
         index: The position of the sample in its source.
     """
-    begin, end = (0.0, math.inf) if window is None else window
-    if sampling == "start":
-        return begin, min(begin + seconds, end)
-    if math.isinf(end):
-        end = find_duration(media) or 0.0
+    least, most = (-math.inf, math.inf) if window is None else window
+    if sampling == "start" and math.isfinite(least):
+        return least, min(least + seconds, most)
+    begin, end = spans.find(media) or (0.0, 0.0)
+    begin, end = max(begin, least), min(end, most)
+    if not begin < end and window is not None:
+        # None of it is there, which whoever loads it says.
+        begin, end = least, most
     room = max(end - begin - seconds, 0.0)
-    if sampling == "center":
+    if sampling == "start":
+        share = 0.0
+    elif sampling == "center":
         share = 0.5
     else:
         share = random.Random(random_key(random_key(seed, epoch, index), _PURPOSE, 0)).random()  # noqa: S311
     first = begin + share * room
-    return first, first + seconds if window is None else min(first + seconds, end)
+    return first, min(first + seconds, most)

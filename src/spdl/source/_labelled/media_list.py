@@ -15,6 +15,10 @@ __all__ = ["MediaList"]
 _ACCEPTED = "triples (path, window, label)"
 _TRIPLE = 3
 
+# In seconds; moments are compared as fractions with a denominator of at most 10**6. A little less for rounding.
+_SHORTEST = 0.999e-6
+_LARGEST = 1_000_000_000
+
 
 class MediaList(Sequence[MediaSample]):
     """Parts of videos or sounds and their labels: from a CSV file, a data frame, or a query.
@@ -107,6 +111,8 @@ def _to_window(position: int, window: Any) -> tuple[float, float] | None:
         start, end = (float(moment) for moment in window)
     except (TypeError, ValueError):
         refuse(TypeError, name, accepted, window)
-    if not (0 <= start < end < float("inf")):
-        refuse(ValueError, name, f"{accepted}, with 0 <= start < end", window)
+    if not (0 <= start < end < float("inf") and end - start >= _SHORTEST and end <= _LARGEST):
+        refuse(
+            ValueError, name, f"{accepted}, with 0 <= start < end <= {_LARGEST}, a microsecond or more apart", window
+        )
     return start, end

@@ -1,0 +1,86 @@
+"""Samples that make no sense fail alone, as files that cannot be read do."""
+
+from __future__ import annotations
+
+import io
+import wave
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.io.av.media import clip
+
+from spdl.dataloader import AudioLoader, ClipLoader
+from spdl.io import LoadError
+from spdl.source import MediaList, MediaSample
+
+
+def make_wav() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(np.arange(8000, dtype=np.int16).tobytes())
+    return file.getvalue()
+
+
+WINDOWS = [(0, 1e-9), (1, 0), (float("nan"), 1), "x", (0,), 5, (0, 1, 2), (0, "x"), (float("inf"), float("inf"))]
+
+
+def make(kind: str, media: Any, window: Any, **options: Any) -> Any:
+    good: Any = make_wav() if kind == "sound" else str(clip("h264.mp4"))
+    samples = [MediaSample(good, (0, 0.5), index, f"file {index}", index) for index in range(4)]
+    samples[2] = MediaSample(good if media == "good" else media, window, 2, "file 2", 2)
+    place: dict[str, Any] = {"output": "numpy", "rank": 0, "world_size": 1, **options}
+    if kind == "sound":
+        return AudioLoader(samples, 4, sample_rate=8000, seconds=0.25, **place)
+    return ClipLoader(samples, 4, num_frames=2, size=8, **place)
+
+
+@pytest.mark.parametrize("sampling", ["random", "start"])
+@pytest.mark.parametrize("kind", ["sound", "clip"])
+@pytest.mark.parametrize(
+    ("media", "window", "reason"),
+    [("good", window, "`window` must be") for window in WINDOWS]
+    + [(media, (0, 1), "`media` must be") for media in (None, 5, ("a.mp4", (0, 1), 3), object())],
+)
+def test_it_fails_alone(kind: str, sampling: Any, media: Any, window: Any, reason: str) -> None:
+    with pytest.raises(LoadError, match=rf"1 of 4 .* could not be loaded\n  sample 2, 'file 2': {reason}") as raised:
+        list(make(kind, media, window, sampling=sampling))
+    assert "threading.py" not in str(raised.value)
+    (batch,) = make(kind, media, window, sampling=sampling, on_error="skip")
+    assert batch.index.tolist() == [0, 1, 3]
+    loader = make(kind, media, window, sampling=sampling, on_error="refill")
+    (batch,) = loader
+    (failure,) = loader.failures
+    assert (failure.index, batch.index[2]) == (2, failure.replacement)
+    (whole,) = make(kind, "good", (0, 0.5), sampling=sampling)
+    medium, place = (batch.clip, whole.clip) if kind == "clip" else (batch.sound, whole.sound)
+    assert (medium[[0, 1, 3]] == place[[0, 1, 3]]).all()
+    assert (medium[2] == place[failure.replacement]).all()
+
+
+@pytest.mark.parametrize("kind", ["sound", "clip"])
+def test_if_none_makes_sense_all_fail(kind: str) -> None:
+    samples = [MediaSample(None, (0, 1), 0, "file", 0)] * 2
+    options: dict[str, Any] = {"output": "numpy", "rank": 0, "world_size": 1, "on_error": "skip"}
+    loader: Any = (
+        AudioLoader(samples, 2, sample_rate=8000, seconds=1, **options)
+        if kind == "sound"
+        else ClipLoader(samples, 2, num_frames=2, size=8, **options)
+    )
+    with pytest.raises(LoadError, match=r"All .* of epoch 0 failed.*`media` must be"):
+        list(loader)
+
+
+def test_an_open_file_is_no_video() -> None:
+    with (
+        clip("h264.mp4").open("rb") as file,
+        pytest.raises(LoadError, match="sample 2, 'file 2': `media` must be a path"),
+    ):
+        list(make("clip", file, (0, 1)))
+
+
+@pytest.mark.parametrize("window", [window for window in WINDOWS if window is not None] + [(0, 1e12)])
+def test_a_list_refuses_windows_that_no_loader_can_read(window: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"`items\[0\]` must be a triple whose window is"):
+        MediaList([("a.wav", window, 0)])
