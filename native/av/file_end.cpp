@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "av/promised_end.h"
+#include "av/promised_sound.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -35,12 +36,17 @@ std::string seconds(std::int64_t time, AVRational unit) {
     return text;
 }
 
-// The headers of these say, to the sample, how much sound there is. For WAV, FFmpeg corrects what it says.
-void check_sound(const AVFormatContext& context, std::int64_t last_end, const std::optional<WavSize>& cut_wav) {
-    const std::string_view format = context.iformat->name;
-    if (format == "wav" && cut_wav) {
-        raise_cut(std::to_string(cut_wav->present) + " bytes", std::to_string(cut_wav->promised));
+// The headers of these say how many bytes of sound there are. For WAV, FFmpeg corrects what it says.
+void check_bytes(AVFormatContext& context, std::int64_t size, const std::optional<WavSize>& cut_wav) {
+    const bool wav = std::string_view(context.iformat->name) == "wav";
+    if (const std::optional<WavSize> cut = wav ? cut_wav : find_cut_sound(context, size)) {
+        raise_cut(std::to_string(cut->present) + " bytes", std::to_string(cut->promised));
     }
+}
+
+// The headers of these say, to the sample, how much sound there is.
+void check_samples(const AVFormatContext& context, std::int64_t last_end) {
+    const std::string_view format = context.iformat->name;
     if ((format != "aiff" && format != "flac") || context.duration_estimation_method != AVFMT_DURATION_FROM_STREAM) {
         return;
     }
@@ -56,8 +62,12 @@ void check_sound(const AVFormatContext& context, std::int64_t last_end, const st
 void check_end(AVFormatContext& context, std::int64_t size, const FfmpegLog& log, std::int64_t last_end,
                const std::optional<WavSize>& cut_wav) {
     check_containers(context, size, log);
-    if ((context.error_recognition & AV_EF_IGNORE_ERR) == 0 && last_end != AV_NOPTS_VALUE) {
-        check_sound(context, last_end, cut_wav);
+    if ((context.error_recognition & AV_EF_IGNORE_ERR) != 0) {
+        return;
+    }
+    check_bytes(context, size, cut_wav);
+    if (last_end != AV_NOPTS_VALUE) {
+        check_samples(context, last_end);
     }
 }
 

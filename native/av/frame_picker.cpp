@@ -48,7 +48,7 @@ FramePtr FramePicker::decode(std::size_t frame) {
         }
     }
     throw MediaError("cannot decode the " + decoder_.stream().describe() + ": its packets announce a frame " +
-                     std::to_string(frame) + " at " + std::to_string(decoder_.stream().seconds(index_.time(frame))) +
+                     std::to_string(frame) + " at " + std::to_string(index_.seconds(frame, decoder_.stream())) +
                      " s, but the decoder makes none of them");
 }
 

@@ -1,8 +1,12 @@
 #include "av/muxer.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <new>
+#include <numeric>
+#include <string>
 #include <utility>
 
 #include "av/raw_pictures.h"
@@ -31,6 +35,23 @@ const AVOutputFormat& find_format(const std::string& format, const std::string& 
                          "\" is not one file, which is what a Muxer writes; save_image writes single images");
     }
     return *found;
+}
+
+// Returns a number of units in a second that divides those of all streams.
+int common_rate(const AVFormatContext& context) {
+    // Ten million are a ten thousandth of a sample off at most. A finer unit makes numbers of 64 bits necessary soon.
+    constexpr std::int64_t kMost = 10'000'000;
+    std::int64_t common = 1;
+    for (unsigned i = 0; i < context.nb_streams; ++i) {
+        const std::int64_t rate = std::max(context.streams[i]->time_base.den, 1);
+        const std::int64_t both = std::lcm(common, rate);
+        if (both > kMost) {
+            return static_cast<int>(kMost);
+        }
+        common = both;
+    }
+    constexpr std::int64_t kFine = 1000;
+    return static_cast<int>(common < kFine ? common * (kFine / common) : common);
 }
 
 // Some muxers read back what they wrote, to move it. Nothing else is ever opened.
@@ -115,6 +136,11 @@ void Muxer::open(std::unique_ptr<ByteSink> sink, const OptionList& options) {
     context_->opaque = output_.get();
     const FfmpegLog log;
     LibavOptions given;
+    // MP4 says in a unit of its own when a stream begins, which is a millisecond if nobody asks for another.
+    const AVClass* known = context_->oformat->priv_class;
+    if (av_opt_find(&known, "movie_timescale", nullptr, 0, AV_OPT_SEARCH_FAKE_OBJ) != nullptr) {
+        given.set("movie_timescale", std::to_string(common_rate(*context_)).c_str());
+    }
     for (const auto& [key, value] : options) {
         given.set(key.c_str(), value.c_str());
     }

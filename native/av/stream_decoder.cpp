@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "av/mpeg_audio_frame.h"
 #include "av/packet_list.h"
 #include "core/geometry.h"
 #include "core/limits.h"
@@ -105,6 +106,14 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         }
         last_packet_ = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
         first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
+    }
+    if (packet != nullptr && packet->size > 0 && stream_->parameters->codec_id == AV_CODEC_ID_MP2 && !keep_damaged_) {
+        // FFmpeg's decoder takes what lies behind the packet for the rest of it.
+        const Bytes frame(packet->data, static_cast<std::size_t>(packet->size));
+        if (const std::size_t whole = layer_two_bytes(frame); whole > frame.size()) {
+            throw MediaError(what(last_packet_) + ": the frame ends after " + std::to_string(frame.size()) + " of " +
+                             std::to_string(whole) + " bytes");
+        }
     }
     const int code = avcodec_send_packet(context_.get(), packet);
     const bool over = packet == nullptr && code == AVERROR_EOF;

@@ -11,14 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.io.av import oracle
+from tests.io.av.encoded import audio
 from tests.io.av.ffmpeg import need_encoder, run_ffmpeg
 from tests.io.av.long_sounds import LONG_SOUNDS, long_sound, tolerance
+from tests.io.av.sources import Sound
 
 from spdl.io import (
     AudioReader,
     Decoder,
     Demuxer,
     convert_frames,
+    decode_config,
     decode_packets,
     demux_audio,
     get_audio_filter_desc,
@@ -124,3 +127,16 @@ def test_a_window_of_mpeg_sound_that_a_seek_cuts(tmp_path: Path) -> None:
     for start, stop in windows(expected.shape[1], seed=3):
         found = to_numpy(reader.read_samples(start, stop))
         np.testing.assert_allclose(found, expected[:, start:stop], rtol=0, atol=2**-14, err_msg=f"{start} to {stop}")
+
+
+@pytest.mark.parametrize("suffix", ["mkv", "mpg", "ts", "mp2"])
+def test_the_float_decoder_of_mp2_gives_exact_windows(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"sound.{suffix}"
+    audio("mp2", sound=Sound(48000, 2, 3.0)).make(path)
+    exact = decode_config(decoder="mp2float")
+    with AudioReader(path, decode_config=exact) as reader, AudioReader(path) as other:
+        expected, rounded = to_numpy(reader.read()), to_numpy(other.read())
+        for start, stop in windows(reader.num_samples)[:8]:
+            assert np.array_equal(to_numpy(reader.read_samples(start, stop)), expected[:, start:stop])
+            found = to_numpy(other.read_samples(start, stop))
+            np.testing.assert_allclose(found, rounded[:, start:stop], rtol=0, atol=2**-14)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.io.av.encoded import encode
+from tests.io.av.ffmpeg import need_encoder
+from tests.io.av.sources import Pictures
 
 from spdl.io import VideoReader, load_video, load_video_batch, to_numpy
 
@@ -119,3 +123,38 @@ def test_a_clip_before_the_cut_is_that_of_the_whole(
     found = load_video_batch([cut], **keywords)
     assert found.lengths == expected.lengths
     assert np.array_equal(to_numpy(found.clips), to_numpy(expected.clips))
+
+
+def test_a_stream_without_times_names_the_moment_that_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "raw.hevc"
+    encode(
+        path,
+        [
+            "-c:v",
+            need_encoder("libx265"),
+            "-preset",
+            "ultrafast",
+            "-x265-params",
+            "keyint=12:bframes=3:open-gop=1:log-level=none",
+        ],
+        pictures=Pictures(),
+    )
+    data = path.read_bytes()
+    found = 0
+    for cut in range(len(data) // 10, len(data), len(data) // 60):
+        try:
+            reader = VideoReader(data[:cut])
+            frames = len(reader)
+        except RuntimeError:
+            continue
+        try:
+            reader[frames - 1]
+        except RuntimeError as error:
+            words = re.search(
+                r"announce a frame (\d+) at (\S+) s", str(error)
+            )  # The message says it, or there is none.
+            if words:
+                found += 1
+                assert float(words[2]) == int(words[1]) / 25
+                assert int(words[1]) < frames
+    assert found > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from spdl.io import (
     video_encode_config,
 )
 
-_FORMATS: dict[str, tuple[tuple[int, ...], Any]] = {
+_FORMATS: dict[str, tuple[tuple[int, ...], type[np.uint8 | np.uint16]]] = {
     "rgb24": ((48, 63, 3), np.uint8),
     "bgr24": ((48, 63, 3), np.uint8),
     "rgba": ((48, 63, 4), np.uint8),
@@ -79,5 +78,4 @@ def test_pictures_without_a_header() -> None:
 @pytest.mark.parametrize("muxer_format", ["avi", "mov", "nut"])
 def test_palettes(muxer_format: str) -> None:
     config = video_encode_config(height=48, width=64, frame_rate=25, pix_fmt="pal8")
-    # It is not refused.
-    Muxer(io.BytesIO(), format=muxer_format).add_encode_stream(config, encoder="rawvideo")
+    Muxer(io.BytesIO(), format=muxer_format).add_encode_stream(config, encoder="rawvideo")  # Does not raise.

@@ -55,12 +55,13 @@ def load_audio(
     """Load the main audio stream of a file: `demux_audio`, `decode_packets` and `convert_frames` in one.
 
     The window is exact to the sample, whatever the codec, the container and the filters: it is the part of the whole
-    sound. Opus, and AAC with noise substitution, depend on all that came before; a window of them is decoded from half
-    a second, or four packets, earlier on.
+    sound. Opus, MP2, and AAC with noise substitution, depend on all that came before; a window of them is decoded from
+    half a second, or four packets, earlier on.
 
-    A WAV, AIFF or FLAC file that ends before its header says is an error, unless ``format_options`` of the
-    `demux_config` set ``err_detect`` to ``ignore_err``. Of MP3, ADTS, Ogg, Matroska and MPEG-TS that were cut off,
-    what there is is given: these files do not say how long they are, or not exactly.
+    A file that was cut off is an error, if a packet is cut or the file says its size. Of WAV, AIFF, FLAC, AU, CAF,
+    Wave64, ASF and VOC, ``format_options`` of the `demux_config` allow it that set ``err_detect`` to ``ignore_err``.
+    Of MP3, and of streams that end between two packets, what there is is given: they do not say how long they are, or
+    not exactly.
 
     Args:
         src: A path, the bytes of a file, or an open binary file.
