@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "av/stream_begin.h"
+
 namespace spdl {
 namespace {
 
@@ -14,10 +16,11 @@ std::vector<std::int64_t> counted(const PacketList& list) {
     std::int64_t next = first == AV_NOPTS_VALUE ? 0 : first;
     std::vector<std::int64_t> times;
     times.reserve(list.packets.size());
-    for (const PacketPtr& packet : list.packets) {
+    const std::vector<std::uint8_t> hidden = hidden_packets(list);
+    for (std::size_t i = 0; i < hidden.size(); ++i) {
         times.push_back(next);
-        if (!is_hidden(*packet, stream.parameters->codec_id)) {
-            next += step > 0 ? step : packet->duration;
+        if (hidden[i] == 0) {
+            next += step > 0 ? step : list.packets[i]->duration;
         }
     }
     return times;

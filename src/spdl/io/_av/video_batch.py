@@ -96,8 +96,10 @@ def load_video_batch(
             of each.
         sampling: ``"consecutive"`` takes frames from the start of the window on; ``"spread"`` takes frames at equal
             distances all over the window.
-        fps: The frames per second to take, for ``"consecutive"``: for each moment the frame that is on the screen. None
-            takes the frames as they are.
+        fps: The frames per second to take, for ``"consecutive"``: for each moment the frame that is on the screen,
+            which comes again while it stays there. The first moment is the start of the window, or the first frame
+            where that is later; the frame on the screen there may have appeared before. The last frame stays as long
+            as the container says, at least for the average. None takes the frames that appear within the window.
         step: The distance from one frame to the next, for ``"consecutive"`` without `fps`.
         mode: How pictures of another shape get the size; see `VideoReader`.
         interpolation: How pictures are resized; see `VideoReader`.
