@@ -69,6 +69,29 @@ def test_files_that_fail_are_errors_left_out_or_replaced(bad: bytes) -> None:
         list(make([b"no archive"] * 3, on_error="skip"))
 
 
+def test_if_no_replacement_can_be_loaded_each_sample_is_named_once() -> None:
+    with pytest.raises(LoadError, match=r"^3 of 3 files of a batch could not be loaded") as raised:
+        list(make([b"no archive"] * 3, 3, on_error="refill"))
+    lines = str(raised.value).splitlines()
+    assert [line.partition(",")[0] for line in lines[1:4]] == ["  sample 0", "  sample 1", "  sample 2"]
+    assert "None of 2 other samples" in lines[4]
+    with pytest.raises(LoadError, match="There is no other sample"):
+        list(make([b"no archive"], on_error="refill"))
+
+
+@pytest.mark.parametrize("timeout", [0, -1, -0.5])
+def test_a_timeout_in_which_nothing_can_come_is_refused(timeout: float) -> None:
+    with pytest.raises(ValueError, match=r"`timeout` must be a number of seconds above 0, or None"):
+        make(FILES, timeout=timeout)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", torch.device("cuda")])
+def test_a_gpu_that_is_not_there_is_refused_at_once(device: Any) -> None:
+    with pytest.raises(ValueError, match=r"`device` must be None on a machine without CUDA, got .*finds no GPU"):
+        make(FILES, output="torch", device=device)
+
+
 @pytest.mark.parametrize(
     "other",
     [

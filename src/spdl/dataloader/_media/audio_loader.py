@@ -56,7 +56,7 @@ class AudioLoader(MediaLoader[SoundBatch]):
         num_threads: How many threads load. None takes the cores that this process may use, bounded by its control
             groups, and divided by ``LOCAL_WORLD_SIZE``.
         prefetch: How many finished batches wait for the loop. Up to four more are being made.
-        timeout: Seconds to wait for a batch before TimeoutError. None waits as long as it takes.
+        timeout: Seconds to wait for a batch before TimeoutError, above 0. None waits as long as it takes.
 
     Attributes:
         dataset: The source.

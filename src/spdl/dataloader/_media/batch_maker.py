@@ -172,8 +172,14 @@ class BatchMaker:
             if not failed:
                 return noted
         tried = max(map(len, failed.values())) - 1
-        remedy = f"None of {tried} other samples that were tried in their place could be loaded either."
-        failures = [failure for each in failed.values() for failure in each]
+        last = max(failed.values(), key=len)[-1]
+        remedy = "There is no other sample to put in their place."
+        if tried:
+            remedy = (
+                f"None of {tried} other samples that were tried in their place could be loaded either, at last sample "
+                f"{last.index}: {last.reason}"
+            )
+        failures = [each[0] for each in failed.values()]
         raise LoadError(describe_failures(failures, len(columns["index"]), self._reader.media, remedy))
 
     def _assemble(

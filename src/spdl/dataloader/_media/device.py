@@ -38,6 +38,13 @@ def check_device(device: Any, output: str) -> torch.device | None:
         refuse(ValueError, "device", accepted, device, f"PyTorch says: {error}")
     except TypeError:
         refuse(TypeError, "device", accepted, device)
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if not count:
+            why = "PyTorch finds no GPU: it may be built without CUDA, or none may be visible to this process."
+            refuse(ValueError, "device", "None on a machine without CUDA", device, why)
+        if (found.index or 0) >= count:
+            refuse(ValueError, "device", f"one of the {count} GPUs that this process sees, from cuda:0 on", device)
     return None if found.type == "cpu" else found
 
 

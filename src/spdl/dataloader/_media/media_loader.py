@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
-from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
+from spdl._check import check_choice, check_flag, check_int, check_number, positive, refuse
 from spdl.dataloader._media.batch_maker import BatchMaker, OnError, OutputKind
 from spdl.dataloader._media.device import check_device, send
 from spdl.dataloader._media.epoch_steps import EpochSteps
@@ -34,6 +34,7 @@ Batch = TypeVar("Batch")
 _BATCHES_AT_ONCE = 4
 _MAX_THREADS = 1024
 _LARGEST = (1 << 64) - 1
+_TIMEOUT = "a number of seconds above 0, or None"
 
 
 class MediaLoader(Generic[Batch]):
@@ -79,7 +80,9 @@ class MediaLoader(Generic[Batch]):
             None if num_threads is None else check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
         )
         self._prefetch = positive("prefetch", prefetch)
-        self._timeout = check_timeout("timeout", timeout)
+        self._timeout = None if timeout is None else check_number("timeout", timeout, _TIMEOUT)
+        if self._timeout is not None and self._timeout <= 0:
+            refuse(ValueError, "timeout", _TIMEOUT, timeout, "No batch could come in time.")
         self._media = reader.media
         self._maker = BatchMaker(
             source,
