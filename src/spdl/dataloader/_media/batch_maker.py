@@ -171,16 +171,19 @@ class BatchMaker:
                 noted += [failure._replace(replacement=draws[number]) for failure in failed.pop(place)]
             if not failed:
                 return noted
-        tried = max(map(len, failed.values())) - 1
-        last = max(failed.values(), key=len)[-1]
+        raise self._nothing_fits(list(failed.values()), len(columns["index"]))
+
+    def _nothing_fits(self, failed: list[list[SampleFailure]], count: int) -> LoadError:
+        """Return the error for samples, each with those that were tried in its place, of a batch of so many."""
+        tried = max(map(len, failed)) - 1
+        last = max(failed, key=len)[-1]
         remedy = "There is no other sample to put in their place."
         if tried:
             remedy = (
                 f"None of {tried} other samples that were tried in their place could be loaded either, at last sample "
                 f"{last.index}: {last.reason}"
             )
-        failures = [each[0] for each in failed.values()]
-        raise LoadError(describe_failures(failures, len(columns["index"]), self._reader.media, remedy))
+        return LoadError(describe_failures([each[0] for each in failed], count, self._reader.media, remedy))
 
     def _assemble(
         self,
