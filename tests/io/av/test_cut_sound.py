@@ -67,7 +67,12 @@ def _cuts(name: str) -> list[int]:
 
 @pytest.mark.parametrize("name", _SIZED)
 def test_no_cut_file_is_short_without_a_word(name: str) -> None:
-    whole = _whole(name)
+    try:
+        whole = _whole(name)
+    except RuntimeError as error:
+        if name != "u8.voc":
+            raise
+        pytest.skip(f"not every FFmpeg has a demuxer of VOC: {error}")
     for cut in _cuts(name):
         data = _file(name)[:cut]
         try:

@@ -73,9 +73,19 @@ def untold(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not path.exists():
             encoder, *options = _CLIPS[name]
             encode(path, ["-c:v", need_encoder(str(encoder)), *options], pictures=Pictures(176, 144))
+        _need_decoder(path)
         return path
 
     return make
+
+
+def _need_decoder(path: Path) -> None:
+    try:
+        VideoReader(path)
+    except RuntimeError as error:
+        if "FFmpeg has no decoder" not in str(error):
+            raise
+        pytest.skip(str(error))
 
 
 def _whole(path: Path | bytes) -> Any:
