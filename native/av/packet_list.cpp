@@ -6,7 +6,6 @@
 #include "av/packet_samples.h"
 #include "av/sample_clock.h"
 #include "av/shown_times.h"
-#include "av/stream_begin.h"
 
 namespace spdl {
 namespace {
@@ -75,11 +74,10 @@ std::vector<std::int64_t> PacketList::times(bool all) const {
         return found;
     }
     const std::vector<std::int64_t> shown = shown_times(*this);
-    const std::vector<std::uint8_t> hidden = hidden_packets(*this);
     for (std::size_t i = 0; i < packets.size(); ++i) {
         const bool outside =
             is_before(shown[i], stream->time_base, window) || is_after(shown[i], stream->time_base, window);
-        if (!outside && hidden[i] == 0) {
+        if (!outside && !is_hidden(*packets[i], stream->parameters->codec_id)) {
             found.push_back(shown[i]);
         }
     }

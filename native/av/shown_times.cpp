@@ -2,8 +2,6 @@
 
 #include <cstddef>
 
-#include "av/stream_begin.h"
-
 namespace spdl {
 namespace {
 
@@ -16,11 +14,10 @@ std::vector<std::int64_t> counted(const PacketList& list) {
     std::int64_t next = first == AV_NOPTS_VALUE ? 0 : first;
     std::vector<std::int64_t> times;
     times.reserve(list.packets.size());
-    const std::vector<std::uint8_t> hidden = hidden_packets(list);
-    for (std::size_t i = 0; i < hidden.size(); ++i) {
+    for (const PacketPtr& packet : list.packets) {
         times.push_back(next);
-        if (hidden[i] == 0) {
-            next += step > 0 ? step : list.packets[i]->duration;
+        if (!is_hidden(*packet, stream.parameters->codec_id)) {
+            next += step > 0 ? step : packet->duration;
         }
     }
     return times;

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "av/key_frame.h"
 #include "av/mpeg_audio_frame.h"
 #include "av/packet_list.h"
 #include "core/geometry.h"
@@ -83,7 +82,6 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
     log.check(avcodec_open2(context_.get(), decoder, decoder_options.get()), tried.c_str());
     decoder_options.check_all_used("decoder", decoder->name);
     skip_frame_ = context_->skip_frame;
-    flags_ = context_->flags;
 }
 
 std::string StreamDecoder::what(std::int64_t time) const {
@@ -106,12 +104,6 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
             check_time(time, "the time of a packet");
         }
-        if (num_packets_ == 0 && lacks_key(*packet)) {
-            return;
-        }
-        if (num_packets_++ == 0) {
-            begin_time_ = is_key(*packet, *stream_) ? packet->pts : AV_NOPTS_VALUE;
-        }
         last_packet_ = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
         first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
     }
@@ -121,14 +113,6 @@ void StreamDecoder::add(const AVPacket* packet, bool needed) {
         if (const std::size_t whole = layer_two_bytes(frame); whole > frame.size()) {
             throw MediaError(what(last_packet_) + ": the frame ends after " + std::to_string(frame.size()) + " of " +
                              std::to_string(whole) + " bytes");
-        }
-    }
-    if (packet == nullptr) {
-        ending_ = true;
-        if (begin_time_ != AV_NOPTS_VALUE && stream_->parameters->codec_id == AV_CODEC_ID_H264) {
-            // Otherwise FFmpeg leaves out frames that follow a key frame of an open group if the stream ends before it
-            // has given out the key frame.
-            context_->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
         }
     }
     const int code = avcodec_send_packet(context_.get(), packet);
@@ -153,24 +137,8 @@ FramePtr StreamDecoder::get() {
             log.raise(what(last_packet_), code);
         }
         complete(*frame);
-        if (is_unrecovered(*frame)) {
-            av_frame_unref(frame.get());
-            continue;
-        }
         return frame;
     }
-}
-
-// FFmpeg makes frames of P pictures of HEVC without what they build on.
-bool StreamDecoder::lacks_key(const AVPacket& packet) const {
-    return stream_->parameters->codec_id == AV_CODEC_ID_HEVC && (packet.flags & AV_PKT_FLAG_KEY) == 0;
-}
-
-// Returns whether a frame at the end is shown before the key frame that decoding began with, just before.
-bool StreamDecoder::is_unrecovered(const AVFrame& frame) const {
-    constexpr int kMostReordered = 32;
-    return ending_ && begin_time_ != AV_NOPTS_VALUE && stream_->parameters->codec_id == AV_CODEC_ID_H264 &&
-           num_packets_ <= kMostReordered && frame.pts < begin_time_;
 }
 
 void StreamDecoder::complete(AVFrame& frame) {
@@ -219,10 +187,6 @@ void StreamDecoder::reset() {
     while (avcodec_receive_frame(context_.get(), stale.get()) >= 0) {
         av_frame_unref(stale.get());
     }
-    context_->flags = flags_;
-    num_packets_ = 0;
-    begin_time_ = AV_NOPTS_VALUE;
-    ending_ = false;
     first_packet_ = AV_NOPTS_VALUE;
     last_packet_ = AV_NOPTS_VALUE;
     next_time_ = AV_NOPTS_VALUE;

@@ -35,8 +35,6 @@ class StreamDecoder {
     [[nodiscard]] CodecParametersPtr parameters() const;
 
   private:
-    [[nodiscard]] bool lacks_key(const AVPacket& packet) const;
-    [[nodiscard]] bool is_unrecovered(const AVFrame& frame) const;
     void complete(AVFrame& frame);
     [[nodiscard]] std::string what(std::int64_t time) const;
 
@@ -44,14 +42,10 @@ class StreamDecoder {
     CodecContextPtr context_;
     std::int64_t max_pixels_;
     std::int64_t first_packet_ = AV_NOPTS_VALUE;  // The times of the packets that were put in first and last.
-    std::int64_t begin_time_ = AV_NOPTS_VALUE;    // When the key frame that decoding began with is shown.
-    int num_packets_ = 0;                         // Since decoding began.
     std::int64_t last_packet_ = AV_NOPTS_VALUE;
     std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
     bool counted_ = false;                     // Whether the packets do not say when their frames are shown.
     bool keep_damaged_;
-    bool ending_ = false;                       // Whether there are no more packets.
-    int flags_ = 0;                             // As the options say.
     AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.
 };
 

@@ -6,7 +6,6 @@
 
 #include "av/key_frame.h"
 #include "av/shown_times.h"
-#include "av/stream_begin.h"
 #include "core/media_error.h"
 #include "ffmpeg/times.h"
 
@@ -15,35 +14,25 @@ namespace {
 
 // Collects what packets tell.
 struct Packets {
-    explicit Packets(const Stream& of) : stream(of), reordered(of.parameters->video_delay > 0), begin(of) {}
+    explicit Packets(const Stream& of) : stream(of), reordered(of.parameters->video_delay > 0) {}
 
     const Stream& stream;
     bool reordered;
-    StreamBegin begin;
     bool timed = true;
     std::vector<std::int64_t> times;
     std::vector<std::uint8_t> keys;
     std::vector<std::uint8_t> hidden;
-    std::vector<std::size_t> lacking;  // The packets that lack what was before the beginning.
 
     void add(const AVPacket& packet, bool hide) {
         times.push_back(time_of(packet));
         // The first one has nothing before it to begin with.
         keys.push_back(is_key(packet, stream) || (keys.empty() && (packet.flags & AV_PKT_FLAG_KEY) != 0));
-        if (begin.lacks_others(packet)) {
-            lacking.push_back(hidden.size());
-        }
         hidden.push_back(hide || is_hidden(packet, stream.parameters->codec_id));
         timed = timed && times.back() != AV_NOPTS_VALUE && (packet.pts != AV_NOPTS_VALUE || !reordered) &&
                 stream.tells_times;
     }
 
-    VideoIndex index() {
-        for (const std::size_t packet : begin.found() ? lacking : std::vector<std::size_t>()) {
-            hidden[packet] = 1;
-        }
-        return {std::move(times), std::move(keys), std::move(hidden), timed};
-    }
+    VideoIndex index() { return {std::move(times), std::move(keys), std::move(hidden), timed}; }
 };
 
 // Returns the rate of frames that can only be counted.
