@@ -6,6 +6,7 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/keep_scheduling.h"
 #include "ffmpeg/libav_options.h"
 
 namespace spdl {
@@ -37,7 +38,10 @@ StreamEncoder::StreamEncoder(const AVCodec& encoder, Medium medium, const Encode
     for (const auto& [key, value] : settings.options) {
         given.set(key.c_str(), value.c_str());
     }
-    log.check(avcodec_open2(context_.get(), &encoder, given.get()), what_.c_str());
+    {
+        const KeepScheduling kept;
+        log.check(avcodec_open2(context_.get(), &encoder, given.get()), what_.c_str());
+    }
     given.check_all_used("encoder", encoder.name);
 
     CodecParametersPtr parameters(avcodec_parameters_alloc());

@@ -11,6 +11,7 @@
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
 #include "ffmpeg/ffmpeg_log.h"
+#include "ffmpeg/keep_scheduling.h"
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/repack.h"
 
@@ -189,7 +190,10 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     for (const auto& [key, value] : options.options) {
         given.set(key.c_str(), value.c_str());
     }
-    log.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
+    {
+        const KeepScheduling kept;
+        log.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
+    }
     given.check_all_used("encoder", codec.name);
     // The encoder reads it from each frame if the flag qscale is set.
     frame->quality = encoder->global_quality;
