@@ -1,4 +1,4 @@
-"""The encoder libsvtav1: what it leaves of the thread that opens it."""
+"""The encoder libsvtav1: what it leaves of the thread that opens it, and that nobody waits for it in vain."""
 
 import io
 import os
@@ -16,15 +16,18 @@ from spdl.io import (
     video_encode_config,
 )
 
+# Seconds. It takes one.
+_LONG = 60
+
 _MISSING = "no such encoder"
 
 
-def _make() -> tuple[Muxer, Any]:
+def _make(**options: str) -> tuple[Muxer, Any]:
     """Return a muxer and its encoder. The process ends if the FFmpeg in use has none of that name."""
     muxer = Muxer(io.BytesIO(), format="matroska")
     config = video_encode_config(height=64, width=64, frame_rate=25)
     try:
-        return muxer, muxer.add_encode_stream(config, encoder="libsvtav1")
+        return muxer, muxer.add_encode_stream(config, encoder="libsvtav1", encoder_config=options)
     except RuntimeError as error:
         if "FFmpeg has no encoder" not in str(error):
             raise
@@ -33,7 +36,7 @@ def _make() -> tuple[Muxer, Any]:
 
 
 def _passes(function: Any) -> None:
-    if _MISSING in passes(function):
+    if _MISSING in passes(function, _LONG):
         pytest.skip("FFmpeg has no encoder libsvtav1")
 
 
@@ -67,3 +70,32 @@ def _encodes_at_a_policy_of_its_own() -> None:
 def test_the_thread_keeps_its_place_in_the_queue_for_the_processor(encodes: Any) -> None:
     """A user who may not become real-time is none in any case; root is."""
     _passes(encodes)
+
+
+def _is_dropped() -> None:
+    _make()
+
+
+def _is_flushed() -> None:
+    assert _make()[1].flush() is None
+
+
+def _is_dropped_with_a_frame() -> None:
+    _make()[1].encode(_picture())
+
+
+def _writes_an_empty_file() -> None:
+    with _make()[0].open():
+        pass
+
+
+def _gets_a_wrong_option() -> None:
+    with pytest.raises(RuntimeError, match="no_such"):
+        _make(no_such="1")
+
+
+@pytest.mark.parametrize(
+    "happens", [_is_dropped, _is_flushed, _is_dropped_with_a_frame, _writes_an_empty_file, _gets_a_wrong_option]
+)
+def test_an_encoder_without_frames_comes_to_its_end(happens: Any) -> None:
+    _passes(happens)
