@@ -70,6 +70,11 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
     }
     const std::string tried = "cannot decode the " + stream_->describe();
     log.check(avcodec_parameters_to_context(context_.get(), stream_->parameters.get()), tried.c_str());
+    if (context_->codec_id == AV_CODEC_ID_MJPEG && stream_->parameters->field_order == AV_FIELD_PROGRESSIVE) {
+        // FFmpeg would take the first picture for one of two fields if it is lower than the stream.
+        context_->width = 0;
+        context_->height = 0;
+    }
     context_->pkt_timebase = stream_->time_base;
     context_->framerate = stream_->frame_rate;
     // Clips are decoded in parallel by the caller, one thread each.
