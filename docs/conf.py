@@ -56,7 +56,7 @@ OTHERS = (
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
     r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
-    r"|BackgroundTaskFactory|BaseContext|Batch|Box|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
+    r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|Fraction|FrameRate|Frames|Future|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
     r"|MediaTarget|MergeOp"
     r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"

@@ -1,0 +1,12 @@
+"""Where data lives: files, object stores, web servers, behind four methods.
+
+A store gives objects by their paths. `Store` says what every store can do; sources and `spdl.io` read from any of them.
+"""
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.store._adapters.local import LocalStore
+from spdl.store._protocol.entry import Entry
+from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.store import Store
+
+__all__ = ["Entry", "LocalStore", "Store", "StoreError"]
