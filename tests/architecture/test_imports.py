@@ -41,7 +41,8 @@ _IO = {
 _STORE = {
     "_protocol": set[str](),
     "_reading": {"_protocol"},
-    "_adapters": {"_protocol", "_reading"},
+    "_http": {"_protocol", "_reading"},
+    "_adapters": {"_protocol", "_reading", "_http"},
 }
 _PACKAGES = {
     "pipeline": set[str](),

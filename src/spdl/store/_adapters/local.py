@@ -82,7 +82,7 @@ class LocalStore:
             status = os.stat(self._base + path)  # noqa: PTH116
         if stat.S_ISREG(status.st_mode):
             return status.st_size
-        raise not_found(path, self)
+        raise not_found(path, repr(self))
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the files at or below a path, sorted by their paths.
@@ -170,7 +170,7 @@ class LocalStore:
         parts: builtins.list[Buffer] = [b""] * len(starts)
         check_object_path(path)
         with self._opened(path) as (descriptor, size):
-            check_inside(path, self, starts, lengths, size)
+            check_inside(path, repr(self), starts, lengths, size)
             for block in merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK):
                 content = self._read(path, descriptor, block.start, block.length)
                 if len(block.ranges) == 1:
@@ -218,7 +218,7 @@ class LocalStore:
 
     def _renamed(self, path: str, error: OSError) -> OSError:
         if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
-            return not_found(path, self)
+            return not_found(path, repr(self))
         return StoreError(f"{path} in {self!r}: {error.strerror}")
 
 

@@ -70,12 +70,15 @@ def check_ranges(starts: Sequence[int], lengths: Sequence[int]) -> tuple[list[in
     return begins, sizes
 
 
-def check_inside(path: str, store: object, starts: Sequence[int], lengths: Sequence[int], size: int) -> None:
-    """Raise StoreError if one of the ranges reaches beyond the end of an object."""
+def check_inside(path: str, store: str, starts: Sequence[int], lengths: Sequence[int], size: int) -> None:
+    """Raise StoreError if one of the ranges reaches beyond the end of an object.
+
+    The store is named by its repr.
+    """
     for start, length in zip(starts, lengths, strict=True):
         if start + length > size and length:
             raise StoreError(
-                f"{path} in {store!r}: it has {size} bytes, but bytes {start} to {start + length} were asked for"
+                f"{path} in {store}: it has {size} bytes, but bytes {start} to {start + length} were asked for"
             )
 
 

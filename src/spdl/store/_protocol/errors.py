@@ -27,6 +27,6 @@ class StoreError(OSError):
     """
 
 
-def not_found(path: str, store: object) -> FileNotFoundError:
-    """Return the error for an object that is missing."""
-    return FileNotFoundError(errno.ENOENT, f"No such object in {store!r}", path)
+def not_found(path: str, store: str) -> FileNotFoundError:
+    """Return the error for an object that is missing in a store, which is named by its repr."""
+    return FileNotFoundError(errno.ENOENT, f"No such object in {store}", path)
