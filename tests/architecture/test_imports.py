@@ -42,7 +42,9 @@ _STORE = {
     "_protocol": set[str](),
     "_reading": {"_protocol"},
     "_http": {"_protocol", "_reading"},
-    "_adapters": {"_protocol", "_reading", "_http"},
+    "_obstore": {"_protocol", "_reading"},
+    "_adapters": {"_protocol", "_reading", "_http", "_obstore"},
+    "_open": {"_protocol", "_adapters"},
 }
 _PACKAGES = {
     "pipeline": set[str](),

@@ -4,11 +4,25 @@ A store gives objects by their paths. `Store` says what every store can do; sour
 """
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+from spdl.store._adapters.fsspec import FsspecStore
 from spdl.store._adapters.http import HTTPStore
 from spdl.store._adapters.local import LocalStore
+from spdl.store._adapters.obstore import ObstoreStore
+from spdl.store._open.urls import open_store, split_url
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
 from spdl.store._protocol.store import Store
 from spdl.store._reading.counts import StoreStatistics
 
-__all__ = ["Entry", "HTTPStore", "LocalStore", "Store", "StoreError", "StoreStatistics"]
+__all__ = [
+    "Entry",
+    "FsspecStore",
+    "HTTPStore",
+    "LocalStore",
+    "ObstoreStore",
+    "Store",
+    "StoreError",
+    "StoreStatistics",
+    "open_store",
+    "split_url",
+]
