@@ -45,6 +45,7 @@ _STORE = {
     "_obstore": {"_protocol", "_reading"},
     "_adapters": {"_protocol", "_reading", "_http", "_obstore"},
     "_open": {"_protocol", "_adapters"},
+    "_cache": {"_protocol", "_reading"},
 }
 _PACKAGES = {
     "pipeline": set[str](),

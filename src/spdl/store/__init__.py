@@ -8,6 +8,7 @@ from spdl.store._adapters.fsspec import FsspecStore
 from spdl.store._adapters.http import HTTPStore
 from spdl.store._adapters.local import LocalStore
 from spdl.store._adapters.obstore import ObstoreStore
+from spdl.store._cache.cached_store import CachedStore, CacheStatistics
 from spdl.store._open.urls import open_store, split_url
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
@@ -15,6 +16,8 @@ from spdl.store._protocol.store import Store
 from spdl.store._reading.counts import StoreStatistics
 
 __all__ = [
+    "CacheStatistics",
+    "CachedStore",
     "Entry",
     "FsspecStore",
     "HTTPStore",

@@ -51,6 +51,13 @@ class _Fork:
 os.register_at_fork(after_in_child=_Fork.note_fork)
 
 
+class _OfThread(threading.local):
+    """What each thread that waits has of its own."""
+
+    def __init__(self) -> None:
+        self.woken = threading.Event()
+
+
 class ObstoreExchange:
     """A request that obstore carries."""
 
@@ -142,15 +149,12 @@ class ObstoreTransport:
         self.store = store
         self.source = source
         self.loop = EventLoop()
-        self._local = threading.local()
+        self._local = _OfThread()
 
     def send(self, request: Request) -> ObstoreExchange:
         """Send a request."""
         self.check_process()
-        event = getattr(self._local, "event", None)
-        if event is None:
-            event = self._local.event = threading.Event()
-        exchange = ObstoreExchange(self, request, event)
+        exchange = ObstoreExchange(self, request, self._local.woken)
         self.loop.start(exchange.carry(), exchange.started)
         return exchange
 
@@ -172,7 +176,7 @@ class ObstoreTransport:
         if not exchanges:
             time.sleep(seconds or 0)
             return
-        event = self._local.event
+        event = self._local.woken
         event.clear()
         if not any(exchange.done for exchange in exchanges):
             event.wait(seconds)
