@@ -64,7 +64,7 @@ def test_many_threads() -> None:
         for _ in range(200):
             books.begin(30.0)
             most.append(books.statistics().in_flight)
-            books.answered(100, 100, 0.04, 0.04, 0.0, hedged=None, won=False)
+            books.answered(100, 100, 0.04, 0.04, 0.0, hedged=0.0, hedges=0, won=False)
 
     threads = [threading.Thread(target=work) for _ in range(50)]
     for thread in threads:

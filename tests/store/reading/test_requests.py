@@ -200,7 +200,32 @@ def test_a_hedge_whose_first_fails_goes_on() -> None:
     before = list(server.sent)
     (answer,) = answer_all([ONE], server.surroundings)
     assert bytes(answer.content) == b"good"
-    assert len(server.sent) == len(before) + 2
+    assert server.sent[len(before) + 1].sent_at < server.sent[len(before)].done_at
+    assert server.books.statistics().retries == 0, "the hedge was on its way before the first failed"
+
+
+def test_a_hedge_that_is_late_is_hedged_once_more() -> None:
+    server = stalling(0.0, 1)
+    times(server, 2000)
+    before = len(server.sent)
+    server.script = lambda _, number: Reply(1.0 if number < before + 2 else 0.04, b"good")
+    assert times(server, 1)[0] < 0.3
+    assert len(server.sent) == before + 3
+
+
+def test_what_is_most_late_may_use_the_last_of_the_budget() -> None:
+    server = stalling(0.0, 1)
+    times(server, 2000)
+    hedging = server.books._hedging
+    while hedging.take(100, urgent=False) is not None:
+        pass
+    before = len(server.sent)
+    server.script = lambda _, number: Reply(1.0 if number == before else 0.04, b"good")
+    assert times(server, 1)[0] < 0.3
+    while hedging.take(100, urgent=True) is not None:
+        pass
+    before = len(server.sent)
+    assert times(server, 1)[0] == pytest.approx(1.0)
 
 
 def test_large_requests_are_not_hedged() -> None:

@@ -96,7 +96,8 @@ class Books:
         first_byte: float | None,
         received: float,
         *,
-        hedged: float | None,
+        hedged: float,
+        hedges: int,
         won: bool,
     ) -> None:
         """Give the place of a request back that was answered.
@@ -107,7 +108,8 @@ class Books:
             seconds: How long it took from its first sending on.
             first_byte: After how many seconds the answer began, if that is known.
             received: Seconds from the first byte to the last.
-            hedged: The bytes that `take_hedge` expected; None if it was not sent twice.
+            hedged: The bytes that `take_hedge` expected of these.
+            hedges: How often it was sent again because it was late.
             won: Whether the second one was answered first.
         """
         with self._free:
@@ -117,9 +119,9 @@ class Books:
             counts["hedges_won"] += won
             self._latencies.add(seconds)
             self._hedging.learn(asked, length, seconds)
-            if hedged is not None:
-                counts["hedged_bytes"] += length
-                self._hedging.settle(hedged, length)
+            if hedges:
+                counts["hedged_bytes"] += hedges * length
+                self._hedging.settle(hedged, hedges * length)
             if first_byte is not None:
                 self._gradient.answered(first_byte, self._in_flight)
                 self._gap.learn(length, first_byte, received)
@@ -143,10 +145,10 @@ class Books:
         """Return after how many seconds a request of so many bytes at most is late; None if that is not known."""
         return self._hedging.delay(asked)
 
-    def take_hedge(self, asked: int) -> float | None:
+    def take_hedge(self, asked: int, *, urgent: bool) -> float | None:
         """Return how many bytes are likely to come if a late request is sent again; None if it may not be."""
         with self._free:
-            taken = self._hedging.take(asked)
+            taken = self._hedging.take(asked, urgent=urgent)
             if taken is not None:
                 self._counts["requests"] += 1
                 self._counts["hedges"] += 1

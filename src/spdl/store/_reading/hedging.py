@@ -11,6 +11,7 @@ _SHARE = 0.05
 _QUANTILE = 0.95
 _NEEDED = 1000
 _SAVED_REQUESTS = 10.0
+_RESERVE = 4
 _SAVED_BYTES = 8.0 * (1 << 20)
 _CLASSES = (1 << 14, 1 << 18, 1 << 21, 1 << 23)
 _RENEWED = 64
@@ -60,13 +61,13 @@ class Hedging:
         number = _class(asked)
         return None if number is None or self._seen < _NEEDED else self._delays[number]
 
-    def take(self, asked: int) -> float | None:
+    def take(self, asked: int, *, urgent: bool) -> float | None:
         """Return how many bytes are likely to come if a request is sent again; None if the budget does not allow it.
 
-        They are taken from the budget. `settle` corrects that.
+        They are taken from the budget, whose last part is for what is urgent. `settle` corrects that.
         """
         number = _class(asked)
-        if number is None or self._requests < 1 or self._bytes < self._lengths[number]:
+        if number is None or self._requests < (1 if urgent else 1 + _RESERVE) or self._bytes < self._lengths[number]:
             return None
         self._requests -= 1
         self._bytes -= self._lengths[number]

@@ -22,6 +22,9 @@ _SILENCE_SECONDS = 20.0
 _MOST_FAULTY = 8
 """Answers that are cut or wrong come from a server or a proxy that works, and often stay so."""
 _FAULTY = ("cut", "wrong")
+_MOST_HEDGES = 2
+_URGENT = 2.0
+"""The last part of the budget is for requests that are so many times as late as others."""
 
 
 class Surroundings(NamedTuple):
@@ -51,6 +54,7 @@ class _Task:
         "faulty",
         "hedge_at",
         "hedged",
+        "hedges",
         "index",
         "ready_at",
         "request",
@@ -67,7 +71,8 @@ class _Task:
         self.ready_at = 0.0
         self.sent_at = 0.0
         self.hedge_at = math.inf
-        self.hedged: float | None = None
+        self.hedged = 0.0
+        self.hedges = 0
         self.until = math.inf
 
 
@@ -123,7 +128,7 @@ class _Run:
                 self._pausing.remove(task)
             self._under_way.append(task)
             task.sent_at = now
-            task.hedged = None
+            task.hedged, task.hedges = 0.0, 0
             asked = task.request.length
             delay = None if asked is None else self._books.hedge_delay(asked)
             task.hedge_at = math.inf if delay is None else now + delay
@@ -159,9 +164,16 @@ class _Run:
         if now >= task.until:
             raise StoreError(f"no answer in {self._seconds:g} s{_after(task)}")
         if now >= task.hedge_at:
-            task.hedge_at = math.inf
-            task.hedged = self._books.take_hedge(task.request.length or 0)
-            if task.hedged is not None:
+            # The next one may be late as well, or the budget may have grown meanwhile.
+            asked = task.request.length or 0
+            delay = self._books.hedge_delay(asked) or math.inf
+            task.hedge_at = now + delay
+            if len(task.exchanges) > _MOST_HEDGES:
+                return
+            taken = self._books.take_hedge(asked, urgent=now - task.sent_at >= _URGENT * delay)
+            if taken is not None:
+                task.hedges += 1
+                task.hedged += taken
                 self._send(task, now)
 
     def _take_answer(self, task: _Task, exchange: Exchange, sent_at: float, now: float) -> bool:
@@ -186,6 +198,7 @@ class _Run:
             None if began is None else began - sent_at,
             0.0 if began is None else now - began,
             hedged=task.hedged,
+            hedges=task.hedges,
             won=won,
         )
         return True
