@@ -41,7 +41,7 @@ class CacheStatistics(NamedTuple):
     misses: int
     """What was read from the store."""
     uncached: int
-    """Of these, what could not be kept: too large, the disk is full, or the store has no etag for it."""
+    """Misses that could not be kept, because they are too large, the disk is full, or the store has no etag for them."""
     memory_bytes: int
     """The bytes that are in memory now."""
 

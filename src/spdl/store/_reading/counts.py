@@ -31,7 +31,7 @@ class StoreStatistics(NamedTuple):
     cut: int
     """Answers that ended before they were whole."""
     wrong: int
-    """Answers that were not what was asked for: another range, an encoding, no HTTP at all."""
+    """Answers that were not what was asked for, such as another range, or no HTTP at all."""
     late: int
     """Requests that were given up because nothing was heard for too long."""
     changed: int
