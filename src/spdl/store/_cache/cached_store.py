@@ -41,7 +41,7 @@ class CacheStatistics(NamedTuple):
     misses: int
     """What was read from the store."""
     uncached: int
-    """Misses that could not be kept, because they are too large, the disk is full, or the store has no etag for them."""
+    """Misses that could not be kept, being too large, without room on the disk, or without an etag."""
     memory_bytes: int
     """The bytes that are in memory now."""
 
