@@ -15,6 +15,7 @@ from tests.store.s3_server import fsspec_options, needs_s3, running_s3
 from spdl.store import FsspecStore, StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytest.importorskip("fsspec")
@@ -47,17 +48,23 @@ def test_errors_of_file_systems_are_store_errors(tmp_path: Path, monkeypatch: py
         store.get("x")
 
 
-@needs_s3
-def test_a_forked_process_and_a_copy_read_anew() -> None:
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[FsspecStore]:
     with running_s3("bucket", {"a": b"content"}) as url:
         store = FsspecStore("s3://bucket", options=fsspec_options(url))
-        assert bytes(store.get("a")) == b"content"
-        assert bytes(pickle.loads(pickle.dumps(store)).get("a")) == b"content"  # noqa: S301 - our own.
-        child = os.fork()
-        if not child:
-            signal.alarm(30)
-            os._exit(0 if bytes(store.get("a")) == b"content" else 1)
-        assert os.waitpid(child, 0)[1] == 0
+        store.get("a")  # Starts fsspec's threads and opens its connection, which it keeps as long as the process lives.
+        yield store
+
+
+@needs_s3
+def test_a_forked_process_and_a_copy_read_anew(bucket: FsspecStore) -> None:
+    assert bytes(bucket.get("a")) == b"content"
+    assert bytes(pickle.loads(pickle.dumps(bucket)).get("a")) == b"content"  # noqa: S301 - our own.
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os._exit(0 if bytes(bucket.get("a")) == b"content" else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_package_is_named_if_it_is_missing() -> None:

@@ -142,8 +142,11 @@ def test_a_server_that_does_not_send_parts_of_large_objects(store: HTTPStore) ->
     for word in ("norange", "norange,chunked", "norange,endless"):
         path = f"@{word}/{9 << 20}/x"
         assert bytes(store.get(path)) == content(path)
-        with pytest.raises(StoreError, match="does not send parts of objects; it ignored the header Range"):
-            store.get_ranges(path, [8 << 20], [10])
+        for start in (0, 8 << 20):
+            before = store.statistics().bytes
+            with pytest.raises(StoreError, match="does not send parts of objects; it ignored the header Range"):
+                store.get_ranges(path, [start], [10])
+            assert store.statistics().bytes == before
 
 
 def test_a_server_that_tells_no_size(store: HTTPStore) -> None:
@@ -295,10 +298,50 @@ def test_headers_that_are_none(headers: Any) -> None:
         HTTPStore("http://a", headers=headers)
 
 
-@pytest.mark.parametrize("url", ["", "a/b", "ftp://a", "http://"])
+@pytest.mark.parametrize("url", ["", "a/b", "ftp://a", "http://", "http://a:99999/b"])
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ValueError, match="`base_url` must be the URL of a folder"):
         HTTPStore(url)
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(ValueError, match=r"without a user name or password.*`headers`") as found:
+        HTTPStore("https://me:secret@example.com/data")
+    assert "secret" not in str(found.value)
+
+
+def test_what_the_function_of_the_headers_raises_is_raised(url: str) -> None:
+    def no_token() -> dict[str, str]:
+        raise FileNotFoundError(2, "No such file", "token.txt")
+
+    store = HTTPStore(url, headers=no_token)
+    with pytest.raises(FileNotFoundError, match=r"token\.txt"):
+        store.get("10/x")
+    assert store.statistics().retries == 0
+    assert store.statistics().in_flight == 0
+    store.close()
+
+
+def test_where_a_redirection_leads_is_not_shown_with_its_signature(url: str) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", "ftp://elsewhere/x?signature=secret")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        store = HTTPStore(f"http://127.0.0.1:{server.server_port}", timeout=1)
+        with pytest.raises(StoreError, match="names another place, which is no URL of HTTP: 'ftp://elsewhere/x'") as e:
+            store.get("x")
+        assert "secret" not in str(e.value)
+        server.shutdown()
+        thread.join()
+        store.close()
 
 
 def test_a_query_is_sent_with_every_path_and_not_shown(url: str) -> None:

@@ -12,6 +12,7 @@ from spdl.store._protocol.checks import check_inside, check_object_path, check_p
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._protocol.extras import require
+from spdl.store._protocol.shown import shown
 from spdl.store._reading.plan import cut_out, merge_ranges
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class FsspecStore:
         return self._files
 
     def __repr__(self) -> str:
-        return f"FsspecStore({self._url.partition('?')[0]!r})"
+        return f"FsspecStore({shown(self._url)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._url, self._options)

@@ -12,6 +12,7 @@ from spdl.store._http.http_transport import HTTPTransport
 from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
+from spdl.store._protocol.shown import shown
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ class HTTPStore(RemoteStore):
     """
 
     def __init__(self, base_url: str, *, headers: Headers = None, timeout: float = 120.0) -> None:
-        check_str("base_url", base_url)
+        if "@" in check_str("base_url", base_url).partition("://")[2].partition("/")[0]:
+            refuse(
+                ValueError, "base_url", "a URL without a user name or password", shown(base_url),
+                "Give them by `headers`, such as {'Authorization': 'Basic ...'}.",
+            )  # fmt: skip
         try:
             self._address = parse_address(base_url)
         except ValueError:
@@ -75,7 +80,7 @@ class HTTPStore(RemoteStore):
         super().__init__(timeout)
 
     def __repr__(self) -> str:
-        return f"HTTPStore({self._base_url.partition('?')[0]!r})"  # A query may be a secret.
+        return f"HTTPStore({shown(self._base_url)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._base_url, self._headers, self._timeout)

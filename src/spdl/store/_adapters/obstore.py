@@ -13,6 +13,7 @@ from spdl.store._protocol.checks import check_prefix
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
 from spdl.store._protocol.extras import require
+from spdl.store._protocol.shown import shown
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
@@ -54,16 +55,16 @@ class ObstoreStore(RemoteStore):
     def __init__(self, url: str, *, config: Mapping[str, Any] | None = None, timeout: float = 120.0) -> None:
         self._url = check_str("url", url)
         self._config = dict(config or {})
-        self._obstore = require("obstore", f"reading {url}")
+        self._obstore = require("obstore", f"reading {shown(url)}")
         stores = importlib.import_module("obstore.store")
         try:
             self._source = stores.from_url(url, **{"retry_config": _ONCE, **self._config})
         except Exception as error:
-            raise StoreError(f"{url}: {' '.join(str(error).split())[:500]}") from error
+            raise StoreError(f"{shown(url)}: {' '.join(str(error).split())[:500]}") from error
         super().__init__(timeout)
 
     def __repr__(self) -> str:
-        return f"ObstoreStore({self._url!r})"
+        return f"ObstoreStore({shown(self._url)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._url, self._config, self._timeout)

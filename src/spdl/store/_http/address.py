@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from spdl.store._protocol.shown import shown
+
 __all__ = ["Address", "parse_address"]
 
 _PORTS = {"http": 80, "https": 443}
@@ -55,11 +57,11 @@ def parse_address(url: str) -> Address:
     """
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError(f"no URL of HTTP: {url[:200]!r}")
+        raise ValueError(f"no URL of HTTP: {shown(url)[:200]!r}")
     target = parts.path or "/"
     if parts.query:
         target = f"{target}?{parts.query}"
     if not target.isascii() or any(each <= " " or each == "\x7f" for each in target):
-        raise ValueError(f"a URL with characters that have to be quoted: {url[:200]!r}")
+        raise ValueError(f"a URL with characters that have to be quoted: {shown(url)[:200]!r}")
     host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
     return Address(parts.scheme, host, parts.port or _PORTS[parts.scheme], target)

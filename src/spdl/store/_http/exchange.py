@@ -67,6 +67,9 @@ class HTTPExchange:
         self._received = 0
         self._chunks: Chunked | None = None
         self._text: bytearray | None = None
+        if address.origin == self._transport.origin:  # No other server is told who asks.
+            # What the user's function raises is no error of the connection.
+            self._credentials = self._transport.credentials.lines()
         try:
             self._connection = self._transport.pool.take(address.origin, fresh=fresh)
             if self._connection.reused:
@@ -82,8 +85,6 @@ class HTTPExchange:
             wanted = ""
         else:
             wanted = f"Range: bytes={request.start}-{request.start + request.length - 1}\r\n"
-        if address.origin == self._transport.origin:  # No other server is told who asks.
-            self._credentials = self._transport.credentials.lines()
         head = (
             f"{line} {address.target} HTTP/1.1\r\nHost: {address.host_header}\r\n{wanted}"
             "Accept-Encoding: identity\r\nAccept: */*\r\nUser-Agent: spdl\r\n"
@@ -222,7 +223,7 @@ class HTTPExchange:
     def _has_too_much(self, head: Head, length: int) -> bool:
         """Return whether a body is longer than one may be of which only a part was asked for, or none."""
         if head.status in (OK, PARTIAL):
-            return head.status == OK and self._request.start > 0 and length > _WHOLE
+            return head.status == OK and not self._request.or_all and length > _WHOLE
         return length > _LONGEST_TEXT
 
     def _take(self, data: bytes) -> None:
@@ -381,7 +382,7 @@ class HTTPExchange:
             if len(body) != found.stop - found.start:
                 raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
             return Answer(body, found.size, etag)
-        if request.start:
+        if not request.or_all:
             return Answer(body[request.start : request.start + request.length], len(body), etag)
         return Answer(body, len(body), etag)
 

@@ -91,7 +91,7 @@ class ObstoreExchange:
     async def _ask(self) -> Answer:
         import obstore  # noqa: PLC0415 - an extra.
 
-        path, start, length = self._request
+        path, start, length, _ = self._request
         store = self._transport.source
         if length is None:
             return _of_meta(await obstore.head_async(store, path))

@@ -19,11 +19,13 @@ class Request(NamedTuple):
         path: The object.
         start: The first byte wanted.
         length: How many bytes are wanted; fewer come if the object ends before. None: only its size and version.
+        or_all: Whether all of the object is as welcome, if the server cannot send parts.
     """
 
     path: str
     start: int
     length: int | None
+    or_all: bool = False
 
 
 class Answer(NamedTuple):

@@ -89,7 +89,7 @@ class Reader:
         return self._unchanged(path, lambda: self._read(path))
 
     def _read(self, path: str) -> memoryview:
-        (first,) = self._ask(path, [Request(path, 0, _LARGEST)])
+        (first,) = self._ask(path, [Request(path, 0, _LARGEST, or_all=True)])
         done = len(first.content)
         if done >= first.size:
             return first.content
