@@ -41,6 +41,7 @@ def test_headers(headers: dict[str, str], spaces: str) -> None:
         b"HTTP/1.1 999 X",
         b"HTTP/1.1 200 OK\r\nno colon",
         b"HTTP/1.1 200 OK\r\n: nothing",
+        b"HTTP/1.1 200 OK\r\na: b\r\n",
         b"HTTP/1.1 200 OK\r\nfolded: a\r\n b: c",
         b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4",
     ],

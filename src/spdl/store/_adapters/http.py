@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_str, refuse
@@ -76,7 +75,6 @@ class HTTPStore(RemoteStore):
             refuse(ValueError, "base_url", "the URL of a folder, such as 'https://example.com/data'", base_url)
         self._base_url = base_url
         self._headers = headers
-        self._closing: weakref.finalize[..., HTTPStore] | None = None
         super().__init__(timeout)
 
     def __repr__(self) -> str:
@@ -86,16 +84,7 @@ class HTTPStore(RemoteStore):
         return _make, (self._base_url, self._headers, self._timeout)
 
     def _make_transport(self, books: Books) -> Transport:
-        transport = HTTPTransport(repr(self), self._address, Credentials(self._headers), books.count)
-        self._transport = transport
-        self._closing = weakref.finalize(self, transport.pool.close)
-        return transport
-
-    def _renew(self) -> None:
-        assert self._closing is not None
-        self._closing.detach()
-        self._transport.pool.abandon()
-        super()._renew()
+        return HTTPTransport(repr(self), self._address, Credentials(self._headers), books.count)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the file of this very path, if there is one. Web servers list no folders.
@@ -117,13 +106,6 @@ class HTTPStore(RemoteStore):
         except FileNotFoundError:
             return
         yield Entry(path, version.size, version.etag)
-
-    def close(self) -> None:
-        """Close the connections that are not in use, and the others when their answers have come.
-
-        It need not be called: it happens when the store is not used anymore.
-        """
-        self._transport.pool.close()
 
 
 def _make(base_url: str, headers: Headers, timeout: float) -> HTTPStore:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import weakref
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +69,7 @@ class ObstoreStore(RemoteStore):
         return _make, (self._url, self._config, self._timeout)
 
     def _make_transport(self, books: Books) -> Transport:  # noqa: ARG002 - obstore tells nothing to count.
-        self._transport = ObstoreTransport(repr(self), self._source)
-        self._closing = weakref.finalize(self, self._transport.loop.stop)
-        return self._transport
-
-    def _renew(self) -> None:
-        self._closing.detach()
-        super()._renew()
+        return ObstoreTransport(repr(self), self._source)
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the objects at or below a path, in the order of the server; S3 sorts them by path.
@@ -90,7 +83,7 @@ class ObstoreStore(RemoteStore):
         return self._list(check_prefix(prefix))
 
     def _list(self, prefix: str) -> Iterator[Entry]:
-        self._transport.check_process()
+        self._transport.prepare()
         if prefix:
             try:
                 version = self._reader.look(prefix)
@@ -104,13 +97,6 @@ class ObstoreStore(RemoteStore):
         except Exception as error:
             found = translated(error, prefix, repr(self))
             raise StoreError(f"{prefix or 'the list of all'} in {self!r}: {found}") from error
-
-    def close(self) -> None:
-        """End the thread that waits for answers.
-
-        It need not be called: it happens when the store is not used anymore.
-        """
-        self._transport.loop.stop()
 
 
 def _make(url: str, config: Mapping[str, Any], timeout: float) -> ObstoreStore:

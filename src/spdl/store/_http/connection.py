@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import select
+import selectors
 import socket
 import ssl
-from contextlib import suppress
 
 __all__ = ["Connection"]
 
+_HAS_LOW_MARK = hasattr(socket, "SO_RCVLOWAT")
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK)
 
 
@@ -21,6 +21,7 @@ class Connection:
         origin: The server.
         reused: Whether it has carried an answer.
         idle_since: When it was last used.
+        encrypted: Whether bytes may have been taken from the system that nobody has received yet.
         interest: What to wait for before `advance` or the next bytes.
 
     Args:
@@ -38,7 +39,9 @@ class Connection:
         self.origin = origin
         self.reused = False
         self.idle_since = 0.0
-        self.interest = select.POLLOUT
+        self.interest = selectors.EVENT_WRITE
+        self.encrypted = context is not None
+        self._low = 1
         self._context = context
         self._connected = False
         family, self._address = address
@@ -73,30 +76,36 @@ class Connection:
             try:
                 self._socket.do_handshake()
             except ssl.SSLWantReadError:
-                self.interest = select.POLLIN
+                self.interest = selectors.EVENT_READ
                 return False
             except ssl.SSLWantWriteError:
-                self.interest = select.POLLOUT
+                self.interest = selectors.EVENT_WRITE
                 return False
-        self.interest = select.POLLIN
+        self.interest = selectors.EVENT_READ
         return True
 
-    def send(self, data: bytes, seconds: float) -> None:
-        """Send bytes, which are few, so that nearly always there is room for them.
+    def send(self, data: bytes) -> bytes:
+        """Send bytes, and return those that there was no room for; wait for `interest` then.
 
         Raises:
-            OSError: If they cannot be sent in so many seconds.
+            OSError: If it is broken.
         """
-        done = 0
-        while True:
-            with suppress(BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-                done += self._socket.send(data[done:] if done else data)
-            if done == len(data):
+        try:
+            done = self._socket.send(data)
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            done = 0
+        rest = data[done:]
+        self.interest = selectors.EVENT_READ | selectors.EVENT_WRITE if rest else selectors.EVENT_READ
+        return rest
+
+    def await_bytes(self, count: int) -> None:
+        """Have the system wait until so many bytes have come, or the end, before it says that there are some."""
+        if count != self._low and _HAS_LOW_MARK and not self.encrypted:
+            self._low = count
+            try:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
+            except OSError:  # It is closed, which whoever receives next will see.
                 return
-            waiting = select.poll()
-            waiting.register(self._socket, select.POLLOUT)
-            if not waiting.poll(1000 * seconds):
-                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
     def receive(self, most: int) -> bytes | None:
         """Return bytes that are there, b"" if it was closed, and None if nothing is there yet.

@@ -36,10 +36,13 @@ class Credentials:
                 self._lines = self._ask()
             return self._lines
 
+    @property
+    def renewable(self) -> bool:
+        """Whether there may be others than those that were sent."""
+        return callable(self._headers)
+
     def renew(self, refused: bytes) -> bool:
         """Return whether there are other headers than those that were refused; ask for some once."""
-        if not callable(self._headers):
-            return False
         with self._lock:
             if self._lines == refused:
                 self._lines = self._ask()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import ssl
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from spdl.store._http.chunked import Chunked
-from spdl.store._http.head import OK, PARTIAL, TOO_FAR, Head, content_range, parse_head
+from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, content_range, parse_head
 from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._reading.attempts import Answer, FailedAttemptError
+from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
 from spdl.store._reading.backoff import retry_after
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HTTPExchange"]
 
-_SEND_SECONDS = 20.0
 _FIRST_BYTES = 4096
 _LONGEST_HEAD = 1 << 16
 _LONGEST_TEXT = 1 << 16
 _MANY = 1 << 16
+_AT_ONCE = 1 << 17
+"""Bytes of a body that are waited for together: the system may have no room for more."""
 _REDIRECTS = 5
 _WHOLE = 1 << 23
 """Bytes of an object that are taken if a part was asked for and the server sends all of it."""
@@ -51,6 +53,7 @@ class HTTPExchange:
         self._transport = transport
         self._request = request
         self._redirects = 0
+        self._cancelled = False
         self._failure: Exception | None = None
         self._connection: Connection | None = None
         self._begin(address)
@@ -60,9 +63,11 @@ class HTTPExchange:
     def _begin(self, address: Address, *, fresh: bool = False) -> None:
         self._address = address
         self._sent = False
+        self._unsent = b""
         self._credentials = b""
         self._data = b""
         self._head: Head | None = None
+        self._range: ContentRange | None = None
         self._body: memoryview | None = None
         self._received = 0
         self._chunks: Chunked | None = None
@@ -70,40 +75,53 @@ class HTTPExchange:
         if address.origin == self._transport.origin:  # No other server is told who asks.
             # What the user's function raises is no error of the connection.
             self._credentials = self._transport.credentials.lines()
+        self._connect(fresh=fresh)
+
+    def _connect(self, *, fresh: bool) -> None:
         try:
-            self._connection = self._transport.pool.take(address.origin, fresh=fresh)
-            if self._connection.reused:
+            self._connection = self._transport.connect(self, self._address.origin, fresh=fresh)
+            if self._connection is not None and self._connection.reused:
                 self._transmit()
         except OSError as error:
             self._broken(error)
 
+    def resolved(self, error: OSError | None) -> None:
+        """Go on, since it is known where the server is, or that it is nowhere."""
+        if self.done or self._cancelled:
+            return
+        if error is None:
+            self._connect(fresh=True)
+        else:
+            self._broken(error)
+
     def _transmit(self) -> None:
         assert self._connection is not None
-        request, address = self._request, self._address
-        line = "HEAD" if request.length is None else "GET"
-        if request.length is None:
-            wanted = ""
-        else:
-            wanted = f"Range: bytes={request.start}-{request.start + request.length - 1}\r\n"
+        address, start, length = self._address, self._request.start, self._request.length
+        line = "HEAD" if length is None else "GET"
+        wanted = "" if length is None else f"Range: bytes={start}-{start + length - 1}\r\n"
         head = (
             f"{line} {address.target} HTTP/1.1\r\nHost: {address.host_header}\r\n{wanted}"
             "Accept-Encoding: identity\r\nAccept: */*\r\nUser-Agent: spdl\r\n"
         )
         self._sent = True
-        self._connection.send(b"%b%b\r\n" % (head.encode(), self._credentials), _SEND_SECONDS)
+        self._send(b"%b%b\r\n" % (head.encode(), self._credentials))
+
+    def _send(self, data: bytes) -> None:
+        assert self._connection is not None
+        unsent, self._unsent = self._unsent, self._connection.send(data)
+        if unsent or self._unsent or not self._connection.reused:
+            self._transport.watch(self._connection)
 
     # ---- receiving --------------------------------------------------------------------------------------------
 
-    def fileno(self) -> int:
-        """Return the descriptor to wait for."""
-        assert self._connection is not None
-        return self._connection.fileno()
-
-    @property
-    def interest(self) -> int:
-        """What to wait for."""
-        assert self._connection is not None
-        return self._connection.interest
+    def look(self) -> None:
+        """Take what has arrived, be it less than was waited for."""
+        before = self._received
+        moved_at = self.moved_at
+        if self._body is not None:
+            self.ready()
+        if not self.done and self._received == before:
+            self.moved_at = moved_at
 
     def ready(self) -> None:
         """Go on, since what was waited for has come."""
@@ -111,9 +129,10 @@ class HTTPExchange:
         assert self._connection is not None
         try:
             if not self._sent:
-                if self._connection.advance():
-                    self._transmit()
+                self._advance(self._connection)
                 return
+            if self._unsent:
+                self._send(self._unsent)
             while self._receive():
                 pass
         except OSError as error:
@@ -122,6 +141,13 @@ class HTTPExchange:
             self._wrong(f"the answer is no HTTP that can be read: {error}")
         except MemoryError:
             self._fail(StoreError("the answer says that it has more bytes than there is memory"))
+
+    def _advance(self, connection: Connection) -> None:
+        before = connection.interest
+        if connection.advance():
+            self._transmit()
+        elif connection.interest != before:
+            self._transport.watch(connection)
 
     def _receive(self) -> bool:
         """Return whether something arrived that was waited for."""
@@ -140,15 +166,19 @@ class HTTPExchange:
 
     def _receive_into(self, body: memoryview) -> bool:
         assert self._connection is not None
-        count = self._connection.receive_into(body[self._received :])
+        connection, left = self._connection, len(body) - self._received
+        count = connection.receive_into(body[self._received :] if self._received else body)
         if count is None:
             return False
         if not count:
             self._cut()
             return False
         self._received += count
-        self._end_if_whole()
-        return True
+        if count == left:
+            self._end_if_whole()
+            return True
+        connection.await_bytes(min(left - count, _AT_ONCE))
+        return connection.encrypted
 
     def _receive_head(self) -> bool:
         assert self._connection is not None
@@ -160,26 +190,36 @@ class HTTPExchange:
             return False
         if self.first_byte_at is None:
             self.first_byte_at = self.moved_at
-        self._data += data
-        rest = b""
-        while self._head is None:
-            head, end, rest = self._data.partition(b"\r\n\r\n")
-            if not end:
-                if len(head) > _LONGEST_HEAD:
-                    raise ValueError("its headers have no end")
-                return True
-            self._data = b""
-            found = parse_head(head)
-            if found.status >= OK:
-                self._head = found
-            else:  # An interim answer. The one that counts follows.
-                self._data = rest
-        self._prepare(self._head)
+        head, rest = self._take_head(data)
+        if head is None:
+            return True
+        self._prepare(head)
         if not self.done and rest:
             self._take(rest)
         elif not self.done:
             self._end_if_whole()
-        return True
+        connection = self._connection
+        if self.done or connection is None:
+            return False
+        if self._body is not None:
+            connection.await_bytes(min(len(self._body) - self._received, _AT_ONCE))
+        return connection.encrypted or len(data) == _FIRST_BYTES
+
+    def _take_head(self, data: bytes) -> tuple[Head | None, bytes]:
+        """Return the head of the answer that counts, if it is whole, and the bytes that follow."""
+        data = self._data + data if self._data else data
+        while True:
+            head, end, rest = data.partition(b"\r\n\r\n")
+            if not end:
+                if len(head) > _LONGEST_HEAD:
+                    raise ValueError("its headers have no end")
+                self._data = data
+                return None, b""
+            found = parse_head(head)
+            if found.status >= OK:
+                self._head, self._data = found, b""
+                return found, rest
+            data = rest  # It was an interim answer.
 
     def _prepare(self, head: Head) -> None:
         """Make room for the body."""
@@ -207,7 +247,7 @@ class HTTPExchange:
         if request.length is None:
             return None
         if head.status == PARTIAL:
-            found = content_range(headers)
+            found = self._range = content_range(headers)
             stop = request.start + request.length
             if found is None or found.start != request.start or found.stop != min(stop, found.size):
                 said = headers.get("content-range", "nothing")[:100]
@@ -222,8 +262,10 @@ class HTTPExchange:
 
     def _has_too_much(self, head: Head, length: int) -> bool:
         """Return whether a body is longer than one may be of which only a part was asked for, or none."""
-        if head.status in (OK, PARTIAL):
-            return head.status == OK and not self._request.or_all and length > _WHOLE
+        if head.status == PARTIAL:
+            return self._range is not None and length > self._range.stop - self._range.start
+        if head.status == OK:
+            return not self._request.or_all and length > _WHOLE
         return length > _LONGEST_TEXT
 
     def _take(self, data: bytes) -> None:
@@ -260,6 +302,9 @@ class HTTPExchange:
             return
         if self._head.status == OK:
             self._fail(StoreError(_IGNORED))
+        elif self._range is not None:
+            said = self._range.stop - self._range.start
+            self._wrong(f"the answer has more than the {said} bytes that it says it has")
         else:
             self._finish(keep=False)
 
@@ -276,9 +321,10 @@ class HTTPExchange:
         assert connection is not None
         assert self._head is not None
         if keep:
-            self._transport.pool.put(connection)
+            connection.await_bytes(1)
+            self._transport.keep(connection)
         else:
-            connection.close()
+            self._transport.discard(connection)
         if self._head.status in _REDIRECTIONS and "location" in self._head.headers:
             self._follow(self._head.headers["location"])
         else:
@@ -304,7 +350,7 @@ class HTTPExchange:
         assert self._connection is not None
         if self._connection.reused and not self._data:
             # The server closed it while nobody used it.
-            self._connection.close()
+            self._transport.discard(self._connection)
             self._begin(self._address, fresh=True)
         else:
             raise ConnectionResetError(104, "the server closed the connection instead of answering")
@@ -320,7 +366,7 @@ class HTTPExchange:
     def _broken(self, error: OSError) -> None:
         connection = self._connection
         if connection is not None and connection.reused and self._head is None and not self._data:
-            connection.close()
+            self._transport.discard(connection)
             self._connection = None
             self._begin(self._address, fresh=True)
         elif isinstance(error, ssl.SSLCertVerificationError):
@@ -338,9 +384,10 @@ class HTTPExchange:
 
     def cancel(self) -> None:
         """Close the connection, if the answer has not been received to its end."""
+        self._cancelled = True
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            self._transport.discard(connection)
 
     def answer(self) -> Answer:
         """Return what was received.
@@ -365,8 +412,9 @@ class HTTPExchange:
         if status in _BUSY or status in _PASSING:
             pause = retry_after(headers, lambda: datetime.now(UTC))
             raise FailedAttemptError("throttled" if status in _BUSY else "broken", reason, pause)
-        if status in (401, 403) and self._transport.credentials.renew(self._credentials):
-            raise FailedAttemptError("wrong", reason, at_once=True)
+        credentials = self._transport.credentials
+        if status in (401, 403) and credentials.renewable:
+            raise ExpiredError(reason, functools.partial(credentials.renew, self._credentials))
         raise StoreError(reason)
 
     def _good_answer(self, status: int, headers: dict[str, str], body: memoryview) -> Answer:
@@ -377,7 +425,7 @@ class HTTPExchange:
                 raise StoreError("the server does not say how many bytes it has")
             return Answer(body, int(text), etag)
         if status == PARTIAL:
-            found = content_range(headers)
+            found = self._range
             assert found is not None
             if len(body) != found.stop - found.start:
                 raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")

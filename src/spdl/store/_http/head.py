@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 __all__ = ["OK", "PARTIAL", "TOO_FAR", "ContentRange", "Head", "content_range", "parse_head"]
 
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: |$)")
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: |\r|$)")
+_LINE = re.compile(r"\r\n([^\s:]+):([^\r\n]*)(?=\r\n|\Z)")
 _RANGE = re.compile(r"bytes (?:(\d{1,19})-(\d{1,19})|\*)/(\d{1,19})$")
 _NUMBER = re.compile(r"\d{1,19}$", re.ASCII)
 
@@ -54,15 +55,27 @@ def parse_head(data: bytes) -> Head:
     Raises:
         ValueError: If this is no HTTP.
     """
-    first, *lines = data.split(b"\r\n")
-    status = _STATUS.match(first)
+    text = data.decode("latin-1")
+    status = _STATUS.match(text)
     if status is None:
+        first = data.partition(b"\r\n")[0]
         raise ValueError(f"it begins with {first[:100]!r}, which is no HTTP/1.1")
+    lines = _LINE.findall(text)
+    headers = {name.lower(): value.strip() for name, value in lines}
+    if not len(headers) == len(lines) == text.count("\r\n"):
+        headers = _unusual_headers(text)
+    connection = headers.get("connection", "").lower()
+    keeps = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
+    return Head(int(status[2]), headers, keeps)
+
+
+def _unusual_headers(text: str) -> dict[str, str]:
+    """Return headers, of which some may be there twice; say so if a line is none."""
     headers: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.decode("latin-1").partition(":")
+    for line in text.split("\r\n")[1:]:
+        name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise ValueError(f"it has the header line {line[:100]!r}")
+            raise ValueError(f"it has the header line {line[:100].encode('latin-1')!r}")
         name, value = name.lower(), value.strip()
         if name in headers:
             if name == "content-length" and headers[name] != value:
@@ -70,9 +83,7 @@ def parse_head(data: bytes) -> Head:
             if name != "content-length":
                 value = f"{headers[name]}, {value}"
         headers[name] = value
-    connection = headers.get("connection", "").lower()
-    keeps = "close" not in connection and (status[1] == b"1" or "keep-alive" in connection)
-    return Head(int(status[2]), headers, keeps)
+    return headers
 
 
 class ContentRange(NamedTuple):
@@ -94,7 +105,9 @@ def content_range(headers: dict[str, str]) -> ContentRange | None:
     found = _RANGE.match(headers.get("content-range", ""))
     if found is None:
         return None
-    start, last, size = (int(each) if each is not None else 0 for each in found.groups())
-    if found[1] is None:
+    first, final, whole = found.groups()
+    size = int(whole)
+    if first is None:
         return ContentRange(0, 0, size)
+    start, last = int(first), int(final)
     return ContentRange(start, last + 1, size) if start <= last < size else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from spdl.store._obstore.event_loop import EventLoop
@@ -51,23 +51,15 @@ class _Fork:
 os.register_at_fork(after_in_child=_Fork.note_fork)
 
 
-class _OfThread(threading.local):
-    """What each thread that waits has of its own."""
-
-    def __init__(self) -> None:
-        self.woken = threading.Event()
-
-
 class ObstoreExchange:
     """A request that obstore carries."""
 
-    def __init__(self, transport: ObstoreTransport, request: Request, woken: threading.Event) -> None:
+    def __init__(self, transport: ObstoreTransport, request: Request) -> None:
         self.done = False
         self.first_byte_at: float | None = None
         self.moved_at = time.monotonic()
         self._transport = transport
         self._request = request
-        self._woken = woken
         self._answer: Answer | None = None
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
@@ -86,7 +78,7 @@ class ObstoreExchange:
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for.
             self._error = error
         self.done = True
-        self._woken.set()
+        self._transport.note(self)
 
     async def _ask(self) -> Answer:
         import obstore  # noqa: PLC0415 - an extra.
@@ -113,6 +105,11 @@ class ObstoreExchange:
         if len(content) != expected:
             raise FailedAttemptError("cut", f"{len(content)} bytes came instead of {expected}")
         return Answer(content, meta["size"], meta["e_tag"])
+
+    def look(self) -> None:
+        """Take it that bytes arrive, once the answer has begun: obstore does not say before all are there."""
+        if self.first_byte_at is not None:
+            self.moved_at = time.monotonic()
 
     def answer(self) -> Answer:
         """Return what was received, or raise what `Exchange.answer` says."""
@@ -148,17 +145,10 @@ class ObstoreTransport:
     def __init__(self, store: str, source: Any) -> None:
         self.store = store
         self.source = source
-        self.loop = EventLoop()
-        self._local = _OfThread()
+        self._loop = EventLoop()
+        self._news: SimpleQueue[ObstoreExchange | None] = SimpleQueue()
 
-    def send(self, request: Request) -> ObstoreExchange:
-        """Send a request."""
-        self.check_process()
-        exchange = ObstoreExchange(self, request, self._local.woken)
-        self.loop.start(exchange.carry(), exchange.started)
-        return exchange
-
-    def check_process(self) -> None:
+    def prepare(self) -> None:
         """Raise StoreError in a process in which obstore would wait for ever."""
         if _Fork.unusable:
             raise StoreError(
@@ -167,19 +157,42 @@ class ObstoreTransport:
             )
         _Fork.note_use()
 
+    def send(self, request: Request) -> ObstoreExchange:
+        """Send a request."""
+        exchange = ObstoreExchange(self, request)
+        self._loop.start(exchange.carry(), exchange.started)
+        return exchange
+
+    def note(self, exchange: ObstoreExchange) -> None:
+        """Note that an exchange is done, in the loop's thread."""
+        self._news.put(exchange)
+
     def cancel(self, exchange: ObstoreExchange) -> None:
         """Stop a request."""
-        self.loop.call(exchange.cancel_task)
+        self._loop.call(exchange.cancel_task)
 
-    def wait(self, exchanges: Sequence[Exchange], seconds: float | None) -> None:
-        """Return when one of the exchanges is done, or after so many seconds."""
-        if not exchanges:
-            time.sleep(seconds or 0)
-            return
-        event = self._local.woken
-        event.clear()
-        if not any(exchange.done for exchange in exchanges):
-            event.wait(seconds)
+    def wait(self, seconds: float | None) -> Sequence[Exchange]:
+        """Return exchanges that are done, as soon as there are some; none after so many seconds, or `wake`."""
+        done: list[Exchange] = []
+        try:
+            found = self._news.get(timeout=seconds)
+            while True:
+                if found is not None:
+                    done.append(found)
+                found = self._news.get_nowait()
+        except Empty:
+            return done
+
+    def wake(self) -> None:
+        """Have `wait` return, now or when it is called next."""
+        self._news.put(None)
+
+    def rest(self) -> None:
+        """End the event loop's thread."""
+        self._loop.stop()
+
+    def abandon(self) -> None:
+        """Do nothing: obstore is of no use in a forked process."""
 
 
 def translated(error: BaseException, path: str, store: str) -> BaseException:

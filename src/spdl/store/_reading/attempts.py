@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from spdl.store._protocol.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Answer", "Exchange", "FailedAttemptError", "Request", "Transport"]
+__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport"]
 
 
 class Request(NamedTuple):
@@ -46,18 +46,29 @@ class FailedAttemptError(StoreError):
     """Raised if a request failed that may succeed when it is repeated.
 
     Args:
-        kind: The counter that it belongs to: ``"throttled"``, ``"broken"``, ``"wrong"`` or ``"late"``.
+        kind: The counter that it belongs to: ``"throttled"``, ``"broken"``, ``"cut"``, ``"wrong"`` or ``"late"``.
         reason: What went wrong.
         retry_after: Seconds that the server asks to wait, if it does.
-        at_once: Whether there is nothing to wait for: the connection had been closed before the request was sent.
     """
 
-    def __init__(self, kind: str, reason: str, retry_after: float | None = None, *, at_once: bool = False) -> None:
+    def __init__(self, kind: str, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
         self.kind = kind
         self.reason = reason
         self.retry_after = retry_after
-        self.at_once = at_once
+
+
+class ExpiredError(FailedAttemptError):
+    """Raised if the server refuses who asks, and there may be newer credentials.
+
+    Args:
+        reason: What the server said.
+        renew: Asks for newer credentials, and returns whether there are some. It may take long, and raise anything.
+    """
+
+    def __init__(self, reason: str, renew: Callable[[], bool]) -> None:
+        super().__init__("wrong", reason)
+        self.renew = renew
 
 
 class Exchange(Protocol):
@@ -75,6 +86,9 @@ class Exchange(Protocol):
     def moved_at(self) -> float:
         """When something was last heard of it."""
 
+    def look(self) -> None:
+        """Take what has arrived, be it ever so little: nobody has heard of it for long."""
+
     def answer(self) -> Answer:
         """Return the answer.
 
@@ -90,11 +104,24 @@ class Exchange(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests, and waits for answers."""
+    """Sends requests, and waits for answers. One thread does, but `prepare` and `wake` are for all."""
+
+    def prepare(self) -> None:
+        """Called before requests, by the thread that waits for their answers. It may take long, and raise anything."""
 
     def send(self, request: Request) -> Exchange:
         """Send a request, without waiting for its answer."""
         ...
 
-    def wait(self, exchanges: Sequence[Exchange], seconds: float | None) -> None:
-        """Return when one of the exchanges is done or has moved on, or after so many seconds."""
+    def wait(self, seconds: float | None) -> Sequence[Exchange]:
+        """Return exchanges that are done, as soon as there are some; none after so many seconds, or `wake`."""
+        ...
+
+    def wake(self) -> None:
+        """Have `wait` return, now or when it is called next."""
+
+    def rest(self) -> None:
+        """Let go what is kept for the next request: there may be none."""
+
+    def abandon(self) -> None:
+        """Let go everything, in a process forked from that which uses it, and without a word to anybody."""

@@ -26,7 +26,7 @@ class Latencies:
     def add(self, seconds: float) -> None:
         """Count a duration."""
         position = int(_PER_OCTAVE * math.log2(seconds / _SHORTEST)) if seconds > _SHORTEST else 0
-        self._bins[min(position, _BINS - 1)] += 1
+        self._bins[position if position < _BINS else -1] += 1
         self._weight += 1
         self.count += 1
         if self._weight >= 2 * _REMEMBERED:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import random
-import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from spdl.store._protocol.checks import check_inside
 from spdl.store._protocol.errors import StoreError
 from spdl.store._reading.attempts import Answer, Request
 from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
-from spdl.store._reading.requests import Surroundings, answer_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from spdl.store._reading.attempts import Transport
     from spdl.store._reading.books import Books
 
 __all__ = ["Reader", "Version"]
@@ -48,26 +44,14 @@ class Reader:
 
     Args:
         store: The repr of the store, which errors name.
-        transport: Sends the requests.
-        seconds: How long a request may take, with all attempts.
+        ask: Returns the answers of requests.
         books: The counters.
-        monotonic: The clock, in seconds.
-        random: Returns a number from 0 to 1.
     """
 
-    def __init__(
-        self,
-        store: str,
-        transport: Transport,
-        seconds: float,
-        books: Books,
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
-        random: Callable[[], float] = random.random,
-    ) -> None:
+    def __init__(self, store: str, ask: Callable[[Sequence[Request]], list[Answer]], books: Books) -> None:
         self._store = store
+        self._answers_of = ask
         self._books = books
-        self._surroundings = Surroundings(transport, books, seconds, monotonic, random)
 
     def look(self, path: str) -> Version:
         """Return the size and version of an object.
@@ -137,7 +121,7 @@ class Reader:
 
     def _ask(self, path: str, requests: list[Request]) -> list[Answer]:
         try:
-            return answer_all(requests, self._surroundings)
+            return self._answers_of(requests)
         except FileNotFoundError:
             raise
         except StoreError as error:

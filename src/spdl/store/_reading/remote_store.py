@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
 from spdl.store._protocol.checks import check_object_path, check_ranges
 from spdl.store._reading.books import Books
+from spdl.store._reading.dispatcher import Surroundings
 from spdl.store._reading.forks import renew_in_children
+from spdl.store._reading.line import Line
 from spdl.store._reading.reader import Reader
 
 if TYPE_CHECKING:
@@ -36,10 +40,16 @@ class RemoteStore:
         renew_in_children(self)
 
     def _begin(self) -> None:
-        self._books = Books(time.monotonic)
-        self._reader = Reader(repr(self), self._make_transport(self._books), self._timeout, self._books)
+        self._books = Books()
+        self._transport = self._make_transport(self._books)
+        surroundings = Surroundings(self._transport, self._books, self._timeout, time.monotonic, random.random)
+        self._line = Line(surroundings)
+        self._reader = Reader(repr(self), self._line.ask, self._books)
+        self._closing = weakref.finalize(self, self._line.close)
 
     def _renew(self) -> None:
+        self._closing.detach()
+        self._transport.abandon()
         self._begin()
 
     def _make_transport(self, books: Books) -> Transport:
@@ -95,6 +105,13 @@ class RemoteStore:
         """
         check_object_path(path)
         return [*self._reader.read_ranges(path, *check_ranges(starts, lengths))]
+
+    def close(self) -> None:
+        """Close the connections, and end the thread that reads, as soon as all calls have returned.
+
+        It need not be called: it happens when the store is not used anymore. The next call opens them again.
+        """
+        self._line.close()
 
     def statistics(self) -> StoreStatistics:
         """Return what was counted so far. The counts go on meanwhile, and begin anew in a forked process."""
