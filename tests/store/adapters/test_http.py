@@ -437,6 +437,28 @@ def test_a_caller_that_is_interrupted(url: str) -> None:
     store.close()
 
 
+def test_a_caller_that_is_interrupted_while_the_thread_starts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(BaseException): ...
+
+    start = threading.Thread.start
+
+    def start_and_be_interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "spdl-store" and len(interrupted) < 2:
+            interrupted.append(thread)
+            raise Interrupted
+
+    interrupted: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", start_and_be_interrupted)
+    store = HTTPStore(url)
+    with pytest.raises(Interrupted):
+        store.get("@hang*99/1000/x")
+    assert bytes(store.get("1000/x")) == content("1000/x")
+    assert len(reading_threads()) == 1
+    assert store.statistics().in_flight == 0
+    store.close()
+
+
 def test_the_process_ends_while_threads_read(url: str) -> None:
     program = (
         "import sys, threading, time; from spdl.store import HTTPStore\n"

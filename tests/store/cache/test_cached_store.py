@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
+import resource
+import shutil
+import signal
+import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -56,37 +61,133 @@ def test_memory_comes_first(inner: HTTPStore, tmp_path: Path) -> None:
     assert found.memory_bytes <= 5000
 
 
-def test_a_listing_saves_requests(tmp_path: Path) -> None:
+class Counting:
+    """A store of four methods, which counts their calls."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.calls: list[str] = []
+
+    def __repr__(self) -> str:
+        return "Counting()"
+
+    def size(self, path: str) -> int:
+        self.calls.append("size")
+        return self.inner.size(path)
+
+    def list(self, prefix: str) -> Any:
+        self.calls.append("list")
+        return self.inner.list(prefix)
+
+    def get(self, path: str) -> Any:
+        self.calls.append("get")
+        return self.inner.get(path)
+
+    def get_ranges(self, path: str, starts: Any, lengths: Any) -> Any:
+        self.calls.append("get_ranges")
+        return self.inner.get_ranges(path, starts, lengths)
+
+
+class Versioned(Counting):
+    def read_version(self, path: str, ranges: Any = None) -> Any:
+        self.calls.append("read_version")
+        assert isinstance(self.inner, LocalStore)
+        return self.inner.read_version(path, ranges)
+
+
+@pytest.mark.parametrize(("kind", "each"), [(Counting, ["get", "list"]), (Versioned, ["read_version"])])
+def test_a_listing_saves_requests(tmp_path: Path, kind: type[Counting], each: list[str]) -> None:
     (tmp_path / "root").mkdir()
     for number in range(5):
         (tmp_path / "root" / f"{number}").write_bytes(b"x" * number)
-    inner = LocalStore(tmp_path / "root")
-    calls: list[str] = []
-
-    class Counting:
-        def __repr__(self) -> str:
-            return "Counting()"
-
-        def __getattr__(self, name: str) -> Any:
-            calls.append(name)
-            return getattr(inner, name)
-
-        def size(self, path: str) -> int: ...  # type: ignore[empty-body]
-
-        def list(self, prefix: str) -> Any:
-            calls.append("list")
-            return inner.list(prefix)
-
-        get: Any = property(lambda self: self.__getattr__("get"))
-        get_ranges: Any = property(lambda self: self.__getattr__("get_ranges"))
-
-    store = CachedStore(Counting(), tmp_path / "cache", 10**6)
-    calls.clear()
+    inner = kind(LocalStore(tmp_path / "root"))
+    store = CachedStore(inner, tmp_path / "cache", 10**6)
     assert len(list(store.list(""))) == 5
-    for number in range(5):
-        assert bytes(store.get(f"{number}")) == b"x" * number
-        assert store.size(f"{number}") == number
-    assert calls == ["list", *["get"] * 5]
+    for _ in range(2):
+        for number in range(5):
+            assert bytes(store.get(f"{number}")) == b"x" * number
+            assert store.size(f"{number}") == number
+    assert inner.calls == ["list", *each * 5]
+
+
+@pytest.mark.parametrize("kind", [Counting, Versioned])
+def test_what_changed_after_it_was_looked_up_is_not_kept_as_the_old(tmp_path: Path, kind: type[Counting]) -> None:
+    (tmp_path / "root").mkdir()
+    file = tmp_path / "root" / "x"
+    file.write_bytes(b"first version, of 26 bytes")
+    inner = LocalStore(tmp_path / "root")
+    store = CachedStore(kind(inner), tmp_path / "cache", 10**6)
+    others = CachedStore(kind(inner), tmp_path / "cache", 10**6)
+    assert bytes(store.get_ranges("x", [0], [5])[0]) == b"first"
+    assert others.size("x") == 26
+    file.write_bytes(b"other version, of 26 bytes")
+    # A part of it is kept, and of the version that was looked up; the rest is not there anymore.
+    assert bytes(store.get_ranges("x", [0], [5])[0]) == b"first"
+    for call in (lambda: store.get_ranges("x", [0, 6], [5, 7]), lambda: others.get("x")):
+        with pytest.raises(
+            StoreError, match=r"x in CachedStore.*: it has changed since it was looked up: its etag was"
+        ):
+            call()
+    assert [bytes(part) for part in store.get_ranges("x", [0, 6], [5, 7])] == [b"other", b"version"]
+    assert bytes(others.get("x")) == b"other version, of 26 bytes"
+    assert bytes(CachedStore(kind(inner), tmp_path / "cache", 10**6).get("x")) == b"other version, of 26 bytes"
+
+
+def test_a_server_whose_object_changes(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    path = "@change*2/1000/cached"
+    assert store.size(path) == 1000  # It changes before each of the first two requests.
+    with pytest.raises(StoreError, match="it has changed since it was looked up: its etag was"):
+        store.get(path)
+    assert bytes(store.get(path)) == content(path, 2)
+    assert bytes(store.get(path)) == content(path, 2)
+
+
+def test_a_folder_that_is_removed_is_made_anew(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path / "cache", 10**7)
+    for _ in range(3):
+        assert bytes(store.get("1000/a")) == content("1000/a")
+        shutil.rmtree(tmp_path / "cache")
+    assert store.statistics().misses == 3
+
+
+def test_many_parts_need_few_descriptors(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    starts = list(range(0, 50_000, 25))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(64, len(os.listdir("/proc/self/fd")) + 30), hard))  # noqa: PTH208
+    try:
+        parts = store.get_ranges("50000/parts", starts, [20] * len(starts))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    whole = content("50000/parts")
+    assert [bytes(part) for part in parts] == [whole[start : start + 20] for start in starts]
+    assert store.statistics().uncached == 0
+
+
+def test_a_forked_process_goes_on(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**8, memory_bytes=10**6)
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            store.get(f"3000/{random.randrange(200)}")  # noqa: S311 - no secret.
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(8):  # Each time, threads hold locks.
+            child = os.fork()
+            if not child:
+                signal.alarm(30)
+                paths = [f"3000/{each}" for each in range(number * 20, number * 20 + 20)]
+                os._exit(0 if all(bytes(store.get(path)) == content(path) for path in paths) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 @given(calls=st.lists(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2000)), max_size=5), max_size=6))
@@ -139,7 +240,7 @@ def test_an_object_that_changed_before_it_was_read(tmp_path: Path) -> None:
     store = CachedStore(LocalStore(tmp_path / "root"), tmp_path / "cache", 10**6)
     list(store.list(""))
     (tmp_path / "root" / "x").write_bytes(b"second")
-    with pytest.raises(StoreError, match="it has 6 bytes, but had 5 when listed: it has changed"):
+    with pytest.raises(StoreError, match="it has changed since it was looked up: it had 5 bytes, and has 6"):
         store.get("x")
     assert bytes(store.get("x")) == b"second"
 

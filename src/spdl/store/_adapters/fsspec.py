@@ -109,7 +109,9 @@ class FsspecStore:
     def _list(self, prefix: str) -> Iterator[Entry]:
         try:
             with self._named(prefix or "the list of all"):
-                found = self._open().find((self._base + prefix).rstrip("/") or "/", detail=True)
+                files = self._open()
+                files.invalidate_cache()  # It would go on to say what was there before.
+                found = files.find((self._base + prefix).rstrip("/") or "/", detail=True)
         except FileNotFoundError:
             return
         base = self._base.lstrip("/")

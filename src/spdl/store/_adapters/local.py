@@ -147,8 +147,8 @@ class LocalStore:
             StoreError: If it cannot be read, or becomes shorter meanwhile.
         """
         check_object_path(path)
-        with self._opened(path) as (descriptor, size):
-            return self._read(path, descriptor, 0, size)
+        with self._opened(path) as (descriptor, status):
+            return self._read(path, descriptor, 0, status.st_size)
 
     def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
         """Return parts of a file, in the order they were asked for.
@@ -167,21 +167,52 @@ class LocalStore:
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         starts, lengths = check_ranges(starts, lengths)
-        parts: builtins.list[Buffer] = [b""] * len(starts)
         check_object_path(path)
-        with self._opened(path) as (descriptor, size):
-            check_inside(path, repr(self), starts, lengths, size)
-            for block in merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK):
-                content = self._read(path, descriptor, block.start, block.length)
-                if len(block.ranges) == 1:
-                    parts[block.ranges[0]] = content
-                else:
-                    for index, part in cut_out(block, memoryview(content), starts, lengths):
-                        parts[index] = part
+        with self._opened(path) as (descriptor, status):
+            return self._read_parts(path, descriptor, status.st_size, starts, lengths)
+
+    def read_version(
+        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
+    ) -> tuple[Entry, builtins.list[Buffer]]:
+        """Return the version that was read, and its content, whole or in parts; see `get` and `get_ranges`.
+
+        `CachedStore` knows by this that what it keeps is of the version that it is kept under.
+
+        Args:
+            path: Which file.
+            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            StoreError: If it cannot be read, or ends before one of the parts does.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        check_object_path(path)
+        starts, lengths = check_ranges(*ranges) if ranges is not None else ([], [])
+        with self._opened(path) as (descriptor, status):
+            if ranges is None:
+                parts = [self._read(path, descriptor, 0, status.st_size)]
+            else:
+                parts = self._read_parts(path, descriptor, status.st_size, starts, lengths)
+            after = os.fstat(descriptor)  # It may have been written to meanwhile.
+        return _entry(path, after), parts
+
+    def _read_parts(
+        self, path: str, descriptor: int, size: int, starts: Sequence[int], lengths: Sequence[int]
+    ) -> builtins.list[Buffer]:
+        parts: builtins.list[Buffer] = [b""] * len(starts)
+        check_inside(path, repr(self), starts, lengths, size)
+        for block in merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK):
+            content = self._read(path, descriptor, block.start, block.length)
+            if len(block.ranges) == 1:
+                parts[block.ranges[0]] = content
+            else:
+                for index, part in cut_out(block, memoryview(content), starts, lengths):
+                    parts[index] = part
         return parts
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[tuple[int, int]]:
+    def _opened(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
         with self._named(path):
             # Opening a pipe would wait for a writer.
             descriptor = os.open(self._base + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -189,7 +220,7 @@ class LocalStore:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
                     raise IsADirectoryError
-                yield descriptor, status.st_size
+                yield descriptor, status
             finally:
                 os.close(descriptor)
 

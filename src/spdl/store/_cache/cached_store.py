@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
@@ -13,11 +14,12 @@ from spdl.store._cache.memory_cache import MemoryCache
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._protocol.store import Store
+from spdl.store._protocol.versioned import VersionedStore
 from spdl.store._reading.forks import renew_in_children
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -54,8 +56,13 @@ class CachedStore:
     at least 1 GiB of the disk is left free: what was not used for longest is removed.
 
     The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
-    request. So list what you are going to read. An object that changes later is noticed by a new `CachedStore`. Objects
-    without ``etag`` are not kept. `close` the store inside yourself.
+    request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known
+    by it, and what is read from the store is compared with it. If the object has changed meanwhile, reading what is not
+    kept is a `StoreError`, and the next call looks it up anew. What is kept is given without a look at the store: so
+    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept.
+
+    A store of your own is asked once more after each miss, whether the object is still the same. `close` the store
+    inside yourself.
 
     Args:
         store: What is read from. Its repr has to name the place, as those of all stores here do.
@@ -100,7 +107,7 @@ class CachedStore:
     def _renew(self) -> None:
         self._lock = threading.Lock()
         self._memory = MemoryCache(self._memory_bytes)
-        self._entries: dict[str, Entry] = {}
+        self._known: dict[str, tuple[Entry, str]] = {}
         self._counts = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "uncached": 0}
 
     def __repr__(self) -> str:
@@ -119,7 +126,7 @@ class CachedStore:
             FileNotFoundError: If there is none.
             StoreError: If the store does not say.
         """
-        return self._entry(check_object_path(path)).size
+        return self._look(check_object_path(path))[0].size
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Return an iterator over the objects at or below a path, which asks the store, and remembers their versions.
@@ -134,7 +141,7 @@ class CachedStore:
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         for entry in self._store.list(prefix):
-            self._entries[entry.path] = entry
+            self._note(entry)
             yield entry
 
     def get(self, path: str) -> Buffer:
@@ -150,21 +157,19 @@ class CachedStore:
             FileNotFoundError: If there is none.
             StoreError: If it cannot be read.
         """
-        entry = self._entry(check_object_path(path))
+        entry, key = self._look(check_object_path(path))
         if entry.etag is None:
             self._add("misses", 1)
             self._add("uncached", 1)
             return self._store.get(path)
-        key = self._key(entry)
         found = self._find(key, entry.size)
         if found is not None:
             return found
-        with self._disk.alone([key]):
+        with self._alone([key]):
             found = self._find(key, entry.size)  # Somebody else may have read it meanwhile.
             if found is not None:
                 return found
-            content = memoryview(self._store.get(path)).toreadonly()
-            self._check_size(entry, content.nbytes)
+            (content,) = self._read(entry, None)
             self._keep(key, content)
         return content
 
@@ -185,7 +190,7 @@ class CachedStore:
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         starts, lengths = check_ranges(starts, lengths)
-        entry = self._entry(check_object_path(path))
+        entry, whole = self._look(check_object_path(path))
         check_inside(path, repr(self), starts, lengths, entry.size)
         if entry.etag is None:
             self._add("misses", len(starts))
@@ -193,22 +198,22 @@ class CachedStore:
             return self._store.get_ranges(path, starts, lengths)
         parts: dict[tuple[int, int], Buffer] = {(start, 0): b"" for start in starts}
         keys = {each: self._key(entry, *each) for each in zip(starts, lengths, strict=True) if each[1]}
-        missing = self._find_parts(entry, keys, parts)
+        missing = self._find_parts(entry, whole, keys, parts)
         if missing:
-            with self._disk.alone(keys[each] for each in missing):
-                missing = self._find_parts(entry, {each: keys[each] for each in missing}, parts)
+            with self._alone(keys[each] for each in missing):
+                missing = self._find_parts(entry, whole, {each: keys[each] for each in missing}, parts)
                 if missing:
-                    found = self._store.get_ranges(path, [s for s, _ in missing], [n for _, n in missing])
+                    found = self._read(entry, ([s for s, _ in missing], [n for _, n in missing]))
                     for each, part in zip(missing, found, strict=True):
-                        parts[each] = memoryview(part).toreadonly()
-                        self._keep(keys[each], memoryview(part).toreadonly())
+                        parts[each] = part
+                        self._keep(keys[each], part)
         return [parts[each] for each in zip(starts, lengths, strict=True)]
 
     def _find_parts(
-        self, entry: Entry, keys: dict[tuple[int, int], str], parts: dict[tuple[int, int], Buffer]
+        self, entry: Entry, whole: str, keys: dict[tuple[int, int], str], parts: dict[tuple[int, int], Buffer]
     ) -> builtins.list[tuple[int, int]]:
         """Put the parts that are here among the others, and return those that are not."""
-        whole, missing = self._key(entry), []
+        missing = []
         for (start, length), key in keys.items():
             found = self._find(key, length)
             if found is None and (data := self._disk.read(whole, start, length, entry.size)) is not None:
@@ -229,15 +234,48 @@ class CachedStore:
         with self._lock:
             self._counts[counter] += count
 
-    def _entry(self, path: str) -> Entry:
-        entry = self._entries.get(path)
-        if entry is None:
-            for entry in self._store.list(path):  # noqa: B007 - the first is enough.
-                break
-            if entry is None or entry.path != path:
-                raise not_found(path, repr(self))
-            self._entries[path] = entry
-        return entry
+    def _look(self, path: str) -> tuple[Entry, str]:
+        """Return the version of an object that is given, and the key of its content."""
+        return self._known.get(path) or self._note(self._ask(path))
+
+    def _note(self, entry: Entry) -> tuple[Entry, str]:
+        known = self._known[entry.path] = entry, self._key(entry)
+        return known
+
+    def _ask(self, path: str) -> Entry:
+        for entry in self._store.list(path):
+            if entry.path == path:  # It comes first.
+                return entry
+            break
+        raise not_found(path, repr(self))
+
+    @contextmanager
+    def _alone(self, keys: Iterable[str]) -> Iterator[None]:
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._disk.alone(keys))
+            except OSError as error:
+                raise StoreError(f"{self!r}: the folder cannot be locked: {error.strerror}") from error
+            yield
+
+    def _read(
+        self, entry: Entry, ranges: tuple[builtins.list[int], builtins.list[int]] | None
+    ) -> builtins.list[memoryview]:
+        """Return what the store has of an object, if that is of the version that is given."""
+        path, read = entry.path, None
+        parts: Sequence[Buffer]
+        if isinstance(self._store, VersionedStore):
+            read, parts = self._store.read_version(path, ranges)
+        else:
+            parts = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
+        # A server may name a version otherwise than its listing does.
+        if read != entry and (now := self._ask(path)) != entry:
+            self._known.pop(path, None)
+            raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
+        views = [memoryview(part).toreadonly() for part in parts]
+        if ranges is None and views[0].nbytes != entry.size:
+            raise StoreError(f"{path} in {self!r}: {views[0].nbytes} bytes came, but it has {entry.size}")
+        return views
 
     def _key(self, entry: Entry, start: int = 0, length: int = -1) -> str:
         text = "\0".join((self._place, entry.path, str(entry.etag), str(entry.size), str(start), str(length)))
@@ -262,12 +300,11 @@ class CachedStore:
             self._add("uncached", 1)
         self._memory.put(key, content)
 
-    def _check_size(self, entry: Entry, size: int) -> None:
-        if size != entry.size:
-            del self._entries[entry.path]
-            raise StoreError(
-                f"{entry.path} in {self!r}: it has {size} bytes, but had {entry.size} when listed: it has changed"
-            )
+
+def _difference(before: Entry, now: Entry) -> str:
+    if before.size != now.size:
+        return f"it had {before.size} bytes, and has {now.size}"
+    return f"its etag was {before.etag}, and is {now.etag}"
 
 
 def _make(store: Store, directory: str, max_bytes: int, memory_bytes: int) -> CachedStore:

@@ -6,18 +6,20 @@ import fcntl
 import os
 import secrets
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from spdl.store._cache.locks import holding, holding_numbers
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
 __all__ = ["DiskCache"]
 
 _FLOOR_BYTES = 1 << 30
 """What is left free on the disk for others."""
 _LOW_SHARE = 0.9
-_STRIPES = 1024
 _USED_SECONDS = 60.0
 _TEMPORARY = "new-"
 
@@ -28,7 +30,7 @@ class DiskCache:
     A file appears under its name when it is complete. A counter in the folder is never less than what is there: bytes
     are added to it before they are written, and subtracted after they are removed. When they are too many, or the disk
     is nearly full, the folder is listed, the counter put right, and the files that were not used for longest removed.
-    Locks are those of `flock`, which the kernel releases when a process dies.
+    The kernel releases a lock when its process dies.
 
     Args:
         folder: The folder; it is made if it is missing.
@@ -56,7 +58,7 @@ class DiskCache:
         path = self._path(key)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except OSError:  # It is not there, or the disk is broken. Reading goes on without it.
             return None
         try:
             status = os.fstat(descriptor)
@@ -70,20 +72,21 @@ class DiskCache:
                     start, length = start + len(part), length - len(part)
                 if not length:
                     return parts[0] if len(parts) == 1 else b"".join(parts)
+        except OSError:
+            return None
         finally:
             os.close(descriptor)
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108
         return None
 
-    @contextmanager
-    def alone(self, keys: Iterable[str]) -> Iterator[None]:
-        """Keep all other threads and processes from entering with one of these keys."""
-        stripes = sorted({int(key[:8], 16) % _STRIPES for key in keys})
-        with ExitStack() as held:
-            for stripe in stripes:  # In one order everywhere, so that nobody waits in a circle.
-                held.enter_context(_locked(f"{self._folder}/locks/{stripe}"))
-            yield
+    def alone(self, keys: Iterable[str]) -> AbstractContextManager[None]:
+        """Keep all other threads and processes from entering with one of these keys.
+
+        Raises:
+            OSError: If the file system has no locks, or the folder cannot be written to.
+        """
+        return holding_numbers(f"{self._folder}/locks/keys", (int(key[:15], 16) for key in keys))
 
     def write(self, key: str, content: memoryview) -> bool:
         """Return whether a file was written."""
@@ -97,7 +100,7 @@ class DiskCache:
         if length > self._most:
             return False
         name = f"{_TEMPORARY}{length}-{secrets.token_hex(8)}"
-        with _locked(f"{self._folder}/locks/all"):
+        with holding(f"{self._folder}/locks/all"):
             total = self._counter()
             if total + length > self._most or self._lacks_space(length):
                 total = self._make_room(length)
@@ -113,7 +116,7 @@ class DiskCache:
             while done < length:
                 done += os.write(descriptor, content[done : done + (1 << 30)])
             # Whoever lists the folder meanwhile could miss both names.
-            with _locked(f"{self._folder}/locks/all"):
+            with holding(f"{self._folder}/locks/all"):
                 os.rename(self._path(name), self._path(key))  # noqa: PTH104
         except BaseException:
             with suppress(OSError):
@@ -175,15 +178,3 @@ class DiskCache:
             return 0
         finally:
             os.close(descriptor)
-
-
-@contextmanager
-def _locked(path: str) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # A forked child has a copy of the descriptor.
-        os.close(descriptor)

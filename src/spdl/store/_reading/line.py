@@ -67,10 +67,8 @@ class Line:
         with self._lock:
             self._errands.append(errand)
             if self._thread is None:
-                self._closing = False
-                thread = threading.Thread(target=self._run, name="spdl-store", daemon=True)
-                thread.start()
-                self._thread = thread
+                # It notes itself that it runs: whoever is interrupted here may have started it, or not.
+                threading.Thread(target=self._run, name="spdl-store", daemon=True).start()
             if self._asleep:
                 self._asleep = False
                 self._transport.wake()
@@ -103,6 +101,11 @@ class Line:
     # ---- the thread -------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is not None or not self._errands:
+                return
+            self._thread = threading.current_thread()
+            self._closing = False
         dispatcher = Dispatcher(self._surroundings)
         try:
             self._work(dispatcher)

@@ -63,8 +63,8 @@ class Reader:
         (answer,) = self._ask(path, [Request(path, 0, None)])
         return Version(answer.size, answer.etag)
 
-    def read(self, path: str) -> memoryview:
-        """Return the content of an object.
+    def read(self, path: str) -> tuple[Version, memoryview]:
+        """Return the version and the content of an object.
 
         Raises:
             FileNotFoundError: If it is missing.
@@ -72,19 +72,19 @@ class Reader:
         """
         return self._unchanged(path, lambda: self._read(path))
 
-    def _read(self, path: str) -> memoryview:
+    def _read(self, path: str) -> tuple[Version, memoryview]:
         (first,) = self._ask(path, [Request(path, 0, _LARGEST, or_all=True)])
+        version = Version(first.size, first.etag)
         done = len(first.content)
         if done >= first.size:
-            return first.content
+            return version, first.content
         parts = split_evenly(first.size - done, _LARGEST)
         rest = self._ask(path, [Request(path, done + offset, length) for offset, length in parts])
-        version = Version(first.size, first.etag)
         _check_version(rest, version)
-        return _joined([first, *rest], first.size)
+        return version, _joined([first, *rest], first.size)
 
-    def read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
-        """Return parts of an object.
+    def read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> tuple[Version, list[memoryview]]:
+        """Return the version and parts of an object.
 
         Raises:
             FileNotFoundError: If it is missing.
@@ -92,7 +92,9 @@ class Reader:
         """
         return self._unchanged(path, lambda: self._read_ranges(path, starts, lengths))
 
-    def _read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
+    def _read_ranges(
+        self, path: str, starts: Sequence[int], lengths: Sequence[int]
+    ) -> tuple[Version, list[memoryview]]:
         parts = [memoryview(b"")] * len(starts)
         blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
         splits = [split_evenly(block.length, _LARGEST) for block in blocks]
@@ -105,19 +107,19 @@ class Reader:
             ],
         )
         if not answers:
-            self.look(path)  # So that a missing object is noticed.
-            return parts
+            return self.look(path), parts  # So that a missing object is noticed.
         if all(answer.size == answers[0].size for answer in answers):
             # First, since what lies beyond the end has no version.
             check_inside(path, self._store, starts, lengths, answers[0].size)
-        _check_version(answers, Version(answers[0].size, answers[0].etag))
+        version = Version(answers[0].size, answers[0].etag)
+        _check_version(answers, version)
         following = iter(answers)
         for block, split in zip(blocks, splits, strict=True):
             own = [next(following) for _ in split]
             content = own[0].content if len(own) == 1 else _joined(own, block.length)
             for index, part in cut_out(block, content, starts, lengths):
                 parts[index] = part
-        return parts
+        return version, parts
 
     def _ask(self, path: str, requests: list[Request]) -> list[Answer]:
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
 from spdl.store._protocol.checks import check_object_path, check_ranges
+from spdl.store._protocol.entry import Entry
 from spdl.store._reading.books import Books
 from spdl.store._reading.dispatcher import Surroundings
 from spdl.store._reading.forks import renew_in_children
@@ -82,7 +83,7 @@ class RemoteStore:
             FileNotFoundError: If there is none.
             StoreError: If it cannot be read: the message says after how many attempts, and why the last one failed.
         """
-        return self._reader.read(check_object_path(path))
+        return self._reader.read(check_object_path(path))[1]
 
     def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
         """Return parts of an object, all of one version, in the order they were asked for.
@@ -104,7 +105,33 @@ class RemoteStore:
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         check_object_path(path)
-        return [*self._reader.read_ranges(path, *check_ranges(starts, lengths))]
+        return [*self._reader.read_ranges(path, *check_ranges(starts, lengths))[1]]
+
+    def read_version(
+        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
+    ) -> tuple[Entry, builtins.list[Buffer]]:
+        """Return the version that was read, and its content, whole or in parts; see `get` and `get_ranges`.
+
+        `CachedStore` knows by this that what it keeps is of the version that it is kept under.
+
+        Args:
+            path: Which object.
+            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+            StoreError: If it cannot be read, or ends before one of the parts does.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        check_object_path(path)
+        parts: builtins.list[Buffer]
+        if ranges is None:
+            version, content = self._reader.read(path)
+            parts = [content]
+        else:
+            version, found = self._reader.read_ranges(path, *check_ranges(*ranges))
+            parts = [*found]
+        return Entry(path, version.size, version.etag), parts
 
     def close(self) -> None:
         """Close the connections, and end the thread that reads, as soon as all calls have returned.
