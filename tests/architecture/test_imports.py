@@ -46,6 +46,7 @@ _STORE = {
     "_adapters": {"_protocol", "_reading", "_http", "_obstore"},
     "_open": {"_protocol", "_adapters"},
     "_cache": {"_protocol", "_reading"},
+    "_ahead": {"_protocol"},
 }
 _PACKAGES = {
     "pipeline": set[str](),

@@ -8,6 +8,8 @@ from spdl.store._adapters.fsspec import FsspecStore
 from spdl.store._adapters.http import HTTPStore
 from spdl.store._adapters.local import LocalStore
 from spdl.store._adapters.obstore import ObstoreStore
+from spdl.store._ahead.read_ahead import read_ahead
+from spdl.store._ahead.windows import Part
 from spdl.store._cache.cached_store import CachedStore, CacheStatistics
 from spdl.store._open.urls import open_store, split_url
 from spdl.store._protocol.entry import Entry
@@ -23,9 +25,11 @@ __all__ = [
     "HTTPStore",
     "LocalStore",
     "ObstoreStore",
+    "Part",
     "Store",
     "StoreError",
     "StoreStatistics",
     "open_store",
+    "read_ahead",
     "split_url",
 ]
