@@ -1,0 +1,1 @@
+"""Reading ahead, in an order that is known."""

@@ -1,0 +1,311 @@
+"""A store that keeps what was read from another one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl._check import check_instance, check_int, check_path, positive, refuse
+from spdl.store._cache.disk_cache import DiskCache
+from spdl.store._cache.memory_cache import MemoryCache
+from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
+from spdl.store._protocol.errors import StoreError, not_found
+from spdl.store._protocol.store import Store
+from spdl.store._protocol.versioned import VersionedStore
+from spdl.store._reading.forks import renew_in_children
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+    from spdl.store._protocol.entry import Entry
+
+__all__ = ["CacheStatistics", "CachedStore"]
+
+
+class CacheStatistics(NamedTuple):
+    """What a cache has counted since it was made, in this process. A range counts like an object.
+
+    Example:
+        >>> CacheStatistics(memory_hits=1, disk_hits=2, misses=1, uncached=0, memory_bytes=0).disk_hits
+        2
+    """
+
+    memory_hits: int
+    """What was found in memory."""
+    disk_hits: int
+    """What was found on disk."""
+    misses: int
+    """What was read from the store."""
+    uncached: int
+    """Misses that could not be kept, being too large, without room on the disk, or without an etag."""
+    memory_bytes: int
+    """The bytes that are in memory now."""
+
+
+class CachedStore:
+    """A store that keeps on disk, and in memory, what was read from another one.
+
+    Threads and processes share the folder, also at the same time: each object is read once, and the others wait for it.
+    A process may be killed at any moment. The folder never has more bytes than it may, but for one object, and
+    at least 1 GiB of the disk is left free: what was not used for longest is removed.
+
+    The version of an object, its ``etag``, is looked up once: in a listing that went through this store, or else by a
+    request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known
+    by it, and what is read from the store is compared with it. If the object has changed meanwhile, reading what is not
+    kept is a `StoreError`, and the next call looks it up anew. What is kept is given without a look at the store: so
+    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept.
+
+    A store of your own is asked once more after each miss, whether the object is still the same. `close` the store
+    inside yourself.
+
+    Args:
+        store: What is read from. Its repr has to name the place, as those of all stores here do.
+        directory: The folder; it is made if it is missing. Use it for nothing else.
+        max_bytes: How many bytes may be on disk.
+        memory_bytes: How many bytes may be in memory, besides what the system keeps of the files. By default none.
+
+    Raises:
+        OSError: If the folder cannot be made.
+        ValueError: If a number of bytes is negative, or the store has no repr of its own.
+
+    Example:
+        >>> import os, tempfile
+        >>> from spdl.store import LocalStore
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with open(os.path.join(folder.name, "a.bin"), "wb") as file:
+        ...     _ = file.write(b"0123456789")
+        >>> store = CachedStore(LocalStore(folder.name), os.path.join(folder.name, "cache"), max_bytes=10**9)
+        >>> bytes(store.get("a.bin")), bytes(store.get("a.bin"))
+        (b'0123456789', b'0123456789')
+        >>> store.statistics()
+        CacheStatistics(memory_hits=0, disk_hits=1, misses=1, uncached=0, memory_bytes=0)
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, store: Store, directory: str | os.PathLike[str], max_bytes: int, *, memory_bytes: int = 0
+    ) -> None:
+        check_instance("store", store, Store, "a store: an object with the methods size, list, get and get_ranges")
+        check_path("directory", directory)
+        self._store = store
+        self._directory = os.path.abspath(directory)  # noqa: PTH100
+        self._max_bytes = positive("max_bytes", max_bytes)
+        self._memory_bytes = check_int("memory_bytes", memory_bytes, least=0)
+        self._place = repr(store)
+        if " at 0x" in self._place:
+            refuse(ValueError, "store", "a store whose repr names its place", store, "Give its class a __repr__.")
+        self._disk = DiskCache(self._directory, self._max_bytes)
+        self._renew()
+        renew_in_children(self)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._memory = MemoryCache(self._memory_bytes)
+        self._known: dict[str, tuple[Entry, str]] = {}
+        self._counts = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "uncached": 0}
+
+    def __repr__(self) -> str:
+        return f"CachedStore({self._place}, {self._directory!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self._store, self._directory, self._max_bytes, self._memory_bytes)
+
+    def size(self, path: str) -> int:
+        """Return the number of bytes of an object.
+
+        Args:
+            path: Which object.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            StoreError: If the store does not say.
+        """
+        return self._look(check_object_path(path))[0].size
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Return an iterator over the objects at or below a path, which asks the store, and remembers their versions.
+
+        Args:
+            prefix: A folder or an object; ``""`` is the whole store.
+
+        Raises:
+            StoreError: If the store cannot be listed.
+        """
+        return self._list(check_prefix(prefix))
+
+    def _list(self, prefix: str) -> Iterator[Entry]:
+        for entry in self._store.list(prefix):
+            self._note(entry)
+            yield entry
+
+    def get(self, path: str) -> Buffer:
+        """Return the content of an object.
+
+        Args:
+            path: Which object.
+
+        Returns:
+            A read-only view. Other callers may be given the same memory.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            StoreError: If it cannot be read.
+        """
+        entry, key = self._look(check_object_path(path))
+        if entry.etag is None:
+            self._add("misses", 1)
+            self._add("uncached", 1)
+            return self._store.get(path)
+        found = self._find(key, entry.size)
+        if found is not None:
+            return found
+        with self._alone([key]):
+            found = self._find(key, entry.size)  # Somebody else may have read it meanwhile.
+            if found is not None:
+                return found
+            (content,) = self._read(entry, None)
+            self._keep(key, content)
+        return content
+
+    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
+        """Return parts of an object, each of which is kept. Those that are missing are read by one call.
+
+        Args:
+            path: Which object.
+            starts: Where each part begins, in bytes. In any order; parts may overlap.
+            lengths: How many bytes each part has.
+
+        Returns:
+            A read-only view for each part. Other callers may be given the same memory.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+            StoreError: If it ends before one of the parts does, or cannot be read.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        starts, lengths = check_ranges(starts, lengths)
+        entry, whole = self._look(check_object_path(path))
+        check_inside(path, repr(self), starts, lengths, entry.size)
+        if entry.etag is None:
+            self._add("misses", len(starts))
+            self._add("uncached", len(starts))
+            return self._store.get_ranges(path, starts, lengths)
+        parts: dict[tuple[int, int], Buffer] = {(start, 0): b"" for start in starts}
+        keys = {each: self._key(entry, *each) for each in zip(starts, lengths, strict=True) if each[1]}
+        missing = self._find_parts(entry, whole, keys, parts)
+        if missing:
+            with self._alone(keys[each] for each in missing):
+                missing = self._find_parts(entry, whole, {each: keys[each] for each in missing}, parts)
+                if missing:
+                    found = self._read(entry, ([s for s, _ in missing], [n for _, n in missing]))
+                    for each, part in zip(missing, found, strict=True):
+                        parts[each] = part
+                        self._keep(keys[each], part)
+        return [parts[each] for each in zip(starts, lengths, strict=True)]
+
+    def _find_parts(
+        self, entry: Entry, whole: str, keys: dict[tuple[int, int], str], parts: dict[tuple[int, int], Buffer]
+    ) -> builtins.list[tuple[int, int]]:
+        """Put the parts that are here among the others, and return those that are not."""
+        missing = []
+        for (start, length), key in keys.items():
+            found = self._find(key, length)
+            if found is None and (data := self._disk.read(whole, start, length, entry.size)) is not None:
+                self._add("disk_hits", 1)
+                found = memoryview(data)
+            if found is None:
+                missing.append((start, length))
+            else:
+                parts[start, length] = found
+        return missing
+
+    def statistics(self) -> CacheStatistics:
+        """Return what was counted so far. What the store inside has counted is in its own statistics."""
+        with self._lock:
+            return CacheStatistics(**self._counts, memory_bytes=self._memory.bytes)
+
+    def _add(self, counter: str, count: int) -> None:
+        with self._lock:
+            self._counts[counter] += count
+
+    def _look(self, path: str) -> tuple[Entry, str]:
+        """Return the version of an object that is given, and the key of its content."""
+        return self._known.get(path) or self._note(self._ask(path))
+
+    def _note(self, entry: Entry) -> tuple[Entry, str]:
+        known = self._known[entry.path] = entry, self._key(entry)
+        return known
+
+    def _ask(self, path: str) -> Entry:
+        for entry in self._store.list(path):
+            if entry.path == path:  # It comes first.
+                return entry
+            break
+        raise not_found(path, repr(self))
+
+    @contextmanager
+    def _alone(self, keys: Iterable[str]) -> Iterator[None]:
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._disk.alone(keys))
+            except OSError as error:
+                raise StoreError(f"{self!r}: the folder cannot be locked: {error.strerror}") from error
+            yield
+
+    def _read(
+        self, entry: Entry, ranges: tuple[builtins.list[int], builtins.list[int]] | None
+    ) -> builtins.list[memoryview]:
+        """Return what the store has of an object, if that is of the version that is given."""
+        path, read = entry.path, None
+        parts: Sequence[Buffer]
+        if isinstance(self._store, VersionedStore):
+            read, parts = self._store.read_version(path, ranges)
+        else:
+            parts = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
+        # A server may name a version otherwise than its listing does.
+        if read != entry and (now := self._ask(path)) != entry:
+            self._known.pop(path, None)
+            raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
+        views = [memoryview(part).toreadonly() for part in parts]
+        if ranges is None and views[0].nbytes != entry.size:
+            raise StoreError(f"{path} in {self!r}: {views[0].nbytes} bytes came, but it has {entry.size}")
+        return views
+
+    def _key(self, entry: Entry, start: int = 0, length: int = -1) -> str:
+        text = "\0".join((self._place, entry.path, str(entry.etag), str(entry.size), str(start), str(length)))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def _find(self, key: str, size: int) -> memoryview | None:
+        found = self._memory.get(key)
+        if found is not None:
+            self._add("memory_hits", 1)
+            return found
+        data = self._disk.read(key, 0, size, size)
+        if data is None:
+            return None
+        self._add("disk_hits", 1)
+        content = memoryview(data)
+        self._memory.put(key, content)
+        return content
+
+    def _keep(self, key: str, content: memoryview) -> None:
+        self._add("misses", 1)
+        if not self._disk.write(key, content):
+            self._add("uncached", 1)
+        self._memory.put(key, content)
+
+
+def _difference(before: Entry, now: Entry) -> str:
+    if before.size != now.size:
+        return f"it had {before.size} bytes, and has {now.size}"
+    return f"its etag was {before.etag}, and is {now.etag}"
+
+
+def _make(store: Store, directory: str, max_bytes: int, memory_bytes: int) -> CachedStore:
+    return CachedStore(store, directory, max_bytes, memory_bytes=memory_bytes)

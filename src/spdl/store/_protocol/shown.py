@@ -1,0 +1,14 @@
+"""URLs as errors and reprs show them."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["shown"]
+
+_USER = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#]*@")
+
+
+def shown(url: str) -> str:
+    """Return a URL without what may be a secret: the user's name and password, and the query, such as a signature."""
+    return _USER.sub(r"\1", url.partition("?")[0])

@@ -1,0 +1,127 @@
+"""What carries requests to a server: the part of reading that differs between kinds of servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from spdl.store._protocol.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport"]
+
+
+class Request(NamedTuple):
+    """A question to the server.
+
+    Attributes:
+        path: The object.
+        start: The first byte wanted.
+        length: How many bytes are wanted; fewer come if the object ends before. None: only its size and version.
+        or_all: Whether all of the object is as welcome, if the server cannot send parts.
+    """
+
+    path: str
+    start: int
+    length: int | None
+    or_all: bool = False
+
+
+class Answer(NamedTuple):
+    """What the server said.
+
+    Attributes:
+        content: The bytes; a read-only view of memory that belongs to the answer.
+        size: The bytes of the whole object.
+        etag: The version of the object, if the server says.
+    """
+
+    content: memoryview
+    size: int
+    etag: str | None
+
+
+class FailedAttemptError(StoreError):
+    """Raised if a request failed that may succeed when it is repeated.
+
+    Args:
+        kind: The counter that it belongs to: ``"throttled"``, ``"broken"``, ``"cut"``, ``"wrong"`` or ``"late"``.
+        reason: What went wrong.
+        retry_after: Seconds that the server asks to wait, if it does.
+    """
+
+    def __init__(self, kind: str, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class ExpiredError(FailedAttemptError):
+    """Raised if the server refuses who asks, and there may be newer credentials.
+
+    Args:
+        reason: What the server said.
+        renew: Asks for newer credentials, and returns whether there are some. It may take long, and raise anything.
+    """
+
+    def __init__(self, reason: str, renew: Callable[[], bool]) -> None:
+        super().__init__("wrong", reason)
+        self.renew = renew
+
+
+class Exchange(Protocol):
+    """A request on its way. Only the thread that sent it uses it."""
+
+    @property
+    def done(self) -> bool:
+        """Whether `answer` has something to say."""
+
+    @property
+    def first_byte_at(self) -> float | None:
+        """When the answer began; None before, and if nobody can tell."""
+
+    @property
+    def moved_at(self) -> float:
+        """When something was last heard of it."""
+
+    def look(self) -> None:
+        """Take what has arrived, be it ever so little: nobody has heard of it for long."""
+
+    def answer(self) -> Answer:
+        """Return the answer.
+
+        Raises:
+            FailedAttemptError: If another attempt may help.
+            FileNotFoundError: If the object is missing.
+            StoreError: If no other attempt will help.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Stop it: nothing more is received."""
+
+
+class Transport(Protocol):
+    """Sends requests, and waits for answers. One thread does, but `prepare` and `wake` are for all."""
+
+    def prepare(self) -> None:
+        """Called before requests, by the thread that waits for their answers. It may take long, and raise anything."""
+
+    def send(self, request: Request) -> Exchange:
+        """Send a request, without waiting for its answer."""
+        ...
+
+    def wait(self, seconds: float | None) -> Sequence[Exchange]:
+        """Return exchanges that are done, as soon as there are some; none after so many seconds, or `wake`."""
+        ...
+
+    def wake(self) -> None:
+        """Have `wait` return, now or when it is called next."""
+
+    def rest(self) -> None:
+        """Let go what is kept for the next request: there may be none."""
+
+    def abandon(self) -> None:
+        """Let go everything, in a process forked from that which uses it, and without a word to anybody."""
