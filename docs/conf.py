@@ -50,14 +50,14 @@ myst_heading_anchors = 3
 # the build does not look them up on the network.
 OTHERS = (
     r"abc|asyncio|collections|concurrent|contextlib|fractions|multiprocessing|os"
-    r"|pathlib|random|socket|typing|numpy|np|torch|nn|jax|numba|_program"
+    r"|pathlib|random|socket|typing|numpy|np|builtins|torch|nn|jax|numba|_program"
     r"|spdl(\.\w+)*\._\w+"
 )
 TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
 ALIASES = (
     r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
-    r"|BackgroundTaskFactory|BaseContext|Batch|Box|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
-    r"|Fraction|FrameRate|Frames|Future|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
+    r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
+    r"|Fraction|FrameRate|Frames|Future|Headers|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
     r"|MediaTarget|MergeOp"
     r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"
     r"|QueueClass|Range|Record"

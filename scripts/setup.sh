@@ -30,7 +30,7 @@ case $profile in
     without="torchcodec cannot be tried beside ours, a Python 3.13t that is built from source lacks modules, or the tests of audio and video are skipped"
     ;;
   test)
-    groups=(build test) extras=demo native=yes package=yes optional_commands=(ffmpeg)
+    groups=(build test store) extras=demo native=yes package=yes optional_commands=(ffmpeg)
     without="the tests of audio and video are skipped"
     ;;
   conformance) groups=(build conformance) native=yes package=yes ;;

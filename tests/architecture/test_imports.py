@@ -38,10 +38,20 @@ _IO = {
     "_image": {"_common", "_device", "_native"},
     "_av": {"_common", "_device", "_image", "_native"},
 }
+_STORE = {
+    "_protocol": set[str](),
+    "_reading": {"_protocol"},
+    "_http": {"_protocol", "_reading"},
+    "_obstore": {"_protocol", "_reading"},
+    "_adapters": {"_protocol", "_reading", "_http", "_obstore"},
+    "_open": {"_protocol", "_adapters"},
+    "_cache": {"_protocol", "_reading"},
+}
 _PACKAGES = {
     "pipeline": set[str](),
     "io": set[str](),
     "source": set[str](),
+    "store": set[str](),
     "dataloader": {"io", "pipeline", "source"},
     "testing": {"source"},
     "cli": {"io", "pipeline"},
@@ -78,7 +88,7 @@ def _upward(edge: Import, package: str, allowed: dict[str, set[str]]) -> bool:
     return inside and imported not in {_WORLD, *allowed[importer]}
 
 
-@pytest.mark.parametrize(("package", "allowed"), [("pipeline", _PIPELINE), ("io", _IO)])
+@pytest.mark.parametrize(("package", "allowed"), [("pipeline", _PIPELINE), ("io", _IO), ("store", _STORE)])
 def test_folders_import_what_stands_below_them(package: str, allowed: dict[str, set[str]]) -> None:
     folders = {folder for module in modules() if (folder := _folder(module, package))}
     assert folders == allowed.keys(), "the table above names all folders, and no others"

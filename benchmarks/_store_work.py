@@ -1,0 +1,128 @@
+"""One contender reads objects from the fault server, and prints its figures as JSON. `benchmarks/store.py` runs it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import quantiles
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
+
+from tests.store.range_server import Faults, content, running  # noqa: E402 - needs the path above.
+
+SIZE = 100_000
+BANDWIDTH = 50e6
+LATENCY = 0.04
+FAULTS = Faults(seed=26, latency=LATENCY, bandwidth=BANDWIDTH, slow=0.01, busy=0.005, cut=0.002)
+THREADS = 64
+BATCH = 32
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def until_it_works(read: Callable[[], Any]) -> Any:
+    """Return what a reader without repetitions of its own returns in the end."""
+    while True:
+        try:
+            return read()
+        except Exception:  # noqa: BLE001, S112 - whatever the contender raises.
+            continue
+
+
+def by_spdl(url: str, paths: list[str]) -> list[Any]:
+    """Read by `HTTPStore`, with its own settings, from a pool of threads."""
+    from spdl.store import HTTPStore  # noqa: PLC0415
+
+    store = HTTPStore(url)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(store.get, paths))
+    store.close()
+    return found
+
+
+def by_fsspec_one(url: str, paths: list[str]) -> list[Any]:
+    """Read by fsspec, file by file."""
+    import fsspec  # noqa: PLC0415
+
+    files = fsspec.filesystem("http")
+    return [until_it_works(lambda path=path: files.cat_file(f"{url}/{path}")) for path in paths]
+
+
+def by_fsspec_cat(url: str, paths: list[str]) -> list[Any]:
+    """Read by fsspec's concurrent `cat`, again and again those that failed."""
+    import fsspec  # noqa: PLC0415
+
+    files = fsspec.filesystem("http")
+    found: dict[str, bytes] = {}
+    missing = [f"{url}/{path}" for path in paths]
+    while missing:
+        answers = files.cat(missing, on_error="return")
+        found |= {name: answer for name, answer in answers.items() if isinstance(answer, bytes)}
+        missing = [name for name in missing if name not in found]
+    return [found[f"{url}/{path}"] for path in paths]
+
+
+READERS = {"spdl-turbo": by_spdl, "fsspec, file by file": by_fsspec_one, "fsspec, cat": by_fsspec_cat}
+
+
+def measure_reading(contender: str, count: int) -> dict[str, float]:
+    """Read objects, and compare the time with that of a line which is never idle."""
+    read, paths = READERS[contender], [f"{SIZE}/{number}" for number in range(count)]
+    with running(FAULTS) as url:
+        read(url, paths[:20])  # Imports, and what is made once.
+        cpu, start = cpu_seconds(), time.perf_counter()
+        found = read(url, paths)
+        elapsed, cpu = time.perf_counter() - start, cpu_seconds() - cpu
+    assert all(bytes(each) == content(path) for path, each in zip(paths, found, strict=True))
+    optimum = LATENCY + count * SIZE / BANDWIDTH
+    return {
+        "objects_per_second": count / elapsed,
+        "share_of_optimum": optimum / elapsed,
+        "cpu_microseconds": 1e6 * cpu / count,
+    }
+
+
+def measure_batches(contender: str, count: int) -> dict[str, float]:
+    """Read batches, one after the other, and return the times that few batches exceed."""
+    from spdl.store import HTTPStore  # noqa: PLC0415
+    from spdl.store._reading import hedging  # noqa: PLC0415
+
+    if "unhedged" in contender:
+        hedging._NEEDED = sys.maxsize  # noqa: SLF001
+    seconds = []
+    with running(FAULTS) as url, ThreadPoolExecutor(BATCH) as pool:
+        store = HTTPStore(url)
+        for number in range(-40, count):  # The first teach it what is late.
+            start = time.perf_counter()
+            paths = [f"{SIZE}/{number}-{index}" for index in range(BATCH)]
+            for path, found in zip(paths, pool.map(store.get, paths), strict=True):
+                assert len(memoryview(found)) == SIZE, path
+            if number >= 0:
+                seconds.append(time.perf_counter() - start)
+        counted = store.statistics()
+        store.close()
+    cuts = quantiles(seconds, n=100)
+    return {
+        "p50_seconds": cuts[49],
+        "p99_seconds": cuts[98],
+        "extra_bytes_share": counted.hedged_bytes / counted.bytes,
+        "hedges": counted.hedges,
+    }
+
+
+if __name__ == "__main__":
+    arguments = json.loads(sys.argv[1])
+    measure = measure_batches if arguments["work"] == "batches" else measure_reading
+    print(json.dumps(measure(arguments["contender"], arguments["count"])))

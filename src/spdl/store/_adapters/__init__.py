@@ -1,0 +1,1 @@
+"""The stores: one module for each kind of place that data lives in."""

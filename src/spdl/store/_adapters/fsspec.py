@@ -1,0 +1,189 @@
+"""Every file system that the package fsspec knows."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_str
+from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
+from spdl.store._protocol.entry import Entry
+from spdl.store._protocol.errors import StoreError, not_found
+from spdl.store._protocol.extras import require
+from spdl.store._reading.plan import cut_out, merge_ranges
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from typing_extensions import Buffer
+
+__all__ = ["FsspecStore"]
+
+_GAP = 1 << 20
+_BLOCK = 1 << 23
+_VERSIONS = ("ETag", "etag", "md5", "checksum", "mtime", "LastModified", "last_modified", "created")
+
+
+class FsspecStore:
+    """A folder of any file system that the package fsspec knows, such as ``hf://``, ``sftp://`` or ``gcs://``.
+
+    How requests are repeated is up to fsspec's file systems, as is what may be set. There are no counters.
+    ``pip install 'spdl-turbo[fsspec]'`` installs fsspec; a file system may need another package, which its error names.
+
+    Args:
+        url: The folder.
+        options: What the file system takes, such as ``{"anon": True}`` of S3.
+
+    Raises:
+        ModuleNotFoundError: If fsspec, or a package that the file system needs, is not installed.
+        StoreError: If fsspec does not know it.
+
+    Example:
+        >>> def open_dataset(name: str) -> FsspecStore:
+        ...     return FsspecStore(f"hf://datasets/{name}", options={"token": False})
+    """
+
+    def __init__(self, url: str, *, options: Mapping[str, Any] | None = None) -> None:
+        self._url = check_str("url", url)
+        self._options = dict(options or {})
+        self._process = 0
+        self._open()
+
+    def _open(self) -> Any:
+        """Return the file system, in a forked process a new one: it has threads that do not survive a fork."""
+        if self._process != os.getpid():
+            require("fsspec", f"reading {self._url}")
+            core = importlib.import_module("fsspec.core")
+            try:
+                self._files, root = core.url_to_fs(
+                    self._url, **self._options, **({"skip_instance_cache": True} if self._process else {})
+                )
+            except ImportError:
+                raise
+            except Exception as error:
+                raise StoreError(f"{self!r}: {error}") from error
+            self._base = root.rstrip("/") + "/" if root else ""
+            self._process = os.getpid()
+        return self._files
+
+    def __repr__(self) -> str:
+        return f"FsspecStore({self._url.partition('?')[0]!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self._url, self._options)
+
+    def size(self, path: str) -> int:
+        """Return the number of bytes of a file.
+
+        Args:
+            path: Which file.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            StoreError: If the file system does not say.
+        """
+        check_object_path(path)
+        with self._named(path):
+            info = self._open().info(self._base + path)
+            if info["type"] != "file":
+                raise FileNotFoundError
+            if info["size"] is None:
+                raise OSError("the file system does not say how many bytes it has")
+        return int(info["size"])
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Return an iterator over the files at or below a path, sorted by their paths.
+
+        Args:
+            prefix: A folder or a file; ``""`` is the whole store.
+
+        Raises:
+            StoreError: If it cannot be listed.
+        """
+        return self._list(check_prefix(prefix))
+
+    def _list(self, prefix: str) -> Iterator[Entry]:
+        try:
+            with self._named(prefix or "the list of all"):
+                found = self._open().find((self._base + prefix).rstrip("/") or "/", detail=True)
+        except FileNotFoundError:
+            return
+        base = self._base.lstrip("/")
+        for name in sorted(found):
+            info = found[name]
+            version = next((str(info[key]) for key in _VERSIONS if info.get(key) is not None), None)
+            yield Entry(name.lstrip("/").removeprefix(base), int(info["size"]), version)
+
+    def get(self, path: str) -> Buffer:
+        """Return the content of a file.
+
+        Args:
+            path: Which file.
+
+        Returns:
+            Bytes.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            StoreError: If it cannot be read.
+        """
+        check_object_path(path)
+        with self._named(path):
+            content: bytes = self._open().cat_file(self._base + path)
+        return content
+
+    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
+        """Return parts of a file, in the order they were asked for, by one call of ``cat_ranges``.
+
+        Args:
+            path: Which file.
+            starts: Where each part begins, in bytes. In any order; parts may overlap.
+            lengths: How many bytes each part has.
+
+        Returns:
+            A read-only buffer for each part. Neighbours are read at once and are views of the same memory.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            StoreError: If it ends before one of the parts does, or cannot be read.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        check_object_path(path)
+        starts, lengths = check_ranges(starts, lengths)
+        parts: builtins.list[Buffer] = [b""] * len(starts)
+        blocks = merge_ranges(starts, lengths, gap=_GAP, most=_BLOCK)
+        if not blocks:
+            self.size(path)  # So that a missing file is noticed.
+            return parts
+        begins, ends = [block.start for block in blocks], [block.start + block.length for block in blocks]
+        try:
+            with self._named(path):
+                contents = self._open().cat_ranges([self._base + path] * len(blocks), begins, ends, on_error="raise")
+        except StoreError:
+            check_inside(path, repr(self), starts, lengths, self.size(path))
+            raise
+        for block, content in zip(blocks, contents, strict=True):
+            if len(content) != block.length:
+                check_inside(path, repr(self), starts, lengths, self.size(path))
+                raise StoreError(f"{path} in {self!r}: {len(content)} bytes came instead of {block.length}")
+            for index, part in cut_out(block, memoryview(content), starts, lengths):
+                parts[index] = part
+        return parts
+
+    @contextmanager
+    def _named(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            raise not_found(path, repr(self)) from None
+        except (ImportError, StoreError):
+            raise
+        except Exception as error:  # Each file system has errors of its own.
+            raise StoreError(f"{path} in {self!r}: {str(error) or type(error).__name__}") from error
+
+
+def _make(url: str, options: Mapping[str, Any]) -> FsspecStore:
+    return FsspecStore(url, options=options)

@@ -1,0 +1,125 @@
+"""Web servers."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_str, refuse
+from spdl.store._http.address import parse_address
+from spdl.store._http.credentials import Credentials
+from spdl.store._http.http_transport import HTTPTransport
+from spdl.store._protocol.checks import check_prefix
+from spdl.store._protocol.entry import Entry
+from spdl.store._protocol.errors import StoreError
+from spdl.store._reading.remote_store import RemoteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.store._http.credentials import Headers
+    from spdl.store._reading.attempts import Transport
+    from spdl.store._reading.books import Books
+
+__all__ = ["HTTPStore"]
+
+
+class HTTPStore(RemoteStore):
+    """The files of a web server, below an address.
+
+    Connections are kept and used again. Requests that fail are repeated, with pauses; those that take longer than
+    nearly all others are sent a second time. What arrives is checked: its length, its range, its version. The server
+    should answer to ``Range``, as nearly all do. How many requests are under way at once follows the server, up to as
+    many as there are threads that read.
+
+    In a process that is forked from this one, the store begins anew, with connections and counters of its own.
+
+    Args:
+        base_url: The address that paths are relative to. Its query, such as a signature, is sent with every path.
+        headers: Headers that say who asks, or a function that returns them. The function is called at first, and
+            again when the server answers 401 or 403. If the server names another one, that is not sent them.
+        timeout: Seconds that a request may take, with all repetitions. By default two minutes.
+
+    Raises:
+        ValueError: If the address is none.
+
+    Example:
+        >>> import functools, http.server, os, tempfile, threading
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with open(os.path.join(folder.name, "a.bin"), "wb") as file:
+        ...     _ = file.write(b"0123456789")
+        >>> class Handler(http.server.SimpleHTTPRequestHandler):
+        ...     def log_message(self, *arguments): pass
+        >>> handler = functools.partial(Handler, directory=folder.name)
+        >>> with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
+        ...     thread = threading.Thread(target=server.serve_forever)
+        ...     thread.start()
+        ...     store = HTTPStore(f"http://127.0.0.1:{server.server_port}")
+        ...     print(store.size("a.bin"), bytes(store.get("a.bin")), store.statistics().requests)
+        ...     server.shutdown()
+        ...     thread.join()
+        10 b'0123456789' 2
+        >>> store.close()
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, base_url: str, *, headers: Headers = None, timeout: float = 120.0) -> None:
+        check_str("base_url", base_url)
+        try:
+            self._address = parse_address(base_url)
+        except ValueError:
+            refuse(ValueError, "base_url", "the URL of a folder, such as 'https://example.com/data'", base_url)
+        self._base_url = base_url
+        self._headers = headers
+        self._closing: weakref.finalize[..., HTTPStore] | None = None
+        super().__init__(timeout)
+
+    def __repr__(self) -> str:
+        return f"HTTPStore({self._base_url.partition('?')[0]!r})"  # A query may be a secret.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self._base_url, self._headers, self._timeout)
+
+    def _make_transport(self, books: Books) -> Transport:
+        transport = HTTPTransport(repr(self), self._address, Credentials(self._headers), books.count)
+        self._transport = transport
+        self._closing = weakref.finalize(self, transport.pool.close)
+        return transport
+
+    def _renew(self) -> None:
+        assert self._closing is not None
+        self._closing.detach()
+        self._transport.pool.abandon()
+        super()._renew()
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """Return an iterator over the file of this very path, if there is one. Web servers list no folders.
+
+        Args:
+            prefix: A file. Its ``etag`` is that of the server, or else the time of its last change.
+
+        Raises:
+            StoreError: If it is the whole store, or cannot be looked at. Keep a list of the files beside them.
+        """
+        prefix = check_prefix(prefix)
+        if not prefix:
+            raise StoreError(f"{self!r}: web servers list no folders; keep a list of the files and read that")
+        return self._list(prefix)
+
+    def _list(self, path: str) -> Iterator[Entry]:
+        try:
+            version = self._reader.look(path)
+        except FileNotFoundError:
+            return
+        yield Entry(path, version.size, version.etag)
+
+    def close(self) -> None:
+        """Close the connections that are not in use, and the others when their answers have come.
+
+        It need not be called: it happens when the store is not used anymore.
+        """
+        self._transport.pool.close()
+
+
+def _make(base_url: str, headers: Headers, timeout: float) -> HTTPStore:
+    return HTTPStore(base_url, headers=headers, timeout=timeout)

@@ -1,0 +1,1 @@
+"""What was read before is kept in memory and on disk."""

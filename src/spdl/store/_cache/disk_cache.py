@@ -1,0 +1,189 @@
+"""Files that hold what was read before, and may be removed at any time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["DiskCache"]
+
+_FLOOR_BYTES = 1 << 30
+"""What is left free on the disk for others."""
+_LOW_SHARE = 0.9
+_STRIPES = 1024
+_USED_SECONDS = 60.0
+_TEMPORARY = "new-"
+
+
+class DiskCache:
+    """A folder of files named by their keys. Processes share it, and may be killed at any moment.
+
+    A file appears under its name when it is complete. A counter in the folder is never less than what is there: bytes
+    are added to it before they are written, and subtracted after they are removed. When they are too many, or the disk
+    is nearly full, the folder is listed, the counter put right, and the files that were not used for longest removed.
+    Locks are those of `flock`, which the kernel releases when a process dies.
+
+    Args:
+        folder: The folder; it is made if it is missing.
+        most: How many bytes all files may have.
+    """
+
+    def __init__(self, folder: str, most: int) -> None:
+        self._folder = folder
+        self._most = most
+        for name in ("files", "locks"):
+            os.makedirs(os.path.join(folder, name), exist_ok=True)  # noqa: PTH103, PTH118
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/files/{name}"
+
+    def read(self, key: str, start: int, length: int, size: int) -> bytes | None:
+        """Return bytes of a file, or None if it is not there.
+
+        Args:
+            key: Its key.
+            start: Where the bytes begin.
+            length: How many there are.
+            size: How many bytes the file has if nobody has damaged it.
+        """
+        path = self._path(key)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if time.time() - status.st_mtime > _USED_SECONDS:
+                with suppress(OSError):  # Somebody else's folder that may only be read.
+                    os.utime(descriptor)
+            if status.st_size == size:
+                parts = []
+                while length and (part := os.pread(descriptor, min(length, 1 << 30), start)):
+                    parts.append(part)
+                    start, length = start + len(part), length - len(part)
+                if not length:
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+        finally:
+            os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+        return None
+
+    @contextmanager
+    def alone(self, keys: Iterable[str]) -> Iterator[None]:
+        """Keep all other threads and processes from entering with one of these keys."""
+        stripes = sorted({int(key[:8], 16) % _STRIPES for key in keys})
+        with ExitStack() as held:
+            for stripe in stripes:  # In one order everywhere, so that nobody waits in a circle.
+                held.enter_context(_locked(f"{self._folder}/locks/{stripe}"))
+            yield
+
+    def write(self, key: str, content: memoryview) -> bool:
+        """Return whether a file was written."""
+        try:
+            return self._write(key, content)
+        except OSError:  # The disk is full, or broken. Reading goes on without it.
+            return False
+
+    def _write(self, key: str, content: memoryview) -> bool:
+        length = content.nbytes
+        if length > self._most:
+            return False
+        name = f"{_TEMPORARY}{length}-{secrets.token_hex(8)}"
+        with _locked(f"{self._folder}/locks/all"):
+            total = self._counter()
+            if total + length > self._most or self._lacks_space(length):
+                total = self._make_room(length)
+                if total + length > self._most or self._lacks_space(length):
+                    self._count(total)
+                    return False
+            self._count(total + length)
+            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            # Whoever lists the folder sees by this that somebody still writes it.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            done = 0
+            while done < length:
+                done += os.write(descriptor, content[done : done + (1 << 30)])
+            # Whoever lists the folder meanwhile could miss both names.
+            with _locked(f"{self._folder}/locks/all"):
+                os.rename(self._path(name), self._path(key))  # noqa: PTH104
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(self._path(name))  # noqa: PTH108
+            raise
+        finally:
+            os.close(descriptor)
+        return True
+
+    def _lacks_space(self, length: int) -> bool:
+        system = os.statvfs(self._folder)
+        return system.f_bavail * system.f_frsize < _FLOOR_BYTES + length
+
+    def _counter(self) -> int:
+        try:
+            with open(f"{self._folder}/bytes", encoding="ascii") as file:  # noqa: PTH123
+                return int(file.read())
+        except (FileNotFoundError, ValueError):
+            return self._make_room(0)
+
+    def _count(self, total: int) -> None:
+        # A number of fixed width in one write: whoever is killed leaves the old one or the new one.
+        descriptor = os.open(f"{self._folder}/bytes", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            os.pwrite(descriptor, b"%20d" % total, 0)
+        finally:
+            os.close(descriptor)
+
+    def _make_room(self, length: int) -> int:
+        """Remove files, until so many bytes more fit in, and return how many bytes are there."""
+        files, total = [], 0
+        with os.scandir(f"{self._folder}/files") as found:
+            for each in found:
+                with suppress(FileNotFoundError):
+                    if each.name.startswith(_TEMPORARY):
+                        total += self._of_temporary(each.name)
+                    else:
+                        status = each.stat()
+                        files.append((status.st_mtime_ns, status.st_size, each.path))
+                        total += status.st_size
+        files.sort(reverse=True)
+        wanted = self._most if total + length <= self._most else int(_LOW_SHARE * self._most)
+        while files and (total + length > wanted or self._lacks_space(length)):
+            _, size, path = files.pop()
+            with suppress(FileNotFoundError):
+                os.unlink(path)  # noqa: PTH108
+            total -= size
+        return total
+
+    def _of_temporary(self, name: str) -> int:
+        """Return how many bytes a file will have that is being written; remove it if its writer is dead."""
+        descriptor = os.open(self._path(name), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(name.split("-")[1])
+        else:
+            os.unlink(self._path(name))  # noqa: PTH108
+            return 0
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _locked(path: str) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # A forked child has a copy of the descriptor.
+        os.close(descriptor)

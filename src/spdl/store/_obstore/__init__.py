@@ -1,0 +1,1 @@
+"""Requests that obstore carries."""

@@ -1,0 +1,1 @@
+"""URLs: which store they name, and which object."""

@@ -1,0 +1,111 @@
+"""Which store a URL names."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from spdl._check import refuse
+from spdl.store._adapters.fsspec import FsspecStore
+from spdl.store._adapters.http import HTTPStore
+from spdl.store._adapters.local import LocalStore
+from spdl.store._adapters.obstore import ObstoreStore
+
+if TYPE_CHECKING:
+    from spdl.store._protocol.store import Store
+
+__all__ = ["open_store", "split_url"]
+
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
+_OBSTORE = {"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"}
+
+
+def split_url(url: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the URL of a store, and the path of an object or folder in it.
+
+    The first part is a whole store, such as a bucket, so that few stores serve many URLs.
+
+    Args:
+        url: A URL, or a path of this machine.
+
+    Returns:
+        What `open_store` takes, and what the methods of that store take. The path is ``""`` for the store itself.
+
+    Raises:
+        TypeError: If it is neither a str nor a path.
+        ValueError: If it is a URL without a host, bucket or file.
+
+    Example:
+        >>> split_url("s3://bucket/train/0.tar")
+        ('s3://bucket', 'train/0.tar')
+        >>> split_url("https://example.com/a%20b.tar?token=x")
+        ('https://example.com?token=x', 'a b.tar')
+        >>> split_url("/data/train/0.tar")
+        ('file:///', 'data/train/0.tar')
+    """
+    if not isinstance(url, (str, os.PathLike)):
+        refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
+    text = os.fspath(url)
+    found = _SCHEME.match(text) if isinstance(url, str) else None
+    if found is None:
+        # Only a path with `..` has to be looked at: what it means depends on links.
+        whole = os.path.realpath(text) if ".." in text.split("/") else os.path.abspath(text)  # noqa: PTH100
+        return "file:///", whole.strip("/")
+    scheme = found[1].lower()
+    if scheme == "file":
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost"):
+            refuse(ValueError, "url", "the URL of a file of this machine, such as 'file:///data/0.tar'", text)
+        return "file:///", unquote(parts.path).strip("/")
+    if scheme in ("http", "https"):
+        parts = urlsplit(text)
+        query = f"?{parts.query}" if parts.query else ""
+        return f"{scheme}://{parts.netloc}{query}", unquote(parts.path).strip("/")
+    # All others write paths as they are, not quoted.
+    root, _, path = text[found.end() :].partition("/")
+    if not root:
+        refuse(ValueError, "url", "a URL with the name of a bucket or host", text)
+    return f"{scheme}://{root}", path.strip("/")
+
+
+def open_store(url: str | os.PathLike[str]) -> Store:
+    """Return the store that a URL names: all paths of its objects are below that.
+
+    ====================================================  ===========================
+    the URL begins with                                   the store
+    ====================================================  ===========================
+    ``file://``, or it is a path                          `LocalStore`
+    ``http://``, ``https://``                             `HTTPStore`
+    ``s3://``, ``gs://``, ``az://``, ``abfs://``          `ObstoreStore`
+    anything else, such as ``hf://`` or ``sftp://``       `FsspecStore`
+    ====================================================  ===========================
+
+    For settings, such as credentials, create the store yourself. Keep it: it has connections and has learnt of the
+    server.
+
+    Args:
+        url: A folder, a bucket or a part of one.
+
+    Raises:
+        FileNotFoundError: If it is a folder of this machine, and missing.
+        ModuleNotFoundError: If an extra has to be installed; the message has the command.
+        StoreError: If there is no store of that kind.
+        ValueError: If the URL is none.
+
+    Example:
+        >>> open_store("https://example.com/data")
+        HTTPStore('https://example.com/data')
+    """
+    if not isinstance(url, (str, os.PathLike)):
+        refuse(TypeError, "url", "a URL or a path (str or os.PathLike)", url)
+    found = _SCHEME.match(url) if isinstance(url, str) else None
+    if found is None:
+        return LocalStore(url)
+    text, scheme = str(url), found[1].lower()
+    if scheme == "file":
+        return LocalStore("/" + split_url(text)[1])
+    if scheme in ("http", "https"):
+        return HTTPStore(text)
+    return ObstoreStore(text) if scheme in _OBSTORE else FsspecStore(text)

@@ -1,0 +1,1 @@
+"""What a store is: its methods, what it lists, and its errors."""

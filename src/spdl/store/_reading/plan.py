@@ -1,0 +1,71 @@
+"""Which ranges to ask for: neighbours in one request, and large ones in several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Block", "cut_out", "merge_ranges", "split_evenly"]
+
+_WORTH_KEEPING = 4
+"""A part of less than one in so many bytes of its block is copied, so that it does not keep the block in memory."""
+
+
+class Block(NamedTuple):
+    """Bytes that are read in one go, since several ranges lie in them.
+
+    Attributes:
+        start: Where it begins, in bytes from the start of the object.
+        length: How many bytes it has.
+        ranges: Which of the ranges lie in it, as indices.
+    """
+
+    start: int
+    length: int
+    ranges: tuple[int, ...]
+
+
+def merge_ranges(starts: Sequence[int], lengths: Sequence[int], *, gap: int, most: int) -> list[Block]:
+    """Return blocks, in the order of the object, so that each range of more than 0 bytes lies in one of them.
+
+    Args:
+        starts: Where the ranges begin.
+        lengths: How many bytes they have.
+        gap: Bytes between ranges that are rather read than skipped, at most. A request that waits for an answer could
+            have read as many bytes as the bandwidth times the latency.
+        most: Bytes that a block has at most, unless a single range has more.
+    """
+    blocks: list[Block] = []
+    members: list[int] = []
+    start = stop = 0
+    for index in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: (starts[i], lengths[i])):
+        begin, end = starts[index], starts[index] + lengths[index]
+        if members and begin - stop <= gap and max(stop, end) - start <= most:
+            stop = max(stop, end)
+        else:
+            if members:
+                blocks.append(Block(start, stop - start, tuple(members)))
+            start, stop, members = begin, end, []
+        members.append(index)
+    if members:
+        blocks.append(Block(start, stop - start, tuple(members)))
+    return blocks
+
+
+def split_evenly(length: int, most: int) -> list[tuple[int, int]]:
+    """Return the offsets and lengths of as few parts as possible of at most so many bytes, all of about one length."""
+    count = max(1, -(-length // most))
+    edges = [length * i // count for i in range(count + 1)]
+    return [(edges[i], edges[i + 1] - edges[i]) for i in range(count)]
+
+
+def cut_out(
+    block: Block, content: memoryview, starts: Sequence[int], lengths: Sequence[int]
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield the ranges of a block with their indices: views of its content, or copies if they are small in it."""
+    for index in block.ranges:
+        offset = starts[index] - block.start
+        part = content[offset : offset + lengths[index]]
+        yield index, part if _WORTH_KEEPING * lengths[index] >= block.length else memoryview(bytes(part))

@@ -1,0 +1,168 @@
+"""Reads objects through a transport, whole or in parts, in one version each."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from spdl.store._protocol.checks import check_inside
+from spdl.store._protocol.errors import StoreError
+from spdl.store._reading.attempts import Answer, Request
+from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
+from spdl.store._reading.requests import Surroundings, answer_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spdl.store._reading.attempts import Transport
+    from spdl.store._reading.books import Books
+
+__all__ = ["Reader", "Version"]
+
+_T = TypeVar("_T")
+
+_LARGEST = 1 << 23
+"""Bytes that one request asks for. More at once would not arrive faster, and would be lost together."""
+_BEGINNINGS = 4
+
+
+class Version(NamedTuple):
+    """One version of an object.
+
+    Attributes:
+        size: Its bytes.
+        etag: Its name, if the server has one.
+    """
+
+    size: int
+    etag: str | None
+
+
+class _ChangedError(Exception):
+    """Raised if two answers are of different versions of an object."""
+
+
+class Reader:
+    """Reads objects: plans the requests, and puts the answers together. Threads share it.
+
+    Args:
+        store: The repr of the store, which errors name.
+        transport: Sends the requests.
+        seconds: How long a request may take, with all attempts.
+        books: The counters.
+        monotonic: The clock, in seconds.
+        random: Returns a number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        store: str,
+        transport: Transport,
+        seconds: float,
+        books: Books,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self._store = store
+        self._books = books
+        self._surroundings = Surroundings(transport, books, seconds, monotonic, random)
+
+    def look(self, path: str) -> Version:
+        """Return the size and version of an object.
+
+        Raises:
+            FileNotFoundError: If it is missing.
+            StoreError: If the server does not say.
+        """
+        (answer,) = self._ask(path, [Request(path, 0, None)])
+        return Version(answer.size, answer.etag)
+
+    def read(self, path: str) -> memoryview:
+        """Return the content of an object.
+
+        Raises:
+            FileNotFoundError: If it is missing.
+            StoreError: If it cannot be read.
+        """
+        return self._unchanged(path, lambda: self._read(path))
+
+    def _read(self, path: str) -> memoryview:
+        (first,) = self._ask(path, [Request(path, 0, _LARGEST)])
+        done = len(first.content)
+        if done >= first.size:
+            return first.content
+        parts = split_evenly(first.size - done, _LARGEST)
+        rest = self._ask(path, [Request(path, done + offset, length) for offset, length in parts])
+        version = Version(first.size, first.etag)
+        _check_version(rest, version)
+        return _joined([first, *rest], first.size)
+
+    def read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
+        """Return parts of an object.
+
+        Raises:
+            FileNotFoundError: If it is missing.
+            StoreError: If it cannot be read, or ends before one of the parts does.
+        """
+        return self._unchanged(path, lambda: self._read_ranges(path, starts, lengths))
+
+    def _read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> list[memoryview]:
+        parts = [memoryview(b"")] * len(starts)
+        blocks = merge_ranges(starts, lengths, gap=self._books.gap, most=_LARGEST)
+        splits = [split_evenly(block.length, _LARGEST) for block in blocks]
+        answers = self._ask(
+            path,
+            [
+                Request(path, block.start + offset, length)
+                for block, split in zip(blocks, splits, strict=True)
+                for offset, length in split
+            ],
+        )
+        if not answers:
+            self.look(path)  # So that a missing object is noticed.
+            return parts
+        if all(answer.size == answers[0].size for answer in answers):
+            # First, since what lies beyond the end has no version.
+            check_inside(path, self._store, starts, lengths, answers[0].size)
+        _check_version(answers, Version(answers[0].size, answers[0].etag))
+        following = iter(answers)
+        for block, split in zip(blocks, splits, strict=True):
+            own = [next(following) for _ in split]
+            content = own[0].content if len(own) == 1 else _joined(own, block.length)
+            for index, part in cut_out(block, content, starts, lengths):
+                parts[index] = part
+        return parts
+
+    def _ask(self, path: str, requests: list[Request]) -> list[Answer]:
+        try:
+            return answer_all(requests, self._surroundings)
+        except FileNotFoundError:
+            raise
+        except StoreError as error:
+            raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
+
+    def _unchanged(self, path: str, read: Callable[[], _T]) -> _T:
+        for _ in range(_BEGINNINGS):
+            try:
+                return read()
+            except _ChangedError:
+                self._books.count("changed")
+        raise StoreError(f"{path} in {self._store}: it changed while it was read, {_BEGINNINGS} times")
+
+
+def _check_version(answers: Sequence[Answer], version: Version) -> None:
+    if any((answer.size, answer.etag) != version for answer in answers):
+        raise _ChangedError
+
+
+def _joined(answers: Sequence[Answer], length: int) -> memoryview:
+    whole = memoryview(bytearray(length))
+    done = 0
+    for answer in answers:
+        whole[done : done + len(answer.content)] = answer.content
+        done += len(answer.content)
+    if done != length:  # Every answer had the whole range below the same size.
+        raise _ChangedError
+    return whole.toreadonly()

@@ -1,0 +1,101 @@
+"""What stores on other machines have in common."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from spdl._check import check_seconds
+from spdl.store._protocol.checks import check_object_path, check_ranges
+from spdl.store._reading.books import Books
+from spdl.store._reading.forks import renew_in_children
+from spdl.store._reading.reader import Reader
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+    from spdl.store._reading.attempts import Transport
+    from spdl.store._reading.counts import StoreStatistics
+
+__all__ = ["RemoteStore"]
+
+
+class RemoteStore:
+    """A store that is read by requests: planned, counted, limited, repeated, and sent twice where they are late.
+
+    Args:
+        timeout: Seconds that a request may take, with all repetitions.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = check_seconds("timeout", timeout, above_zero=True)
+        self._begin()
+        renew_in_children(self)
+
+    def _begin(self) -> None:
+        self._books = Books(time.monotonic)
+        self._reader = Reader(repr(self), self._make_transport(self._books), self._timeout, self._books)
+
+    def _renew(self) -> None:
+        self._begin()
+
+    def _make_transport(self, books: Books) -> Transport:
+        raise NotImplementedError
+
+    def size(self, path: str) -> int:
+        """Return the number of bytes of an object.
+
+        Args:
+            path: Which object.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            StoreError: If the server does not say, or cannot be reached.
+        """
+        return self._reader.look(check_object_path(path)).size
+
+    def get(self, path: str) -> Buffer:
+        """Return the content of an object, which is of one version.
+
+        If it is large, its parts are requested several at a time.
+
+        Args:
+            path: Which object.
+
+        Returns:
+            A read-only view of memory of its own.
+
+        Raises:
+            FileNotFoundError: If there is none.
+            StoreError: If it cannot be read: the message says after how many attempts, and why the last one failed.
+        """
+        return self._reader.read(check_object_path(path))
+
+    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
+        """Return parts of an object, all of one version, in the order they were asked for.
+
+        Neighbours are requested at once: if fewer bytes lie between them than would arrive while one waits for another
+        answer. Large parts are requested in several pieces. Several requests are under way at a time.
+
+        Args:
+            path: Which object.
+            starts: Where each part begins, in bytes. In any order; parts may overlap.
+            lengths: How many bytes each part has.
+
+        Returns:
+            A read-only view for each part. Some are views of the same memory, unless they are small in it.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+            StoreError: If it ends before one of the parts does, or cannot be read.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        check_object_path(path)
+        return [*self._reader.read_ranges(path, *check_ranges(starts, lengths))]
+
+    def statistics(self) -> StoreStatistics:
+        """Return what was counted so far. The counts go on meanwhile, and begin anew in a forked process."""
+        return self._books.statistics()

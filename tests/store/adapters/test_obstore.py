@@ -1,0 +1,147 @@
+"""What obstore needs: its threads, its errors, credentials that expire."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.util
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.store.s3_server import needs_s3, obstore_config, running_s3
+
+from spdl.store import ObstoreStore, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = needs_s3
+
+CONTENT = bytes(i * i % 251 for i in range(100_000))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with running_s3("bucket", {f"{number}": CONTENT[number:] for number in range(50)}) as url:
+        store = ObstoreStore("s3://bucket", config=obstore_config(url))
+        store.get("1")  # Starts obstore's threads, which live as long as the process.
+        store.close()
+        yield url
+
+
+@pytest.fixture
+def store(server: str) -> Iterator[ObstoreStore]:
+    store = ObstoreStore("s3://bucket", config=obstore_config(server), timeout=30)
+    yield store
+    store.close()
+
+
+def test_threads_share_it_and_all_is_counted(store: ObstoreStore) -> None:
+    paths = [str(number) for number in range(50)] * 4
+    with ThreadPoolExecutor(8) as pool:
+        for path, content in zip(paths, pool.map(store.get, paths), strict=True):
+            assert bytes(content) == CONTENT[int(path) :]
+    found = store.statistics()
+    assert (found.requests, found.answers, found.in_flight) == (200, 200, 0)
+    assert found.bytes == sum(len(CONTENT) - int(path) for path in paths)
+
+
+def test_a_copy_is_another_store(store: ObstoreStore) -> None:
+    copy = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own.
+    assert bytes(copy.get("3")) == CONTENT[3:]
+    copy.close()
+
+
+def test_it_goes_on_after_close(store: ObstoreStore) -> None:
+    store.get("1")
+    store.close()
+    store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "spdl-obstore"]
+    assert bytes(store.get("2")) == CONTENT[2:]
+
+
+def _read_in_child(store: ObstoreStore, answers: Any) -> None:
+    answers.put(bytes(store.get("4")))
+
+
+def test_a_forked_process_says_what_to_do(store: ObstoreStore) -> None:
+    store.get("1")
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        try:
+            store.get("1")
+        except StoreError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert "obstore was used before this process was forked" in said
+    assert "Start processes by 'spawn' or 'forkserver'" in said
+
+
+def test_a_spawned_process_reads(store: ObstoreStore) -> None:
+    context = multiprocessing.get_context("spawn")
+    answers = context.SimpleQueue()
+    process = context.Process(target=_read_in_child, args=(store, answers))
+    process.start()
+    assert answers.get() == CONTENT[4:]
+    process.join()
+    answers.close()
+    process.close()
+
+
+def test_credentials_that_expire_are_renewed(server: str) -> None:
+    asked: list[int] = []
+
+    def provide() -> dict[str, object]:
+        asked.append(len(asked))
+        soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.5)
+        return {"access_key_id": "key", "secret_access_key": "secret", "token": None, "expires_at": soon}
+
+    config = obstore_config(server)
+    del config["access_key_id"], config["secret_access_key"]
+    store = ObstoreStore("s3://bucket", config={**config, "credential_provider": provide})
+    try:
+        for _ in range(3):
+            assert bytes(store.get("5")) == CONTENT[5:]
+            time.sleep(0.6)
+        assert len(asked) == 3
+    finally:
+        store.close()
+
+
+def test_a_server_that_is_not_there() -> None:
+    store = ObstoreStore("s3://bucket", config=obstore_config("http://127.0.0.1:9"), timeout=0.5)
+    with pytest.raises(StoreError, match=r"x in ObstoreStore\('s3://bucket'\): .* \(attempt \d+, after"):
+        store.get("x")
+    with pytest.raises(StoreError, match=r"the list of all in ObstoreStore"):
+        list(store.list(""))
+    assert store.statistics().broken > 0
+    store.close()
+
+
+def test_settings_that_are_none() -> None:
+    with pytest.raises(StoreError, match=r"s3://bucket: .*nonsense"):
+        ObstoreStore("s3://bucket", config={"nonsense": "1"})
+
+
+def test_the_package_is_named_if_it_is_missing() -> None:
+    program = (
+        "import sys; sys.modules['obstore'] = None\nfrom spdl.store import open_store\n"
+        "try: open_store('s3://bucket')\nexcept ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert importlib.util.find_spec("obstore") is not None
+    assert done.stdout == "reading s3://bucket needs the package obstore: pip install 'spdl-turbo[obstore]'\n"

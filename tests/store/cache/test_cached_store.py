@@ -1,0 +1,202 @@
+"""What was read is not read again: by no thread, no process, and not in part."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.store.range_server import content, running
+
+from spdl.store import CachedStore, HTTPStore, LocalStore, Store, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running() as url:
+        yield url
+
+
+@pytest.fixture
+def inner(url: str) -> Iterator[HTTPStore]:
+    store = HTTPStore(url)
+    yield store
+    store.close()
+
+
+def test_an_object_is_read_once(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    assert isinstance(store, Store)
+    for _ in range(3):
+        assert bytes(store.get("1000/a")) == content("1000/a")
+        assert store.size("1000/a") == 1000
+    assert inner.statistics().requests == 2
+    again = CachedStore(inner, tmp_path, 10**7)
+    assert bytes(again.get("1000/a")) == content("1000/a")
+    assert inner.statistics().requests == 3, "its version is looked up again"
+    assert (again.statistics().disk_hits, again.statistics().misses) == (1, 0)
+
+
+def test_memory_comes_first(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7, memory_bytes=5000)
+    for path in ("1000/a", "1000/a", "4500/b", "1000/a", "1000/a"):
+        assert bytes(store.get(path)) == content(path)
+    found = store.statistics()
+    assert (found.memory_hits, found.disk_hits, found.misses) == (2, 1, 2)
+    assert found.memory_bytes <= 5000
+
+
+def test_a_listing_saves_requests(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    for number in range(5):
+        (tmp_path / "root" / f"{number}").write_bytes(b"x" * number)
+    inner = LocalStore(tmp_path / "root")
+    calls: list[str] = []
+
+    class Counting:
+        def __repr__(self) -> str:
+            return "Counting()"
+
+        def __getattr__(self, name: str) -> Any:
+            calls.append(name)
+            return getattr(inner, name)
+
+        def size(self, path: str) -> int: ...  # type: ignore[empty-body]
+
+        def list(self, prefix: str) -> Any:
+            calls.append("list")
+            return inner.list(prefix)
+
+        get: Any = property(lambda self: self.__getattr__("get"))
+        get_ranges: Any = property(lambda self: self.__getattr__("get_ranges"))
+
+    store = CachedStore(Counting(), tmp_path / "cache", 10**6)
+    calls.clear()
+    assert len(list(store.list(""))) == 5
+    for number in range(5):
+        assert bytes(store.get(f"{number}")) == b"x" * number
+        assert store.size(f"{number}") == number
+    assert calls == ["list", *["get"] * 5]
+
+
+@given(calls=st.lists(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2000)), max_size=5), max_size=6))
+def test_ranges_are_slices(calls: list[list[tuple[int, int]]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("ranges")
+    (folder / "root").mkdir()
+    whole = content("7000/x")
+    (folder / "root" / "x").write_bytes(whole)
+    store = CachedStore(LocalStore(folder / "root"), folder / "cache", 10**6)
+    for ranges in calls:
+        parts = store.get_ranges("x", [s for s, _ in ranges], [n for _, n in ranges])
+        assert [bytes(part) for part in parts] == [whole[start : start + length] for start, length in ranges]
+        assert all(memoryview(part).readonly for part in parts)
+    distinct = {each for ranges in calls for each in ranges if each[1]}
+    assert store.statistics().misses == len(distinct)
+
+
+def test_parts_of_a_whole_object_are_there(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    store.get("5000/whole")
+    before = inner.statistics().requests
+    assert bytes(store.get_ranges("5000/whole", [10], [20])[0]) == content("5000/whole")[10:30]
+    assert inner.statistics().requests == before
+
+
+def test_errors_are_those_of_the_store(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    for call in (store.get, store.size, lambda path: store.get_ranges(path, [0], [1])):
+        with pytest.raises(FileNotFoundError, match="No such object in CachedStore"):
+            call("missing")
+    with pytest.raises(StoreError, match="it has 10 bytes, but bytes 5 to 15 were asked for"):
+        store.get_ranges("10/x", [5], [10])
+    with pytest.raises(StoreError, match="web servers list no folders"):
+        list(store.list(""))
+
+
+def test_another_version_is_read_anew(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "x").write_bytes(b"first")
+    first = CachedStore(LocalStore(tmp_path / "root"), tmp_path / "cache", 10**6)
+    assert bytes(first.get("x")) == b"first"
+    (tmp_path / "root" / "x").write_bytes(b"second")
+    assert bytes(first.get("x")) == b"first", "its version is looked up once"
+    assert bytes(CachedStore(LocalStore(tmp_path / "root"), tmp_path / "cache", 10**6).get("x")) == b"second"
+
+
+def test_an_object_that_changed_before_it_was_read(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "x").write_bytes(b"first")
+    store = CachedStore(LocalStore(tmp_path / "root"), tmp_path / "cache", 10**6)
+    list(store.list(""))
+    (tmp_path / "root" / "x").write_bytes(b"second")
+    with pytest.raises(StoreError, match="it has 6 bytes, but had 5 when listed: it has changed"):
+        store.get("x")
+    assert bytes(store.get("x")) == b"second"
+
+
+def test_what_has_no_version_is_not_kept(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    for _ in range(2):
+        assert bytes(store.get("@noetag/100/x")) == content("@noetag/100/x")
+        assert bytes(store.get_ranges("@noetag/100/x", [5], [5])[0]) == content("@noetag/100/x")[5:10]
+    assert (store.statistics().misses, store.statistics().uncached) == (4, 4)
+
+
+def test_threads_and_processes_read_each_object_once(tmp_path: Path) -> None:
+    paths = [f"20000/{number}" for number in range(40)]
+
+    def read_all(store: CachedStore) -> bool:
+        with ThreadPoolExecutor(4) as pool:
+            return [bytes(each) for each in pool.map(store.get, paths * 2)] == [content(path) for path in paths * 2]
+
+    with running() as url:
+        children = []
+        for _ in range(8):
+            child = os.fork()
+            if not child:
+                try:
+                    os._exit(0 if read_all(CachedStore(HTTPStore(url), tmp_path, 10**8)) else 1)
+                finally:
+                    os._exit(2)
+            children.append(child)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+        with urllib.request.urlopen(f"{url}/_statistics") as answer:  # noqa: S310 - our own server.
+            assert json.load(answer)["bytes"] == 40 * 20_000
+    assert len(list((tmp_path / "files").iterdir())) == 40
+
+
+def test_a_copy_uses_the_same_folder(inner: HTTPStore, tmp_path: Path) -> None:
+    store = CachedStore(inner, tmp_path, 10**7)
+    store.get("300/a")
+    copy = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own.
+    assert bytes(copy.get("300/a")) == content("300/a")
+    assert copy.statistics().disk_hits == 1
+    copy._store.close()
+
+
+def test_arguments(tmp_path: Path) -> None:
+    inner = LocalStore(tmp_path)
+    with pytest.raises(TypeError, match="`store` must be a store"):
+        CachedStore(3, tmp_path, 10)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`max_bytes` must be"):
+        CachedStore(inner, tmp_path, 0)
+    with pytest.raises(ValueError, match="`memory_bytes` must be"):
+        CachedStore(inner, tmp_path, 10, memory_bytes=-1)
+
+    class Nameless:
+        size = list = get = get_ranges = print
+
+    with pytest.raises(
+        ValueError, match=r"`store` must be a store whose repr names its place.*Give its class a __repr__"
+    ):
+        CachedStore(Nameless(), tmp_path, 10)  # type: ignore[arg-type]

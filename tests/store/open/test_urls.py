@@ -1,0 +1,99 @@
+"""A URL names a store, and an object in it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdl.store import FsspecStore, HTTPStore, LocalStore, ObstoreStore, StoreError, open_store, split_url
+
+if TYPE_CHECKING:
+    from spdl.store import Store
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("s3://bucket/a/b.tar", ("s3://bucket", "a/b.tar")),
+        ("s3://bucket", ("s3://bucket", "")),
+        ("S3://bucket/a%20b", ("s3://bucket", "a%20b")),
+        ("hf://datasets/user/name/x", ("hf://datasets", "user/name/x")),
+        ("http://a:8080/b%20c/d?e=f", ("http://a:8080?e=f", "b c/d")),
+        ("file:///data/a%20b", ("file:///", "data/a b")),
+        ("file://localhost/data", ("file:///", "data")),
+        ("/data//x/", ("file:///", "data/x")),
+        (Path("/data/x"), ("file:///", "data/x")),
+        ("/", ("file:///", "")),
+    ],
+)
+def test_parts(url: Any, parts: tuple[str, str]) -> None:
+    assert split_url(url) == parts
+
+
+def test_paths_are_those_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert split_url("a/b") == ("file:///", f"{tmp_path}/a/b".strip("/"))
+    (tmp_path / "there" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "deep")
+    assert split_url("link/../x")[1] == f"{tmp_path.resolve()}/there/x".strip("/")
+
+
+@pytest.mark.parametrize("url", ["s3://", "s3:///a", "file://host/a"])
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(ValueError, match="`url` must be"):
+        split_url(url)
+
+
+@pytest.mark.parametrize("url", [None, 3, b"a"])
+def test_what_is_no_url(url: Any) -> None:
+    for function in (split_url, open_store):
+        with pytest.raises(TypeError, match="`url` must be a URL or a path"):
+            function(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("https://a/b", HTTPStore),
+        ("HTTP://a", HTTPStore),
+        pytest.param("s3://bucket/x", ObstoreStore),
+        pytest.param("gs://bucket", ObstoreStore),
+        pytest.param("memory://x", FsspecStore),
+    ],
+)
+def test_stores(url: str, kind: type[Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    for package, adapter in (("obstore", ObstoreStore), ("fsspec", FsspecStore)):
+        if kind is adapter and importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs {package}")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    assert type(open_store(url)) is kind
+
+
+def test_folders_and_what_is_in_them(tmp_path: Path) -> None:
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    (folder / "x").write_bytes(b"content")
+    for url in (folder, str(folder), folder.as_uri()):
+        store = open_store(url)
+        assert isinstance(store, LocalStore)
+        assert bytes(store.get("x")) == b"content"
+        root, path = split_url(url)
+        assert bytes(open_store(root).get(f"{path}/x")) == b"content"
+    with pytest.raises(FileNotFoundError):
+        open_store(tmp_path / "missing")
+
+
+@given(st.text("abs3:/?#.%&= \u00e9", max_size=25))
+def test_anything(text: str) -> None:
+    try:
+        root, path = split_url(text)
+    except (ValueError, StoreError):
+        return
+    assert "://" in root
+    assert not path.startswith("/")
