@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from spdl.source._samplers.epoch_sampler import EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
+    from spdl.source._tar.tar_shards import TarShards
 
 __all__ = [
     "AudioFolder",
@@ -61,6 +62,7 @@ __all__ = [
     "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
+    "TarShards",
     "VideoFolder",
     "WeightedOrder",
     "embed_shuffle",
@@ -69,8 +71,8 @@ __all__ = [
     "replacements",
 ]
 
-# Where to find what needs numpy, which takes longer to import than everything else here.
-_WITH_NUMPY = {
+# Where to find what needs numpy or spdl.io, which take longer to import than everything else here.
+_MODULES = {
     "WeightedOrder": "_order.weighted",
     "MixedOrder": "_order.mixed",
     "BucketedOrder": "_order.bucketed",
@@ -84,16 +86,17 @@ _WITH_NUMPY = {
     "Refilled": "_refill.refill",
     "SequentialOrder": "_order.simple",
     "ShuffledOrder": "_order.simple",
+    "TarShards": "_tar.tar_shards",
     "merge_states": "_samplers.epoch_state",
     "replacements": "_refill.refill",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in _WITH_NUMPY:
+    if name in _MODULES:
         import importlib  # noqa: PLC0415 - only once for each name.
 
-        found = getattr(importlib.import_module(f"{__name__}.{_WITH_NUMPY[name]}"), name)
+        found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         globals()[name] = found
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
