@@ -22,6 +22,8 @@ from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
 if TYPE_CHECKING:
+    from spdl.source._files.files import FileRecord, Files
+    from spdl.source._lines.json_lines import JsonLines
     from spdl.source._order.block_shuffled import BlockShuffledOrder
     from spdl.source._order.bucketed import BucketedOrder
     from spdl.source._order.epoch_order import EpochOrder
@@ -45,11 +47,14 @@ __all__ = [
     "EpochBatchSampler",
     "EpochOrder",
     "EpochSampler",
+    "FileRecord",
+    "Files",
     "ImageFolder",
     "ImageList",
     "ImageNet",
     "ImageSample",
     "IterableWithShuffle",
+    "JsonLines",
     "KeyedPermutation",
     "LocalDirectory",
     "MediaList",
@@ -81,6 +86,9 @@ _MODULES = {
     "EpochBatchSampler": "_samplers.epoch_batch_sampler",
     "EpochOrder": "_order.epoch_order",
     "EpochSampler": "_samplers.epoch_sampler",
+    "FileRecord": "_files.files",
+    "Files": "_files.files",
+    "JsonLines": "_lines.json_lines",
     "KeyedPermutation": "_order.permutation",
     "Refill": "_refill.refill",
     "Refilled": "_refill.refill",

@@ -106,10 +106,10 @@ def test_the_samples_are_those_of_webdataset(folder: Path, tmp_path: Path) -> No
         ]
         assert [plain(record) for record in shards[3:6]] == samples[3:6]
         assert shards.block_sizes == [4, 7, 2]
-        assert repr(shards) == "TarShards: 13 samples in 4 archives"
+        assert repr(shards) == "TarShards: 13 records in 4 archives"
         path, sample = shards.locate(-1)
         assert (path.rpartition("/")[2], sample.key) == ("train-03.tar", samples[-1]["__key__"])
-        with pytest.raises(IndexError, match="13 samples in 4 archives has no position 13"):
+        with pytest.raises(IndexError, match="13 records in 4 archives has no position 13"):
             shards[13]
         with pytest.raises(IndexError):
             shards.__getitems__([0, -14])
@@ -227,7 +227,7 @@ def test_shards_are_split_among_workers_and_ranks(folder: Path) -> None:
     assert sorted(record["__key__"] for rank in ranks for record in rank) == sorted(keys)
     assert shards.split(0, 2, worker=0, num_workers=2).block_sizes == [4]
     assert shards.split(0, 2, worker=1, num_workers=2).block_sizes == [7]
-    with pytest.raises(ValueError, match="4 archives for 4 workers of all ranks, and number 1 of them gets no sample"):
+    with pytest.raises(ValueError, match="4 archives for 4 workers of all ranks, and number 1 of them gets no record"):
         shards.split(1, 4)
     with pytest.raises(ValueError, match="`num_workers` must be given together with `worker`"):
         shards.split(worker=1)
@@ -336,7 +336,7 @@ def test_an_archive_that_is_not_the_one_of_its_index(folder: Path, tmp_path: Pat
     for shards in (indexed, listed):
         with pytest.raises(StoreError, match="600 bytes"):
             shards[4]
-    with pytest.raises(FormatError, match="has 600 bytes, but by its index a sample goes up to byte"):
+    with pytest.raises(FormatError, match="has 600 bytes, but by its index a record goes up to byte"):
         TarShards(path, index=folder / "train-02.idx")[4]
 
 

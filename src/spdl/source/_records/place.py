@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, refuse
+from spdl.io._common.stored import describe
 from spdl.source._records.braces import expand_braces
 
 if TYPE_CHECKING:
-    from spdl.store import Store
+    from spdl.store import Entry, Store
 
 __all__ = ["Place", "find_places", "place_of"]
 
@@ -39,6 +40,19 @@ class Place(NamedTuple):
             return bytes(self.store.get(self.path))
         with open(self.path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
             return file.read()
+
+    def describe(self) -> Entry:
+        """Return the size, and an etag if there is one: a text that changes with the content.
+
+        Raises:
+            FileNotFoundError: If there is nothing.
+        """
+        from spdl.store import LocalStore  # noqa: PLC0415 - only for those who need it.
+
+        if self.store is not None:
+            return describe(self.store, self.path)
+        folder, name = os.path.split(os.path.abspath(self.path))  # noqa: PTH100
+        return describe(LocalStore(folder), name)
 
     def beside(self, name: str) -> Place:
         """Return the place of another file by its path from the same folder on."""

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from spdl.io import FormatError
 from spdl.io._archive.tar_headers import BLOCK, member_name, read_number
 from spdl.io._archive.tar_samples import KEY
-from spdl.source._tar.archive import open_archive
+from spdl.source._records.contents import open_contents
 from spdl.source._tar.dali_index import read_dali_index
+from spdl.source._tar.members import find_members
 
 if TYPE_CHECKING:
     from spdl.io import SampleIndex, TarMember, TarSample
+    from spdl.io._array.kept_arrays import CachePath
+    from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
-    from spdl.source._tar.archive import Archive, CachePath
 
 __all__ = ["TarShard"]
 
@@ -39,7 +41,7 @@ class TarShard:
         self._cache = cache
         # The index of another program may be out of date, and so may ours of what lies in a store.
         self._unsure = index is not None or place.store is not None
-        self._opened: tuple[Archive, SampleIndex] | None = None
+        self._opened: tuple[Contents, SampleIndex] | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -72,16 +74,18 @@ class TarShard:
             records.append(record)
         return records
 
-    def _open(self) -> tuple[Archive, SampleIndex]:
+    def _open(self) -> tuple[Contents, SampleIndex]:
         if self._opened is None:
             with self._lock:
                 if self._opened is None:
                     self._opened = self._load()
         return self._opened
 
-    def _load(self) -> tuple[Archive, SampleIndex]:
-        archive = open_archive(self.place)
-        members = archive.find_members(self._cache) if self._index is None else read_dali_index(self._index)
+    def _load(self) -> tuple[Contents, SampleIndex]:
+        if self._index is None:
+            archive, members = find_members(self.place, self._cache)
+        else:
+            archive, members = open_contents(self.place), read_dali_index(self._index)
         samples = members.samples()
         if self._count is not None and len(samples) != self._count:
             raise FormatError(
