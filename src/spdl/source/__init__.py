@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from spdl.source._order.permutation import KeyedPermutation
     from spdl.source._order.simple import SequentialOrder, ShuffledOrder
     from spdl.source._order.weighted import WeightedOrder
+    from spdl.source._parquet.parquet_files import ParquetFiles
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
     from spdl.source._samplers.epoch_sampler import EpochSampler
@@ -61,6 +62,7 @@ __all__ = [
     "MediaSample",
     "MergeIterator",
     "MixedOrder",
+    "ParquetFiles",
     "Refill",
     "Refilled",
     "SequentialOrder",
@@ -90,6 +92,7 @@ _MODULES = {
     "Files": "_files.files",
     "JsonLines": "_lines.json_lines",
     "KeyedPermutation": "_order.permutation",
+    "ParquetFiles": "_parquet.parquet_files",
     "Refill": "_refill.refill",
     "Refilled": "_refill.refill",
     "SequentialOrder": "_order.simple",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,12 +12,12 @@ import numpy as np
 from spdl._check import check_instance, check_path, check_str, refuse
 from spdl.source._files.listing import list_once
 from spdl.source._labelled.fingerprint import fingerprint
+from spdl.source._records.place import place_of
 from spdl.source._records.read_ahead import read_together
 from spdl.source._records.records import Records
 from spdl.store import LocalStore, Store, StoreError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from typing_extensions import Buffer
@@ -63,8 +64,8 @@ class Files(Records[FileRecord]):
     later runs have the same files in the same order, whatever is added meanwhile. Remove the file to list anew.
 
     Args:
-        root: The folder. With a store it is a folder there, and ``""`` is all of it.
-        store: Where the folder is, if not on this machine.
+        root: The folder, or its URL. With a store it is a folder there, and ``""`` is all of it.
+        store: Where the folder is, if neither on this machine nor where a URL says.
         extensions: The endings of names that count, in any case, such as ``(".jpg", ".png")``. None counts all.
         manifest: The file that keeps the listing. None lists each time.
 
@@ -95,10 +96,13 @@ class Files(Records[FileRecord]):
         extensions: str | Iterable[str] | None = None,
         manifest: str | os.PathLike[str] | None = None,
     ) -> None:
+        self._store: Store
         if store is None:
             check_path("root", root)
-            self._store: Store = LocalStore(root)
-            prefix = ""
+            place = place_of(os.fsdecode(root), None, {})
+            # Of a URL the store is the whole bucket.
+            self._store = LocalStore(place.path) if place.store is None else place.store
+            prefix = "" if place.store is None else place.path
         else:
             check_instance("store", store, Store, "a store, such as spdl.store.LocalStore, or None")
             self._store = store

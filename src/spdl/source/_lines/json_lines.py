@@ -26,9 +26,9 @@ class JsonLines(ShardedRecords[dict[str, Any], JsonShard]):
     change of the file or the etag of the object: 16 bytes for each line. Files are mapped into memory.
 
     Args:
-        files: The files in the order of their records: paths, or patterns such as ``part-{000..127}.jsonl``. They must
-            not be compressed.
-        store: Where the files are, if not on this machine; paths are those of the store.
+        files: The files in the order of their records: paths, URLs or patterns such as ``part-{000..127}.jsonl``.
+            They must not be compressed.
+        store: Where the files are, if neither on this machine nor where URLs say; paths are those of the store.
         cache: The folder that keeps where lines begin, which ranks and later runs share. None is a folder in the user's
             cache.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from spdl._check import check_instance, refuse
 from spdl.io._common.stored import describe
@@ -13,7 +13,10 @@ from spdl.source._records.braces import expand_braces
 if TYPE_CHECKING:
     from spdl.store import Entry, Store
 
-__all__ = ["Place", "find_places", "place_of"]
+__all__ = ["Place", "Stores", "find_places", "place_of"]
+
+Stores: TypeAlias = "dict[str, Store]"
+"""Stores by their URLs."""
 
 _ACCEPTED = "a path or URL, a pattern such as 'train-{0000..0099}.tar', or a list of these"
 
@@ -54,10 +57,12 @@ class Place(NamedTuple):
         folder, name = os.path.split(os.path.abspath(self.path))  # noqa: PTH100
         return describe(LocalStore(folder), name)
 
-    def beside(self, name: str) -> Place:
-        """Return the place of another file by its path from the same folder on."""
-        if "://" in name or (self.store is None and os.path.isabs(name)):  # noqa: PTH117
-            return place_of(name, None if "://" in name else self.store)
+    def beside(self, name: str, stores: Stores) -> Place:
+        """Return the place of another file, by its URL or its path from the same folder on."""
+        if "://" in name:
+            return place_of(name, None, stores)
+        if self.store is None and os.path.isabs(name):  # noqa: PTH117
+            return Place(None, name)
         folder = self.path.rpartition("/")[0]
         return Place(self.store, f"{folder}/{name}" if folder else name)
 
@@ -65,10 +70,24 @@ class Place(NamedTuple):
         return self.path if self.store is None else f"{self.path} in {self.store!r}"
 
 
-def place_of(path: str | os.PathLike[str], store: Store | None) -> Place:
-    """Return the place of a path, which is below the store if there is one, or of a URL."""
-    text = os.fsdecode(path)
-    return Place(store, text)
+def place_of(path: str, store: Store | None, stores: Stores) -> Place:
+    """Return the place of a path, which is below the store if there is one, or of a URL.
+
+    Args:
+        path: The path or URL.
+        store: Where the path is; None for this machine.
+        stores: The stores that URLs have named so far. A new one is added.
+    """
+    if store is not None or "://" not in path:
+        return Place(store, path)
+    from spdl.store import open_store, split_url  # noqa: PLC0415 - only for those who have a URL.
+
+    root, below = split_url(path)
+    if root.startswith("file:"):
+        return Place(None, f"/{below}")
+    if root not in stores:
+        stores[root] = open_store(root)
+    return Place(stores[root], below)
 
 
 def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
@@ -89,7 +108,8 @@ def find_places(argument: str, paths: Any, store: Store | None) -> list[Place]:
     for path in listed:
         if not isinstance(path, str | os.PathLike):
             refuse(TypeError, argument, _ACCEPTED, path)
-    found = [place_of(each, store) for path in listed for each in expand_braces(argument, os.fsdecode(path))]
+    stores: Stores = {}
+    found = [place_of(each, store, stores) for path in listed for each in expand_braces(argument, os.fsdecode(path))]
     if not found:
         refuse(ValueError, argument, "at least one path", paths)
     return found

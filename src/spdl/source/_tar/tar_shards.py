@@ -32,10 +32,11 @@ class TarShards(ShardedRecords[dict[str, Any], TarShard]):
     sample is one range, so `__getitems__` reads a batch in one call for each archive, of all archives at once.
 
     Args:
-        shards: The archives in the order of their samples: paths or patterns such as ``train-{0000..0099}.tar``, which
-            are written out as a shell does it. Or one list of shards that wids has written, a path that ends in
-            ``.json``: then an archive is opened when a sample of it is asked for. Archives must not be compressed.
-        store: Where the archives are, if not on this machine; paths are those of the store.
+        shards: The archives in the order of their samples: paths, URLs or patterns such as
+            ``train-{0000..0099}.tar``, which are written out as a shell does it. Or one list of shards that wids has
+            written, a path that ends in ``.json``: then an archive is opened when a sample of it is asked for. Archives
+            must not be compressed.
+        store: Where the archives are, if neither on this machine nor where URLs say; paths are those of the store.
         index: The index files of the archives, if there are some in the format of DALI 1.2: paths or patterns, one for
             each archive. None finds the samples.
         cache: The folder that keeps where the samples of objects are, which ranks and later runs share. None is a

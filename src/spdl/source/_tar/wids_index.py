@@ -9,7 +9,7 @@ from spdl.io import FormatError
 from spdl.source._records.braces import expand_braces
 
 if TYPE_CHECKING:
-    from spdl.source._records.place import Place
+    from spdl.source._records.place import Place, Stores
 
 __all__ = ["read_wids_index"]
 
@@ -31,12 +31,13 @@ def read_wids_index(place: Place) -> list[tuple[Place, int]]:
     if not isinstance(listed, list):
         keys = list(description) if isinstance(description, dict) else type(listed).__name__
         raise FormatError(f"{place} is no list of shards as wids has them: there is no 'shardlist' in {keys}")
-    return [each for shard in listed for each in _read_shard(place, shard)]
+    stores: Stores = {}
+    return [each for shard in listed for each in _read_shard(place, shard, stores)]
 
 
-def _read_shard(place: Place, shard: Any) -> list[tuple[Place, int]]:
+def _read_shard(place: Place, shard: Any, stores: Stores) -> list[tuple[Place, int]]:
     url = shard.get("url") if isinstance(shard, dict) else None
     count = shard.get("nsamples") if isinstance(shard, dict) else None
     if not isinstance(url, str) or type(count) is not int or count < 0:
         raise FormatError(f"{place}: a shard has a 'url' and the number 'nsamples', got {str(shard)[:100]}")
-    return [(place.beside(name), count) for name in expand_braces("shards", url)]
+    return [(place.beside(name, stores), count) for name in expand_braces("shards", url)]
