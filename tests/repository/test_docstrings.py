@@ -1,10 +1,14 @@
 """The examples in the docstrings run and print what they say. Those of spdl.io need a photo and have their own test."""
 
+import contextlib
 import doctest
 import importlib
 from pathlib import Path
 
 import pytest
+
+with contextlib.suppress(ImportError):
+    import pyarrow.parquet  # noqa: F401 - has threads that live as long as the process.
 
 SOURCE = Path(__file__).parents[2] / "src"
 MODULES = [

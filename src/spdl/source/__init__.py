@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from spdl.source._order.permutation import KeyedPermutation
     from spdl.source._order.simple import SequentialOrder, ShuffledOrder
     from spdl.source._order.weighted import WeightedOrder
+    from spdl.source._packed.litdata_shards import LitDataShards
+    from spdl.source._packed.mds_shards import MDSShards
     from spdl.source._parquet.parquet_files import ParquetFiles
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
@@ -57,7 +59,9 @@ __all__ = [
     "IterableWithShuffle",
     "JsonLines",
     "KeyedPermutation",
+    "LitDataShards",
     "LocalDirectory",
+    "MDSShards",
     "MediaList",
     "MediaSample",
     "MergeIterator",
@@ -92,6 +96,8 @@ _MODULES = {
     "Files": "_files.files",
     "JsonLines": "_lines.json_lines",
     "KeyedPermutation": "_order.permutation",
+    "LitDataShards": "_packed.litdata_shards",
+    "MDSShards": "_packed.mds_shards",
     "ParquetFiles": "_parquet.parquet_files",
     "Refill": "_refill.refill",
     "Refilled": "_refill.refill",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int, refuse
 from spdl.source._parquet.arrow import import_arrow
-from spdl.source._parquet.group_cache import GroupCache
 from spdl.source._parquet.parquet_shard import ParquetShard, RowGroups
+from spdl.source._records.byte_cache import ByteCache
 from spdl.source._records.place import find_places
 from spdl.source._records.prefetch import prefetch
 from spdl.source._records.read_ahead import read_ahead
@@ -81,7 +81,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         places = find_places("files", files, store)
         _check_columns(columns)
         self._prefetch_bytes = check_int("prefetch_bytes", prefetch_bytes, least=0)
-        cache = GroupCache(self._prefetch_bytes)
+        cache = ByteCache(self._prefetch_bytes)
         super().__init__([ParquetShard(place, columns, cache) for place in places])
         if not len(self):
             refuse(ValueError, "files", "files with rows in them", files)

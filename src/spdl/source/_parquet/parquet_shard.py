@@ -15,7 +15,7 @@ from spdl.source._parquet.range_file import RangeFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from spdl.source._parquet.group_cache import GroupCache
+    from spdl.source._records.byte_cache import ByteCache
     from spdl.source._records.place import Place
 
 __all__ = ["ParquetShard", "RowGroups"]
@@ -43,7 +43,7 @@ class ParquetShard:
         cache: Keeps row groups that were read.
     """
 
-    def __init__(self, place: Place, columns: Sequence[str] | None, cache: GroupCache) -> None:
+    def __init__(self, place: Place, columns: Sequence[str] | None, cache: ByteCache) -> None:
         self.place = place
         self._columns = None if columns is None else list(columns)
         self._cache = cache

@@ -1,4 +1,4 @@
-"""Row groups that were read, of which neighbouring rows may be asked for next."""
+"""What was decoded, of which neighbours may be asked for next."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["GroupCache"]
+__all__ = ["ByteCache"]
 
 
-class GroupCache:
-    """Tables by their keys, as many as fit into some bytes, and at least the last one. Each is made once at a time.
+class ByteCache:
+    """Values by their keys, as many as fit into some bytes, and at least the last one. Each is made once at a time.
 
     Args:
         most: How many bytes.
@@ -27,7 +27,7 @@ class GroupCache:
         self._kept: OrderedDict[Hashable, Future[tuple[Any, int]]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
-        """Return a table, which is made with its size in bytes if it is not here.
+        """Return a value, which is made with its size in bytes if it is not here.
 
         Raises:
             Exception: What `make` raises, to all that wait for it. It is made anew the next time.
