@@ -23,6 +23,7 @@ from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, 
 
 if TYPE_CHECKING:
     from spdl.source._files.files import FileRecord, Files
+    from spdl.source._hub.hugging_face_dataset import HuggingFaceDataset
     from spdl.source._lines.json_lines import JsonLines
     from spdl.source._order.block_shuffled import BlockShuffledOrder
     from spdl.source._order.bucketed import BucketedOrder
@@ -52,6 +53,7 @@ __all__ = [
     "EpochSampler",
     "FileRecord",
     "Files",
+    "HuggingFaceDataset",
     "ImageFolder",
     "ImageList",
     "ImageNet",
@@ -94,6 +96,7 @@ _MODULES = {
     "EpochSampler": "_samplers.epoch_sampler",
     "FileRecord": "_files.files",
     "Files": "_files.files",
+    "HuggingFaceDataset": "_hub.hugging_face_dataset",
     "JsonLines": "_lines.json_lines",
     "KeyedPermutation": "_order.permutation",
     "LitDataShards": "_packed.litdata_shards",

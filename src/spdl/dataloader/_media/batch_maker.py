@@ -100,7 +100,21 @@ class BatchMaker:
         return Made(self._assemble(columns, fields, failures, epoch, positions), tuple(failures))
 
     def _look_up(self, indices: list[int]) -> _Columns:
-        samples = []
+        samples: list[Any] = []
+        read_all = getattr(type(self._source), "__getitems__", None)
+        if callable(read_all):
+            # A source that reads from afar has one answer to wait for, not one for each sample.
+            try:
+                samples = list(read_all(self._source, indices))
+            except Exception as error:
+                error.add_note(f"spdl.dataloader was looking up samples {indices} of {type(self._source).__name__}")
+                raise
+            if len(samples) != len(indices):
+                raise RuntimeError(
+                    f"`{type(self._source).__name__}.__getitems__` returned {len(samples)} samples for "
+                    f"{len(indices)} positions: it must return one for each."
+                )
+            return to_columns(samples, self._reader.column, indices)
         for index in indices:
             try:
                 samples.append(self._source[index])

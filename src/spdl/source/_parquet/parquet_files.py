@@ -31,7 +31,8 @@ _PIECE = 1 << 23
 class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
     """The rows of Parquet files: in any order, with the columns that are wanted, from this machine or a store.
 
-    A record is the dict of a row by the names of its columns, as pyarrow's ``to_pylist`` has it. `tables_from` yields
+    A record is the dict of a row by the names of its columns, as pyarrow's ``to_pylist`` has it; images and sounds in
+    files of Hugging Face's datasets are their encoded bytes, which the loaders decode. `tables_from` yields
     whole row groups as tables of pyarrow instead, which is much faster for numbers. Row groups are the unit: to read a
     row, its row group is decoded. So take an order that goes through few at a time: ``BlockShuffledOrder(len(files),
     block=files.block_sizes)``.
@@ -131,7 +132,13 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         Raises:
             TypeError, ValueError: If it is no int in that range.
         """
-        return _rows(self.tables_from(position))
+        return self._rows(self.tables_from(position))
+
+    def _rows(self, tables: Iterator[Any]) -> Iterator[dict[str, Any]]:
+        for table in tables:
+            for first in range(0, len(table), _ROWS):
+                # All files are of one dataset.
+                yield from self._shards[0].to_records(table.slice(first, _ROWS))
 
     def _tables(self, begin: int) -> Iterator[Any]:
         if begin == len(self):
@@ -157,12 +164,6 @@ def _fetch(piece: RowGroups) -> Callable[[], Any]:
 
 def _decode(decode: Callable[[], Any]) -> list[Any]:
     return [decode()]
-
-
-def _rows(tables: Iterator[Any]) -> Iterator[dict[str, Any]]:
-    for table in tables:
-        for first in range(0, len(table), _ROWS):
-            yield from table.slice(first, _ROWS).to_pylist()
 
 
 def _check_columns(columns: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import refuse
 from spdl.io import FormatError
+from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
 from spdl.source._parquet.range_file import RangeFile
 
@@ -50,6 +51,7 @@ class ParquetShard:
         self._size = 0
         self._metadata: Any = None
         self._starts: list[int] = []
+        self._media: list[str] = []
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -93,8 +95,15 @@ class ParquetShard:
         records: list[dict[str, Any]] = [{}] * len(numbers)
         for group, (places, rows) in wanted.items():
             table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
-            for place, record in zip(places, table.take(rows).to_pylist(), strict=True):
+            for place, record in zip(places, self.to_records(table.take(rows)), strict=True):
                 records[place] = record
+        return records
+
+    def to_records(self, table: Any) -> list[dict[str, Any]]:
+        """Return the rows of a table as dicts; images and sounds of Hugging Face's datasets as their encoded bytes."""
+        records: list[dict[str, Any]] = table.to_pylist()
+        if self._media:
+            unwrap(records, self._media)
         return records
 
     def pieces(self, first: int, most: int) -> Iterator[RowGroups]:
@@ -178,6 +187,7 @@ class ParquetShard:
                 refuse(ValueError, "columns", f"names of columns that {self.place} has: {', '.join(names)}", name)
         rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts = list(accumulate(rows, initial=0))
+        self._media = find_media(metadata.schema.to_arrow_schema().metadata)
         self._metadata = metadata
 
     def _sizes(self, group: int) -> tuple[int, int]:
