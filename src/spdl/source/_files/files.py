@@ -119,7 +119,7 @@ class Files(Records[FileRecord]):
 
     @property
     def block_sizes(self) -> list[int]:
-        """A new list of ones: no two files lie together."""
+        """A new list of ones, since no two files lie together."""
         return [1] * len(self)
 
     def fingerprint(self) -> str:

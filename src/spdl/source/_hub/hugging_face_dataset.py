@@ -59,7 +59,7 @@ class HuggingFaceDataset(Records[dict[str, Any]]):
 
     @property
     def block_sizes(self) -> list[int]:
-        """A new list with the number of rows: all of them can be read in any order."""
+        """A new list with the number of rows, since all of them can be read in any order."""
         return [len(self)]
 
     def fingerprint(self) -> str:
