@@ -145,6 +145,14 @@ def started_thread_pools() -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.ones(1 << 22).sum()
+    if "pyarrow" in sys.modules:
+        import io  # noqa: PLC0415 - rarely needed.
+
+        parquet = importlib.import_module("pyarrow.parquet")
+        file = io.BytesIO()
+        # A task for each column, and a thread for each of the first tasks.
+        parquet.write_table(sys.modules["pyarrow"].table({str(name): [0] for name in range(256)}), file)
+        parquet.read_table(file)
 
 
 @pytest.fixture(autouse=True)

@@ -44,6 +44,11 @@ def needs_torch(code: str) -> bool:
     return "import torch" in code or bool(makes_tensors)
 
 
+def needs_missing(code: str) -> bool:
+    """Return whether a program needs a package that is optional and not installed."""
+    return any(f"import {name}" in code and importlib.util.find_spec(name) is None for name in ("pyarrow", "datasets"))
+
+
 def runnable(page: Path) -> list[Program]:
     """Return the programs of a page that can run here.
 
@@ -53,7 +58,11 @@ def runnable(page: Path) -> list[Program]:
     blocks = programs(page)
     without_torch = importlib.util.find_spec("torch") is None
     if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
-        return [block for block in blocks if not (without_torch and needs_torch(block.code))]
+        return [
+            block
+            for block in blocks
+            if not (without_torch and needs_torch(block.code)) and not needs_missing(block.code)
+        ]
     if without_torch:
         blocks = blocks[: next((i for i, block in enumerate(blocks) if needs_torch(block.code)), None)]
     if not blocks:

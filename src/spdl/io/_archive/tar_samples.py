@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from spdl._type_vars import T
 
+__all__ = ["KEY", "group_samples", "split_name", "twice"]
 
 KEY = "__key__"
 
@@ -39,19 +40,28 @@ def group_samples(members: Iterable[tuple[str, T]]) -> Iterator[dict[str, Any]]:
     """
     sample: dict[str, Any] = {}
     for name, content in members:
-        start = name.rfind("/") + 1
-        dot = name.find(".", start)
-        if dot <= start:
+        key, part = split_name(name)
+        if part is None:
             continue
-        key, part = name[:dot], name[dot + 1 :].lower()
         if sample and sample[KEY] != key:
             yield sample
             sample = {}
         if not sample:
             sample[KEY] = key
         if part in sample:
-            msg = f"the sample {key!r} has the part {part!r} twice, the second time as {name!r}"
-            raise FormatError(msg)
+            raise twice(key, part, name)
         sample[part] = content
     if sample:
         yield sample
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Return the key of a member and the name of its part, which is None if it belongs to no sample."""
+    start = name.rfind("/") + 1
+    dot = name.find(".", start)
+    return (name, None) if dot <= start else (name[:dot], name[dot + 1 :].lower())
+
+
+def twice(key: str, part: str, name: str) -> FormatError:
+    """Return the error for a sample that has two parts of one name."""
+    return FormatError(f"the sample {key!r} has the part {part!r} twice, the second time as {name!r}")
