@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pickle
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,44 @@ def test_mistakes_are_explained(folder: Path) -> None:
         JsonLines(folder / "none.jsonl")
     with pytest.raises(TypeError, match="`cache`"):
         JsonLines(bad, cache=3)  # type: ignore[arg-type]
+
+
+def test_lines_of_other_systems(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    mark = b"\xef\xbb\xbf"
+    for content in (
+        b'{"a": "\xc3\xa9"}\r\n\r\n{"a": 2}\r\n',
+        mark + b'{"a": "\xc3\xa9"}\n{"a": 2}',
+        mark + b'\r\n{"a": "\xc3\xa9"}\n' + mark + b'{"a": 2}\n\n',
+        b'{"a": "\xc3\xa9"}\n{"a": ' + b" " * 100_000 + b"2}",
+    ):
+        path.write_bytes(content)
+        assert list(JsonLines(path, cache=tmp_path)) == [{"a": "é"}, {"a": 2}]
+
+
+def test_other_encodings_are_explained(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    for encoding in ("utf-16", "utf-32"):
+        path.write_text('{"a": 1}\n{"a": 2}\n', encoding)
+        with pytest.raises(FormatError, match=r"a\.jsonl is text in UTF-16, .*iconv"):
+            JsonLines(path, cache=tmp_path)
+    # Without a mark, json would take single lines for UTF-16, and others not.
+    for encoding in ("utf-16-le", "utf-16-be", "latin-1"):
+        path.write_text('{"a": "é"}', encoding)
+        with pytest.raises(FormatError, match=r"a\.jsonl, record 0, at byte 0, is no JSON"):
+            JsonLines(path, cache=tmp_path)[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_files(tmp_path: Path, seed: int) -> None:
+    """The oracle reads a file from front to end."""
+    rng = random.Random(seed)  # noqa: S311
+    for number in range(20):
+        path = tmp_path / f"{number}.jsonl"
+        ends = rng.choice([["\n"], ["\r\n"], ["\n", "\r\n", "\n\n", " \n\t\r\n"]])
+        records = [{rng.choice(["a", "é", "\u2028", "\x85"]): "x" * rng.choice([0, 9, 70_000])} for _ in range(9)]
+        lines = [json.dumps(each, ensure_ascii=rng.random() < 0.5) + rng.choice(ends) for each in records]
+        path.write_bytes(rng.choice(["", "\ufeff"]).encode() + "".join(lines).rstrip(rng.choice(["", "\n"])).encode())
+        source = JsonLines(path, cache=tmp_path)
+        assert list(source) == records
+        assert source.__getitems__([8, 0, 3]) == [records[8], records[0], records[3]]

@@ -109,6 +109,10 @@ def test_samples_of_single_values(tmp_path: Path, compression: str | None) -> No
         chunk.write_bytes(spoilt)
         with pytest.raises(FormatError, match=chunk.name):
             list(LitDataShards(tmp_path))
+    for place in range(20, len(sound), 7):
+        chunk.write_bytes(sound[:place] + bytes([sound[place] ^ 0xFF]) + sound[place + 1 :])
+        with contextlib.suppress(FormatError):
+            list(LitDataShards(tmp_path))
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
@@ -129,6 +133,25 @@ def test_frames_of_any_size(tmp_path: Path, size: int) -> None:
         with pytest.raises(FormatError, match=chunk.name):
             list(LitDataShards(tmp_path))
         chunk.write_bytes(sound)
+
+
+@pytest.mark.parametrize("sample", ["x", True, b""])
+def test_a_chunk_may_be_smaller_than_the_head_of_another(tmp_path: Path, sample: Any) -> None:
+    assert list(LitDataShards(write(tmp_path, make=lambda _: sample))) == [sample] * COUNT
+
+
+def test_media_files_are_their_bytes(tmp_path: Path) -> None:
+    files = {}
+    for ending, content in ((".jpg", make_sample(1)["jpeg"].fp.getvalue()), (".mp4", b"video"), (".wav", b"sound")):
+        files[ending] = tmp_path / f"file{ending}"
+        files[ending].write_bytes(content)
+
+    def make(number: int) -> dict[str, Any]:
+        return {"list": [make_sample(number)["jpeg"]] * 2, **{key: str(path) for key, path in files.items()}}
+
+    record = LitDataShards(write(tmp_path / "data", make))[3]
+    assert {key: bytes(record[key]) for key in files} == {key: path.read_bytes() for key, path in files.items()}
+    assert [Image.open(io.BytesIO(each)).size for each in record["list"]] == [(3, 2)] * 2
 
 
 def test_a_sample_need_not_be_a_dict(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_pickle_is_refused_by_name(tmp_path: Path) -> None:
     pytest.importorskip("streaming", reason="needs mosaicml-streaming, which writes the shards")
     write(tmp_path, {"a": "int"})
     path = tmp_path / "index.json"
-    for encoding in ("pkl", "list[pil]", "other"):
+    for encoding in ("pkl", "list[pkl]", "other"):
         path.write_text(path.read_text().replace('"int"', f'"{encoding}"'))
         with pytest.raises(FormatError, match=r"index\.json: the column 'a' has the encoding '.*', which is not read"):
             MDSShards(tmp_path)
@@ -185,8 +185,11 @@ def test_a_shard_written_by_hand(tmp_path: Path) -> None:
         ({"column_encodings": ["str", "pkl"]}, "unpickling may run any program"),
         ({"column_encodings": ["str", "ndarray:object"]}, "there are no arrays of the type 'object'"),
         ({"column_encodings": ["str", "float8"]}, "which is not read"),
-        ({"compression": "br:5"}, "its shards are compressed by 'br:5', and zstd, gz, bz2 can be read"),
-        ({"compression": "zstd"}, "its file of a shard is None"),
+        ({"column_encodings": ["str", "ndarray:int8:,4"]}, "which is not read"),
+        ({"compression": "lz4:5"}, "its shards are compressed by 'lz4:5', and zstd, gz, bz2, br, snappy can be read"),
+        ({"compression": "zstd"}, "its 'bytes' is None"),
+        ({"compression": "zstd", "raw_data": {"bytes": 1 << 40}}, "more than its table can say"),
+        ({"compression": "zstd", "raw_data": {"bytes": 60}}, "its file of a shard is None"),
         ({"raw_data": {"basename": "../shard.mds"}}, "which is no file below its folder"),
         ({"raw_data": {"basename": "/etc/passwd"}}, "which is no file below its folder"),
         ({"raw_data": {"basename": "https://x/y"}}, "which is no file below its folder"),
@@ -222,3 +225,9 @@ def test_damage_is_an_error_or_changes_values(tmp_path: Path) -> None:
     for end in range(1, len(sound)):
         with pytest.raises(FormatError, match=r"shard\.mds"):
             list(MDSShards(write_by_hand(tmp_path, sound[:end])))
+
+
+def test_columns_that_do_not_fill_their_sample(tmp_path: Path) -> None:
+    samples = MDSShards(write_by_hand(tmp_path, column_encodings=["str", "int16"], column_sizes=[None, 2]))
+    with pytest.raises(FormatError, match=r"shard\.mds, sample 0: its columns have 8 bytes, and the sample 10"):
+        samples[0]

@@ -14,7 +14,7 @@ from tests.io.tars import make_tar
 from tests.source.counting_store import CountingStore
 
 from spdl.dataloader import DataLoader, PyTorchDataLoader
-from spdl.io import FormatError, group_samples, iter_tarfile
+from spdl.io import FormatError, group_samples, iter_tarfile, tar_index
 from spdl.pipeline import PipelineBuilder
 from spdl.source import BlockShuffledOrder, EpochSampler, TarShards
 from spdl.store import LocalStore, StoreError
@@ -381,3 +381,41 @@ def test_a_list_that_counts_wrongly(folder: Path) -> None:
     assert len(shards) == 20
     with pytest.raises(FormatError, match=r"train-00\.tar has 4 samples, but its list of shards says 5"):
         shards[0]
+
+
+def test_samples_that_make_no_sense_are_explained(tmp_path: Path) -> None:
+    for part in ("jpg", "__key__"):
+        (tmp_path / "a.tar").write_bytes(
+            make_tar([("0.jpg", b"x"), ("1.jpg", b"x"), (f"1.{part}", b"y"), ("2.jpg", b"z")], "gnu", b"52")
+        )
+        samples = TarShards(tmp_path / "a.tar")
+        assert len(samples) == 3
+        assert bytes(samples[2]["jpg"]) == b"z"
+        for read in (samples.__getitem__, samples.locate):
+            with pytest.raises(FormatError, match=rf"a\.tar, sample 1: the sample '1' has the part '{part}' twice"):
+                read(1)
+
+
+def test_members_that_tell_of_the_archive_belong_to_no_sample(tmp_path: Path) -> None:
+    names = [
+        "__meta__/a.json",
+        "1.jpg",
+        "__meta__/b.json",
+        "1.cls",
+        "__x__.jpg",
+        "____/2.jpg",
+        "_a__/3.jpg",
+        "__/4.jpg",
+    ]
+    (tmp_path / "a.tar").write_bytes(make_tar([(name, b"x") for name in names], "gnu", b"52"))
+    found = [[each["__key__"], *each][:1] + list(each)[1:] for each in TarShards(tmp_path / "a.tar")]
+    assert found == [["1", "jpg", "cls"], ["__x__", "jpg"], ["_a__/3", "jpg"], ["__/4", "jpg"]]
+    assert [list(each)[1:] for each in group_samples(iter_tarfile(tmp_path / "a.tar"))] == [each[1:] for each in found]
+
+
+def test_an_index_may_have_names_with_any_ends_of_lines(tmp_path: Path) -> None:
+    name = "a\u2028b\x85c\x0bd.jpg"
+    (tmp_path / "a.tar").write_bytes(make_tar([(name, b"x")], "gnu", b"52"))
+    offset = tar_index(tmp_path / "a.tar")[0].offset
+    (tmp_path / "a.idx").write_bytes(f"v1.2 1\njpg {offset} 1 {name}\n".encode())
+    assert [each["__key__"] for each in TarShards(tmp_path / "a.tar", index=tmp_path / "a.idx")] == [name[:-4]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from spdl.io._archive.tar_samples import split_name, twice
+from spdl.io._archive.tar_samples import KEY, is_metadata, split_name, twice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +67,7 @@ class SampleIndex(Sequence[TarSample]):
             own, part = split_name(member.name)
             if part is None:
                 continue
-            if part in parts:
+            if part in parts or part == KEY:
                 raise twice(own, part, member.name)
             key, parts[part] = own, member
         return TarSample(key, parts)
@@ -95,6 +95,12 @@ def find_samples(names: bytes, ends: np.ndarray[Any, np.dtype[np.uint64]]) -> In
     found = np.append(dots, len(names))[np.searchsorted(dots, bases)]
     belongs = (found > bases) & (found < stops)
     members = np.flatnonzero(belongs)
+    text = np.frombuffer(names, np.uint8)
+    # Each of these names has a key and a dot, so two bytes at least.
+    marked = (text[starts[members]] == ord("_")) & (text[starts[members] + 1] == ord("_"))
+    if marked.any():
+        metadata = [is_metadata(names[starts[number] : stops[number]]) for number in members[marked].tolist()]
+        members = np.delete(members, np.flatnonzero(marked)[metadata])
     spans = zip(starts[members].tolist(), found[members].tolist(), strict=True)
     keys = [names[start:stop] for start, stop in spans]
     begins = np.array([key != before for key, before in zip(keys, [None, *keys], strict=False)], bool)

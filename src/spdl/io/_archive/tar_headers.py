@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Read = Callable[[int, int], bytes]
     """Returns so many bytes from a position on; fewer only if the archive ends there."""
 
-__all__ = ["BLOCK", "Found", "member_name", "read_headers", "read_number"]
+__all__ = ["BLOCK", "Found", "has_checksum", "member_name", "read_headers", "read_number"]
 
 BLOCK = 512
 
@@ -137,10 +137,7 @@ class _Walk:
         if len(block) < BLOCK:
             self._fail_truncated(place + len(block))
         said = self._number(block[_SUM], "checksum")
-        rest = block[:148] + block[156:]
-        total = sum(rest) + 8 * ord(" ")
-        # Some old programs added signed characters.
-        if said != total and said != total - 256 * sum(byte > 0x7F for byte in rest):  # noqa: PLR2004
+        if not has_checksum(block, said):
             self._fail("is none: its checksum is wrong" if place == 0 else "is damaged: its checksum is wrong")
         return block
 
@@ -175,6 +172,14 @@ class _Walk:
         how = "without the blocks of zeros that are to be its end" if end >= BLOCK else "in front of its first header"
         remedy = "; if no member is missing, append 1024 zero bytes" if end and not end % BLOCK else ""
         raise FormatError(f"the tar archive is truncated: it ends at byte {end}, {how}{remedy}")
+
+
+def has_checksum(block: bytes, said: int) -> bool:
+    """Return whether a header has this checksum."""
+    rest = block[:148] + block[156:]
+    total = sum(rest) + 8 * ord(" ")
+    # Some old programs added signed characters.
+    return said in (total, total - 256 * sum(byte > 0x7F for byte in rest))  # noqa: PLR2004
 
 
 def member_name(block: bytes) -> bytes:

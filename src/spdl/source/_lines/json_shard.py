@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import threading
 from typing import TYPE_CHECKING, Any
@@ -50,9 +51,11 @@ class JsonShard:
         return [self._parse(*each) for each in zip(numbers, starts, texts, strict=True)]
 
     def _parse(self, number: int, start: int, text: memoryview) -> dict[str, Any]:
-        content = bytes(text)
+        # Files that were put together may have a mark of byte order at the beginning of each.
+        content = bytes(text).removeprefix(codecs.BOM_UTF8)
         try:
-            record = json.loads(content)
+            # Not of bytes: json would take some lines for UTF-16.
+            record = json.loads(content.decode())
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{self._where(number, start)} is no JSON: {error}: {show(content)}") from error
         if not isinstance(record, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lines", "find_lines"]
 
-_VERSION = 1
+_VERSION = 2
 _PIECE = 1 << 23
 _NEWLINE = ord("\n")
 # What a blank line consists of, as JSON has it.
@@ -69,7 +70,10 @@ def _read(place: Place, contents: Contents, size: int) -> Lines:
             )
         data = np.frombuffer(piece, np.uint8)
         found = np.flatnonzero(data == _NEWLINE)
-        counted = np.cumsum(~_BLANK[data])
+        filled = ~_BLANK[data]
+        if start == 0:
+            filled[: _check_encoding(place, bytes(piece[:3]))] = False
+        counted = np.cumsum(filled)
         ends.append(found + start)
         solid.append(before + counted[found])
         before += int(counted[-1])
@@ -78,3 +82,12 @@ def _read(place: Place, contents: Contents, size: int) -> Lines:
     begins = np.concatenate([[0], stops[:-1] + 1]).astype(np.int64)
     kept = np.diff(marks) > 0
     return Lines(begins[kept], (stops - begins)[kept])
+
+
+def _check_encoding(place: Place, first: bytes) -> int:
+    """Return how many of the first bytes are a mark of byte order."""
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise FormatError(
+            f"{place} is text in UTF-16, and lines of JSON are UTF-8: `iconv -f utf-16 -t utf-8` makes it so"
+        )
+    return len(codecs.BOM_UTF8) if first == codecs.BOM_UTF8 else 0

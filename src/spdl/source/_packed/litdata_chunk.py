@@ -94,11 +94,11 @@ class LitDataChunk(PackedShard):
     def _load(self) -> tuple[Contents, Offsets]:
         contents = open_contents(self.place)
         size = self.place.describe().size
-        if size < _HEAD.size:
-            raise FormatError(f"{self.place} is damaged: it has {size} bytes")
-        magic, _, count, _, frames = _HEAD.unpack(contents.read([0], [_HEAD.size])[0])
-        if magic == _FRAMED:
-            return contents, self._load_frames(contents, count, frames, size)
+        # A chunk of one short sample is smaller than that head.
+        if size >= _HEAD.size:
+            magic, _, count, _, frames = _HEAD.unpack(contents.read([0], [_HEAD.size])[0])
+            if magic == _FRAMED:
+                return contents, self._load_frames(contents, count, frames, size)
         if self._cache is not None:
             # It is compressed as a whole, and has its table inside.
             return contents, np.zeros(1, np.int64)
@@ -152,7 +152,9 @@ class LitDataChunk(PackedShard):
             raise FormatError(f"{self.place} is damaged: it is to end with the size of an Arrow file")
         try:
             table = pyarrow.ipc.open_file(arrow.BufferReader(arrow.py_buffer(content[:size]))).read_all()
-        except (arrow.ArrowInvalid, OSError) as error:
+            # Arrow trusts what it is given: a damaged offset would be read as an address.
+            table.validate(full=True)
+        except (arrow.ArrowException, OSError, MemoryError, ValueError) as error:
             raise FormatError(f"{self.place} is damaged: {error}") from error
         if len(table) != self._count:
             raise FormatError(f"{self.place} has {len(table)} samples, and its index says {self._count}")

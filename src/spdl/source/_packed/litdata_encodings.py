@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdl.io import FormatError
+from spdl.source._packed.item_list import decode_list
 from spdl.source._packed.picture import decode_picture
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _TENSORS: dict[int, str] = {0: "<f4", 1: "<f4", 2: "<f8", 3: "<f8", 4: "<c8", 5:
 _TENSORS |= {8: "<f2", 9: "<f2", 11: "u1", 12: "i1", 13: "<i2", 14: "<i2", 15: "<i4", 16: "<i4", 17: "<i8", 18: "<i8"}
 _TENSORS |= {19: "?", 20: "<u2"}
 _MOST_DIMENSIONS = 64
+# The contents of files, with the ending of their names behind a colon.
+_FILES = ("image", "audio", "video")
 
 
 def find_decoder(name: str) -> Decode | None:
@@ -36,6 +39,8 @@ def find_decoder(name: str) -> Decode | None:
     if kind in ("no_header_numpy", "no_header_tensor") and code.isascii() and code.isdigit():
         dtype = _dtype(int(code), tensor=kind == "no_header_tensor")
         return partial(np.frombuffer, dtype=dtype)
+    if kind in _FILES and code:
+        return memoryview
     return _DECODERS.get(name)
 
 
@@ -79,6 +84,8 @@ _DECODERS: dict[str, Decode] = {
     # Still encoded: the loaders decode them.
     "jpeg": memoryview,
     "file": memoryview,
+    "tifffile": memoryview,
+    "jpeg_array": partial(decode_list, decode=memoryview),
     "pil": partial(decode_picture, mode_first=False),
     "numpy": partial(_array, tensor=False),
     "tensor": partial(_array, tensor=True),

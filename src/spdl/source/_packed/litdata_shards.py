@@ -31,9 +31,9 @@ _LOADER = "PyTreeLoader"
 class LitDataShards(ShardedRecords[Any, LitDataChunk]):
     """The samples that LitData's ``optimize`` has written: in any order, from this machine or a store.
 
-    A record is what was written: usually a dict. JPEG images and files are views of their bytes, which the loaders
-    decode; ``pil`` pictures, NumPy arrays and tensors are NumPy arrays; numbers and texts are values. Only what is
-    asked for is read: of a sample one range. Neither LitData nor PyTorch is imported.
+    A record is what was written: usually a dict. JPEG images, and files of images, sounds and videos are views of their
+    bytes, which the loaders decode; ``pil`` pictures, NumPy arrays and tensors are NumPy arrays; numbers and texts are
+    values. Only what is asked for is read: of a sample one range. Neither LitData nor PyTorch is imported.
 
     Chunks that are compressed by zstd are decompressed whole, or by the frames that newer versions write. Samples of
     single values alone, newer versions write as Arrow files; to read these, pyarrow is needed.

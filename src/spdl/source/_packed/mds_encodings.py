@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spdl.io import FormatError
+from spdl.source._packed.item_list import decode_list
 from spdl.source._packed.picture import decode_picture
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["find_decoder"]
 
 _NUMBERS = re.compile(r"(u?int|float)(8|16|32|64)")
-_ARRAY = re.compile(r"ndarray(?::([a-z0-9]+)(?::([0-9,]+))?)?")
+_ARRAY = re.compile(r"ndarray(?::([a-z0-9]+)(?::([0-9]+(?:,[0-9]+)*))?)?")
 # The first byte of an array says its type: the number of bits, and this.
 _KINDS = "uif"
 # The second byte says how many dimensions there are, and how many bytes each has.
@@ -106,7 +107,8 @@ _DECODERS: dict[str, Decode] = {
     # Still encoded: the loaders decode them.
     "jpeg": memoryview,
     "png": memoryview,
-    "jpeg_array": memoryview,
-    "jpegarray": memoryview,
     "pil": partial(decode_picture, mode_first=False),
 }
+_DECODERS |= dict.fromkeys(("jpegarray", "jpeg_array"), partial(decode_list, decode=memoryview))
+# Behind a number that is always 0.
+_DECODERS |= {f"list[{name}]": partial(decode_list, decode=_DECODERS[name], skip=4) for name in ("jpeg", "png", "pil")}

@@ -11,7 +11,8 @@ from spdl._check import check_int
 from spdl.io import FormatError
 from spdl.source._packed.index_file import IndexFile
 from spdl.source._packed.mds_encodings import find_decoder
-from spdl.source._packed.packed_shard import PackedShard
+from spdl.source._packed.packed_shard import DAMAGE, PackedShard
+from spdl.source._packed.unpack import METHODS, Packing
 from spdl.source._records.byte_cache import ByteCache
 from spdl.source._records.sharded import ShardedRecords
 
@@ -19,22 +20,26 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from spdl.source._records.place import Place
     from spdl.store import Store
 
 __all__ = ["MDSShards"]
 
-_COMPRESSIONS = ("zstd", "gz", "bz2")
 _WORD = 4
+# Samples are found by numbers of 32 bits.
+_LARGEST = (1 << 32) - 1
 
 
 class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
     """The samples of a folder in the MDS format of MosaicML Streaming: in any order, from this machine or a store.
 
     A record is a dict of the columns. Columns that Streaming encodes as ``jpeg`` or ``png`` are views of the encoded
-    bytes, which the loaders decode; ``pil`` and ``ndarray`` are NumPy arrays; numbers, texts and JSON are values. Only
-    what is asked for is read: of a sample one range. Neither Streaming nor anything of its is imported.
+    bytes, which the loaders decode; ``pil`` and ``ndarray`` are NumPy arrays; numbers, texts and JSON are values; lists
+    of images are lists of these. Only what is asked for is read: of a sample one range. Neither Streaming nor anything
+    of its is imported.
 
-    Shards that are compressed by zstd, gz or bz2 are read and decompressed whole.
+    Shards that are compressed are read and decompressed whole: those by zstd, gz and bz2, and with pyarrow those by br
+    and snappy.
 
     Args:
         folder: The folder with ``index.json``, or its URL.
@@ -47,6 +52,7 @@ class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
         FormatError: If the index is none or of another format, a column has an encoding that cannot be read, such as
             ``pkl`` (unpickling may run any program), or shards are compressed otherwise; when a sample is read, if its
             shard is damaged.
+        ImportError: If shards are compressed by br or snappy and pyarrow is not installed.
         OSError: If the index cannot be read; when a sample is read, if its shard cannot be.
 
     Example:
@@ -87,11 +93,29 @@ def _shard(index: IndexFile, shard: Any, cache: ByteCache) -> PackedShard:
         index.take(size, "size of a column", int, type(None))
         columns.append((name, _decoder(index, name, encoding), size))
     compression = index.take(shard.get("compression"), "'compression'", str, type(None))
-    if compression is not None and compression.partition(":")[0] not in _COMPRESSIONS:
-        raise index.refuse(f"its shards are compressed by {compression!r}, and {', '.join(_COMPRESSIONS)} can be read")
-    stored = index.take(shard.get("raw_data" if compression is None else "zip_data"), "file of a shard", dict)
-    place = index.file(stored.get("basename"), "'basename'")
-    return PackedShard(place, count, partial(_decode, columns=columns), None if compression is None else cache)
+    decode = partial(_decode, columns=columns)
+    if compression is None:
+        return PackedShard(_file(index, shard, "raw_data"), count, decode, None)
+    packing = _packing(index, shard, compression)
+    return PackedShard(_file(index, shard, "zip_data"), count, decode, cache, packing)
+
+
+def _file(index: IndexFile, shard: Any, which: str) -> Place:
+    stored = index.take(shard.get(which), "file of a shard", dict)
+    return index.file(stored.get("basename"), "'basename'")
+
+
+def _packing(index: IndexFile, shard: Any, compression: str) -> Packing:
+    method = compression.partition(":")[0]
+    if method not in METHODS:
+        raise index.refuse(f"its shards are compressed by {compression!r}, and {', '.join(METHODS)} can be read")
+    raw = index.take(shard.get("raw_data"), "'raw_data'", dict)
+    size = index.take(raw.get("bytes"), "'bytes'", int)
+    if not 0 <= size <= _LARGEST:
+        raise index.refuse(f"a shard has {size} bytes, more than its table can say")
+    packing = Packing(method, size)
+    packing.check()
+    return packing
 
 
 def _decoder(index: IndexFile, name: str, encoding: str) -> Callable[[memoryview], Any]:
@@ -120,7 +144,9 @@ def _decode(
             raise FormatError(f"the column {name!r} ends behind the sample")
         try:
             record[name] = decode(content)
-        except (ValueError, IndexError) as error:
+        except DAMAGE as error:
             raise FormatError(f"the column {name!r} is damaged: {error}") from error
         place += size
+    if place != len(sample):
+        raise FormatError(f"its columns have {place} bytes, and the sample {len(sample)}")
     return record

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spdl.io import FormatError
-from spdl.io._archive.decompress import decompressed, is_compressed
-from spdl.io._archive.tar_stream import BytesReader
+from spdl.source._packed.unpack import open_packed
 from spdl.source._records.contents import open_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spdl.source._packed.unpack import Packing
     from spdl.source._records.byte_cache import ByteCache
     from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
 
     Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
-__all__ = ["PackedShard", "read_exactly"]
+__all__ = ["DAMAGE", "PackedShard", "read_exactly"]
+
+DAMAGE = (ValueError, IndexError, struct.error, OverflowError, RecursionError)
+"""What decoding raises for bytes that are not what they should be, besides FormatError."""
 
 _WORD = 4
 
@@ -36,15 +40,22 @@ class PackedShard:
         count: How many samples the index says it has.
         decode: Makes a record of the bytes of a sample.
         cache: Keeps the content of files that are compressed; None if this one is not.
+        packing: How it is compressed, if that cannot be seen by its first bytes.
     """
 
     def __init__(
-        self, place: Place, count: int, decode: Callable[[memoryview], dict[str, Any]], cache: ByteCache | None
+        self,
+        place: Place,
+        count: int,
+        decode: Callable[[memoryview], dict[str, Any]],
+        cache: ByteCache | None,
+        packing: Packing | None = None,
     ) -> None:
         self.place = place
         self._count = count
         self._decode = decode
         self._cache = cache
+        self._packing = packing
         self._opened: tuple[Contents, Offsets] | None = None
         self._lock = threading.Lock()
 
@@ -65,7 +76,7 @@ class PackedShard:
             except FormatError as error:
                 error.args = (f"{self.place}, sample {number}: {error}",)
                 raise
-            except (ValueError, IndexError, RecursionError) as error:
+            except DAMAGE as error:
                 raise FormatError(f"{self.place}, sample {number}, is damaged: {error}") from error
         return records
 
@@ -92,13 +103,7 @@ class PackedShard:
         return contents, self._read_table(table)
 
     def _decompress(self) -> tuple[tuple[bytes, Offsets], int]:
-        content = self.place.read()
-        if not is_compressed(content[:8]):
-            raise FormatError(
-                f"{self.place} is compressed by a method that cannot be read, or not at all: it begins with "
-                f"{content[:8]!r}. Its index says it is compressed"
-            )
-        read = decompressed(content[:8], BytesReader(memoryview(content)[8:]).read)
+        read = open_packed(self.place, self._packing)
         try:
             offsets = self._read_table(memoryview(read_exactly(read, _WORD * (self._count + 2))))
             # As much as the table says and no more, whatever the stream would become.

@@ -36,7 +36,10 @@ class Tree:
         if version != _VERSION:
             raise FormatError(f"its 'data_spec' has version {version!r}, and {_VERSION} is read")
         self._text = text
-        self._make, self.count = _read(root)
+        try:
+            self._make, self.count = _read(root)
+        except RecursionError as error:
+            raise FormatError("its 'data_spec' has too many levels") from error
 
     def build(self, leaves: list[Any]) -> Any:
         """Return leaves in their structure."""

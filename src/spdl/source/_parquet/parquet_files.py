@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import check_int, refuse
 from spdl.source._parquet.arrow import import_arrow
-from spdl.source._parquet.parquet_shard import ParquetShard, RowGroups
+from spdl.source._parquet.parquet_shard import ParquetShard, RowGroups, Rows
 from spdl.source._records.byte_cache import ByteCache
 from spdl.source._records.place import find_places
 from spdl.source._records.prefetch import prefetch
@@ -121,7 +121,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
             TypeError, ValueError: If it is no int in that range.
         """
         begin = check_int("position", position, least=0, most=len(self))
-        return self._tables(begin)
+        return (rows.table for rows in self._decoded(begin))
 
     def iterate_from(self, position: int) -> Iterator[dict[str, Any]]:
         """Return an iterator over the rows from a position on, which begins there at once.
@@ -132,15 +132,14 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         Raises:
             TypeError, ValueError: If it is no int in that range.
         """
-        return self._rows(self.tables_from(position))
+        return self._rows(check_int("position", position, least=0, most=len(self)))
 
-    def _rows(self, tables: Iterator[Any]) -> Iterator[dict[str, Any]]:
-        for table in tables:
+    def _rows(self, begin: int) -> Iterator[dict[str, Any]]:
+        for shard, number, table in self._decoded(begin):
             for first in range(0, len(table), _ROWS):
-                # All files are of one dataset.
-                yield from self._shards[0].to_records(table.slice(first, _ROWS))
+                yield from shard.to_records(Rows(shard, number + first, table.slice(first, _ROWS)))
 
-    def _tables(self, begin: int) -> Iterator[Any]:
+    def _decoded(self, begin: int) -> Iterator[Rows]:
         if begin == len(self):
             return iter(())
         first, number = self._locate(begin)
@@ -150,7 +149,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
             for place, shard in enumerate(self._shards[first:], first)
             if len(shard)
         )
-        ready: Iterator[Callable[[], Any]]
+        ready: Iterator[Callable[[], Rows]]
         if self._ahead():
             ready = prefetch(_fetch, pieces, lambda piece: piece.stored, self._prefetch_bytes)
         else:
@@ -158,11 +157,11 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         return read_ahead(_decode, ready, 1)
 
 
-def _fetch(piece: RowGroups) -> Callable[[], Any]:
+def _fetch(piece: RowGroups) -> Callable[[], Rows]:
     return piece.shard.fetch(piece)
 
 
-def _decode(decode: Callable[[], Any]) -> list[Any]:
+def _decode(decode: Callable[[], Rows]) -> list[Rows]:
     return [decode()]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import refuse
 from spdl.io import FormatError
+from spdl.io._common.mapped_file import stat_file
 from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
 from spdl.source._parquet.range_file import RangeFile
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.source._records.byte_cache import ByteCache
     from spdl.source._records.place import Place
 
-__all__ = ["ParquetShard", "RowGroups"]
+__all__ = ["ParquetShard", "RowGroups", "Rows"]
 
 _TAIL = 1 << 16
 
@@ -33,6 +34,15 @@ class RowGroups(NamedTuple):
     """How many bytes their columns take in the file."""
     skip: int
     """How many rows at the beginning are left out."""
+
+
+class Rows(NamedTuple):
+    """Rows of a file that follow each other, as a table of pyarrow."""
+
+    shard: ParquetShard
+    first: int
+    """The number of the first row in the file."""
+    table: Any
 
 
 class ParquetShard:
@@ -50,6 +60,8 @@ class ParquetShard:
         self._cache = cache
         self._size = 0
         self._metadata: Any = None
+        # Which file the metadata are of.
+        self._state: tuple[int, int, int] | None = None
         self._starts: list[int] = []
         self._media: list[str] = []
         self._lock = threading.Lock()
@@ -95,13 +107,22 @@ class ParquetShard:
         records: list[dict[str, Any]] = [{}] * len(numbers)
         for group, (places, rows) in wanted.items():
             table = self._cache.get((id(self), group), lambda group=group: self._read_group(group))  # type: ignore[misc]
-            for place, record in zip(places, self.to_records(table.take(rows)), strict=True):
+            found = self.to_records(Rows(self, self._starts[group] + rows[0], table.take(rows)))
+            for place, record in zip(places, found, strict=True):
                 records[place] = record
         return records
 
-    def to_records(self, table: Any) -> list[dict[str, Any]]:
-        """Return the rows of a table as dicts; images and sounds of Hugging Face's datasets as their encoded bytes."""
-        records: list[dict[str, Any]] = table.to_pylist()
+    def to_records(self, rows: Rows) -> list[dict[str, Any]]:
+        """Return rows as dicts; images and sounds of Hugging Face's datasets as their encoded bytes.
+
+        Raises:
+            FormatError: If a value is none of Python's, such as text that is not UTF-8.
+        """
+        try:
+            records: list[dict[str, Any]] = rows.table.to_pylist()
+        except (ValueError, OverflowError) as error:
+            remedy = "`tables_from` gives such values as they are; `columns` leaves their column out"
+            raise FormatError(f"{self.place}, in the rows from {rows.first} on: {error}: {remedy}") from error
         if self._media:
             unwrap(records, self._media)
         return records
@@ -112,6 +133,8 @@ class ParquetShard:
         groups: list[int] = []
         size = stored = 0
         for number in range(group, len(self._starts) - 1):
+            if self._starts[number] == self._starts[number + 1]:
+                continue
             own, own_stored = self._sizes(number)
             if groups and size + own > most:
                 yield RowGroups(self, groups, stored, skip)
@@ -121,25 +144,32 @@ class ParquetShard:
             stored += own_stored
         yield RowGroups(self, groups, stored, skip)
 
-    def fetch(self, piece: RowGroups) -> Callable[[], Any]:
-        """Fetch what a piece needs from the store, and return a function that decodes it to a table."""
+    def fetch(self, piece: RowGroups) -> Callable[[], Rows]:
+        """Fetch what a piece needs from the store, and return a function that decodes it."""
         source: Any
         arrow, _ = import_arrow("ParquetFiles")
         if self.place.store is None:
             source = arrow.memory_map(self.place.path)
+            if _state(self.place.path) != self._state:
+                source.close()
+                raise FormatError(
+                    f"{self.place} was written anew since this source was made, so its rows lie elsewhere: make the "
+                    "source anew"
+                )
         else:
             file = RangeFile(self.place.store, self.place.path, self._size)
             file.fetch(self._ranges(piece.groups))
             source = arrow.PythonFile(file, mode="r")
 
-        def decode() -> Any:
+        def decode() -> Rows:
             table = self._decode(source, piece.groups)
-            return table.slice(piece.skip) if piece.skip else table
+            first = self._starts[piece.groups[0]] + piece.skip
+            return Rows(self, first, table.slice(piece.skip) if piece.skip else table)
 
         return decode
 
     def _read_group(self, group: int) -> tuple[Any, int]:
-        table = self.fetch(RowGroups(self, [group], 0, 0))()
+        table = self.fetch(RowGroups(self, [group], 0, 0))().table
         return table, table.nbytes
 
     def _decode(self, source: Any, groups: list[int]) -> Any:
@@ -147,15 +177,34 @@ class ParquetShard:
         try:
             with source:
                 # What it needs is here already: a buffer of its own would hold it twice.
-                file = parquet.ParquetFile(source, metadata=self._metadata, pre_buffer=False)
-                return file.read_row_groups(groups, columns=self._columns)
-        except arrow.ArrowInvalid as error:
+                file = parquet.ParquetFile(
+                    source, metadata=self._metadata, pre_buffer=False, page_checksum_verification=True
+                )
+                table = self._read_groups(file, groups)
+        except arrow.ArrowNotImplementedError as error:
+            raise FormatError(f"{self.place}, row group {groups[0]}, cannot be read by pyarrow: {error}") from error
+        except (arrow.ArrowException, MemoryError) as error:
             raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
         except OSError as error:
             # pyarrow's own, for pages that are damaged. Ours has a name of its own.
             if type(error) is not OSError or error.errno is not None:
                 raise
             raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: {error}") from error
+        rows = sum(self._starts[group + 1] - self._starts[group] for group in groups)
+        if len(table) != rows:
+            raise FormatError(f"{self.place}, row group {groups[0]}, is damaged: it has {len(table)} rows, not {rows}")
+        # In their order. And pyarrow takes the name of a column for the beginning of another's, such as "a" of "a.b".
+        return table if self._columns is None else table.select(self._columns)
+
+    def _read_groups(self, file: Any, groups: list[int]) -> Any:
+        arrow, _ = import_arrow("ParquetFiles")
+        try:
+            return file.read_row_groups(groups, columns=self._columns)
+        except arrow.ArrowNotImplementedError:
+            # It cannot join dictionaries within lists, say.
+            if len(groups) == 1:
+                raise
+            return arrow.concat_tables([file.read_row_group(group, columns=self._columns) for group in groups])
 
     def _open(self) -> list[int]:
         if self._metadata is None:
@@ -169,7 +218,8 @@ class ParquetShard:
         source: Any
         if self.place.store is None:
             # pyarrow's error does not say what is missing.
-            self._size = self.place.describe().size
+            self._state = _state(self.place.path)
+            self._size = self._state[1]
             source = arrow.memory_map(self.place.path) if self._size else arrow.BufferReader(b"")
         else:
             self._size = self.place.describe().size
@@ -179,15 +229,27 @@ class ParquetShard:
         try:
             with source:
                 metadata = parquet.read_metadata(source)
-        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+            schema = metadata.schema.to_arrow_schema()
+        except (arrow.ArrowException, MemoryError, UnicodeError) as error:
             raise FormatError(f"{self.place} is no Parquet file that can be read: {error}") from error
-        names = metadata.schema.to_arrow_schema().names
+        except OSError as error:
+            # pyarrow's own, for a damaged footer.
+            if type(error) is not OSError or error.errno is not None:
+                raise
+            raise FormatError(f"{self.place} is no Parquet file that can be read: {error}") from error
+        names = schema.names
+        for name in self._columns or names:
+            if names.count(name) > 1:
+                raise FormatError(
+                    f"{self.place} has {names.count(name)} columns {name!r}, and a record has one value for each name: "
+                    "choose other `columns`, or write the file anew"
+                )
         for name in self._columns or ():
             if name not in names:
                 refuse(ValueError, "columns", f"names of columns that {self.place} has: {', '.join(names)}", name)
         rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
         self._starts = list(accumulate(rows, initial=0))
-        self._media = find_media(metadata.schema.to_arrow_schema().metadata)
+        self._media = find_media(schema.metadata)
         self._metadata = metadata
 
     def _sizes(self, group: int) -> tuple[int, int]:
@@ -216,8 +278,9 @@ class ParquetShard:
         chunks = [row_group.column(number) for number in range(row_group.num_columns)]
         if self._columns is None:
             return chunks
-        # A nested column has several.
-        return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in self._columns]
+        # A nested column has several, and a name may have dots.
+        wanted = tuple(f"{name}." for name in self._columns)
+        return [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(wanted)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None}
@@ -225,3 +288,9 @@ class ParquetShard:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
+
+
+def _state(path: str) -> tuple[int, int, int]:
+    """Return what changes when a file is written anew."""
+    status = stat_file(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -30,7 +30,9 @@ def read_dali_index(place: Place) -> TarIndex:
         FormatError: If it is of another version, or damaged.
         OSError: If it cannot be read.
     """
-    lines = place.read().decode("utf-8", "surrogateescape").splitlines()
+    lines = place.read().decode("utf-8", "surrogateescape").split("\n")
+    if not lines[-1]:
+        lines.pop()
     version, _, number = (lines[0] if lines else "").partition(" ")
     if version != _VERSION or not (number.isascii() and number.isdigit()):
         first = lines[0][:40] if lines else ""

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import FormatError
-from spdl.io._archive.tar_headers import BLOCK, member_name, read_number
+from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_number
 from spdl.io._archive.tar_samples import KEY
 from spdl.source._records.contents import open_contents
 from spdl.source._tar.dali_index import read_dali_index
@@ -48,8 +48,12 @@ class TarShard:
         return len(self._open()[1]) if self._count is None else self._count
 
     def locate(self, number: int) -> TarSample:
-        """Return where a sample lies."""
-        return self._open()[1][number]
+        """Return where a sample lies.
+
+        Raises:
+            FormatError: If it has a part twice.
+        """
+        return self._sample(self._open()[1], number)
 
     def read(self, numbers: list[int]) -> list[dict[str, Any]]:
         """Return samples: views of their parts by name, and their keys.
@@ -59,7 +63,7 @@ class TarShard:
             OSError: If it cannot be read.
         """
         archive, index = self._open()
-        samples = [index[number] for number in numbers]
+        samples = [self._sample(index, number) for number in numbers]
         # From the first header on, so that one request brings all parts, and what shows that they are these.
         spans = [_span(sample) for sample in samples]
         contents = archive.read([start for start, _ in spans], [stop - start for start, stop in spans])
@@ -73,6 +77,13 @@ class TarShard:
                 record[part] = content[begin : begin + member.size]
             records.append(record)
         return records
+
+    def _sample(self, index: SampleIndex, number: int) -> TarSample:
+        try:
+            return index[number]
+        except FormatError as error:
+            error.args = (f"{self.place}, sample {number}: {error}. Write the archive anew with other names",)
+            raise
 
     def _open(self) -> tuple[Contents, SampleIndex]:
         if self._opened is None:
@@ -122,8 +133,10 @@ def _is_header(block: memoryview, member: TarMember) -> bool:
         return False
     try:
         size = read_number(header[124:136])
-        read_number(header[148:156])
+        said = read_number(header[148:156])
     except ValueError:
+        return False
+    if not has_checksum(header, said):
         return False
     # A pax header before it has the size of what is larger, and the names that do not fit or are not ASCII.
     if size != member.size and member.size < _OCTAL:
