@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from spdl.source._packed.litdata_shards import LitDataShards
     from spdl.source._packed.mds_shards import MDSShards
     from spdl.source._parquet.parquet_files import ParquetFiles
+    from spdl.source._records.mapped_records import MappedRecords
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
     from spdl.source._samplers.epoch_sampler import EpochSampler
@@ -67,6 +68,7 @@ __all__ = [
     "LitDataShards",
     "LocalDirectory",
     "MDSShards",
+    "MappedRecords",
     "MediaList",
     "MediaSample",
     "MergeIterator",
@@ -104,6 +106,7 @@ _MODULES = {
     "KeyedPermutation": "_order.permutation",
     "LitDataShards": "_packed.litdata_shards",
     "MDSShards": "_packed.mds_shards",
+    "MappedRecords": "_records.mapped_records",
     "ParquetFiles": "_parquet.parquet_files",
     "Refill": "_refill.refill",
     "Refilled": "_refill.refill",
