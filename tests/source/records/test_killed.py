@@ -13,22 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.io.tars import make_tar
+from tests.source.packed_files import write_mds, write_packed
 
 COUNTS = (11, 3, 9)
 
 
-def write_packed(path: Path, samples: list[bytes], gap: int) -> None:
-    """Write samples behind a table of where each begins."""
-    places = [4 * (len(samples) + 2) + gap]
-    for sample in samples:
-        places.append(places[-1] + len(sample))
-    path.write_bytes(struct.pack(f"<{len(places) + 1}I", len(samples), *places) + bytes(gap) + b"".join(samples))
-
-
 def write_all(folder: Path) -> None:
     """Write the same numbers in every format."""
-    mds, chunks = [], []
-    (folder / "mds").mkdir()
+    chunks = []
     (folder / "litdata").mkdir()
     arrow = importlib.util.find_spec("pyarrow")
     for part, count in enumerate(COUNTS):
@@ -37,16 +29,14 @@ def write_all(folder: Path) -> None:
         (folder / f"{part}.jsonl").write_text("".join(json.dumps({"n": number}) + "\n" for number in numbers))
         for number in numbers:
             (folder / f"{number:03}.number").write_text(str(number))
-        shard: dict[str, Any] = {"format": "mds", "version": 2, "samples": count, "compression": None}
-        shard |= {"column_names": ["n"], "column_encodings": ["int"], "column_sizes": [8]}
-        mds.append(shard | {"raw_data": {"basename": f"{part}.mds"}, "zip_data": None})
-        write_packed(folder / "mds" / f"{part}.mds", [struct.pack("<q", number) for number in numbers], 4)
         chunks.append({"filename": f"{part}.bin", "chunk_size": count})
-        write_packed(folder / "litdata" / f"{part}.bin", [struct.pack("<Iq", 8, number) for number in numbers], 0)
+        write_packed(folder / "litdata" / f"{part}.bin", [struct.pack("<Iq", 8, number) for number in numbers])
         if arrow:
             pa, pq = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
             pq.write_table(pa.table({"n": list(numbers)}), folder / f"{part}.parquet", row_group_size=4)
-    (folder / "mds" / "index.json").write_text(json.dumps({"version": 2, "shards": mds}))
+    everything = iter(range(sum(COUNTS)))
+    shards = [[struct.pack("<q", next(everything)) for _ in range(count)] for count in COUNTS]
+    write_mds(folder / "mds", {"n": ("int", 8)}, shards)
     leaf: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
     tree = [1, {"type": "builtins.dict", "context": '["n"]', "children_spec": [leaf]}]
     config = {"data_format": ["int"], "data_spec": json.dumps(tree), "compression": None}

@@ -29,11 +29,13 @@ class ReadAhead:
     Args:
         fetch: Reads so many bytes from a position on.
         size: The size of the object.
+        begin: Where the first range begins.
     """
 
-    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int, begin: int = 0) -> None:
         self._fetch = fetch
         self._size = size
+        self._begin = begin
         self._start = 0
         self._bytes = b""
         self._reads = 0
@@ -50,9 +52,9 @@ class ReadAhead:
         return self._bytes[start - self._start : end - self._start]
 
     def _ahead(self, start: int) -> int:
-        if start == 0:
+        if start == self._begin:
             return _FIRST
-        apart = start // self._reads
+        apart = (start - self._begin) // self._reads
         if apart < _SMALL:
             return _WHOLE
         return min(-(-apart // (_SHARE * _BLOCK)) * _BLOCK, _MOST)

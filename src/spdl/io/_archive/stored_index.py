@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spdl.io._archive.read_ahead import ReadAhead
+from spdl.io._archive.headers_at_once import read_headers_at_once
 from spdl.io._archive.tar_columns import TarColumns
-from spdl.io._archive.tar_headers import read_headers
 from spdl.io._archive.tar_index import TarIndex
 from spdl.io._array.kept_arrays import kept_arrays
 from spdl.io._common.format_error import FormatError
@@ -55,7 +54,7 @@ def _read(store: Store, path: str, size: int) -> TarColumns:
         return bytes(store.get_ranges(path, [start], [length])[0])
 
     try:
-        return TarColumns.of(read_headers(ReadAhead(fetch, size).read, size))
+        return TarColumns.of(read_headers_at_once(fetch, size))
     except FormatError as error:
         error.args = (f"{path!r} in {store!r}: {error}",)
         raise

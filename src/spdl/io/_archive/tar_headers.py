@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Read = Callable[[int, int], bytes]
     """Returns so many bytes from a position on; fewer only if the archive ends there."""
 
-__all__ = ["BLOCK", "Found", "has_checksum", "member_name", "read_headers", "read_number"]
+__all__ = ["BLOCK", "Found", "Walk", "has_checksum", "member_name", "read_headers", "read_number"]
 
 BLOCK = 512
 
@@ -51,10 +51,22 @@ def read_headers(read: Read, size: int) -> Iterator[Found]:
     Raises:
         FormatError: If this is no tar archive; if it is compressed, damaged or truncated, or holds a sparse file.
     """
-    return _Walk(read, size).members()
+    walk = Walk(read, size)
+    place: int | None = 0
+    while place is not None:
+        found, place = walk.step(place)
+        if found is not None:
+            yield found
 
 
-class _Walk:
+class Walk:
+    """A way along the headers of an archive.
+
+    Args:
+        read: Reads a range of the archive.
+        size: The size of the archive in bytes.
+    """
+
     def __init__(self, read: Read, size: int) -> None:
         self._read = read
         self._size = size
@@ -64,9 +76,23 @@ class _Walk:
         self._here = self._everywhere = Attributes()
         self._long_name: bytes | None = None
 
-    def members(self) -> Iterator[Found]:
-        """Yield the regular files."""
-        place = 0
+    @property
+    def is_plain(self) -> bool:
+        """Whether no header so far says anything of all members behind it."""
+        return self._everywhere == Attributes()
+
+    def step(self, place: int) -> tuple[Found | None, int | None]:
+        """Go over one member and the headers that belong to it.
+
+        Args:
+            place: Where the first of its headers is.
+
+        Returns:
+            The member if it is a regular file, and where the next one begins; None for both at the end.
+
+        Raises:
+            FormatError: If the archive is damaged or truncated here, or holds a sparse file.
+        """
         while (block := self._header_at(place)) is not None:
             kind = block[156:157]
             content = place + BLOCK
@@ -83,8 +109,8 @@ class _Walk:
                     f"the tar archive is truncated: it ends after {there} of the {size} bytes of {_quoted(name)} that "
                     f"begin at byte {content}"
                 )
-            if is_file:
-                yield Found(name, content, size)
+            return (Found(name, content, size) if is_file else None), place
+        return None, None
 
     def _take_member(self, block: bytes, kind: bytes) -> tuple[bytes, int, bool]:
         """Return the name of a member, the size of its content, and whether it is a regular file."""
