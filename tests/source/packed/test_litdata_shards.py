@@ -249,3 +249,10 @@ def test_damage_is_an_error_or_changes_values(tmp_path: Path) -> None:
     for end in range(1, len(sound)):
         with pytest.raises(FormatError, match=r"chunk\.bin"):
             list(LitDataShards(write_by_hand(tmp_path, sound[:end])))
+
+
+def test_the_first_sample_takes_three_requests(tmp_path: Path) -> None:
+    write_by_hand(tmp_path)
+    store = CountingStore(tmp_path)
+    assert LitDataShards("", store=store)[0] == {"s": "ab", "i": 1}
+    assert [path for path, _ in store.requests] == ["index.json", "chunk.bin", "chunk.bin"]

@@ -93,21 +93,30 @@ class LitDataChunk(PackedShard):
 
     def _load(self) -> tuple[Contents, Offsets]:
         contents = open_contents(self.place)
+        if self._cache is None:
+            # One read, as every chunk that is not compressed as a whole has at least these bytes.
+            table = contents.read([0], [_WORD * (self._count + 2)])[0]
+            if bytes(table[: len(_FRAMED)]) != _FRAMED:
+                offsets = self._read_table(table)
+                self._is_arrow = self._begins_arrow(contents, int(offsets[0]), int(offsets[-1]))
+                return contents, offsets
         size = self.place.describe().size
         # A chunk of one short sample is smaller than that head.
         if size >= _HEAD.size:
             magic, _, count, _, frames = _HEAD.unpack(contents.read([0], [_HEAD.size])[0])
             if magic == _FRAMED:
                 return contents, self._load_frames(contents, count, frames, size)
-        if self._cache is not None:
-            # It is compressed as a whole, and has its table inside.
-            return contents, np.zeros(1, np.int64)
-        if size < _WORD * (self._count + 2):
+        if self._cache is None:
             raise FormatError(f"{self.place} is damaged: it has {size} bytes")
-        contents, offsets = super()._load()
-        first, last = int(offsets[0]), int(offsets[-1])
-        self._is_arrow = first == last and contents.read([first], [min(6, size - first)])[0] == _ARROW
-        return contents, offsets
+        # It is compressed as a whole, and has its table inside.
+        return contents, np.zeros(1, np.int64)
+
+    def _begins_arrow(self, contents: Contents, first: int, last: int) -> bool:
+        """Return whether an Arrow file lies where the samples would. Its table says that all of them are empty."""
+        if first != last:
+            return False
+        left = self.place.describe().size - first
+        return left >= len(_ARROW) and contents.read([first], [len(_ARROW)])[0] == _ARROW
 
     def _load_frames(self, contents: Contents, count: int, frames: int, size: int) -> Offsets:
         length = _WORD * (self._count + 1) + _FRAME.size * frames
