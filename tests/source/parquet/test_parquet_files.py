@@ -138,7 +138,10 @@ def test_copies_read_the_same(folder: Path) -> None:
     files = ParquetFiles(folder / "{0..2}.parquet")
     assert files[3] == rows()[3]
     assert list(pickle.loads(pickle.dumps(files))) == rows()  # noqa: S301 - our own.
-    assert files.split(0, 2).block_sizes == files.block_sizes
+    part = files.split(0, 2)
+    assert part.block_sizes == files.block_sizes
+    assert list(part) == [part[position] for position in range(17)] == rows()
+    assert sum(table.num_rows for table in files.split(0, 3, worker=0, num_workers=1).tables_from()) == 10
 
 
 def test_resumes_within_a_row_group(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from bisect import bisect_right
 from functools import partial
@@ -97,7 +98,8 @@ class ShardedRecords(Records[Record], Generic[Record, AnyShard]):
             ValueError: If numbers do not fit each other, or if this one gets no record: there are too few files.
         """
         part, parts = find_part(rank, world_size, worker, num_workers)
-        chosen = type(self).__new__(type(self))
+        # With what a subclass has besides the files.
+        chosen = copy.copy(self)
         ShardedRecords.__init__(chosen, self._shards[part::parts])
         if not len(chosen):
             raise ValueError(
