@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ LATENCY = 0.04
 FAULTS = Faults(seed=26, latency=LATENCY, bandwidth=BANDWIDTH, slow=0.01, busy=0.005, cut=0.002)
 THREADS = 64
 BATCH = 32
+EPOCHS = 7
 
 
 def cpu_seconds() -> float:
@@ -122,7 +124,43 @@ def measure_batches(contender: str, count: int) -> dict[str, float]:
     }
 
 
+def measure_epochs(contender: str, count: int) -> dict[str, float]:  # noqa: ARG001 - as the others.
+    """Read an epoch through an empty disk cache, and more through the full one, in turn with files of their own."""
+    from spdl.store import CachedStore, HTTPStore, LocalStore  # noqa: PLC0415
+
+    paths = [f"{SIZE}/{number}" for number in range(count)]
+    with running(FAULTS) as url, tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "files" / str(SIZE)).mkdir(parents=True)
+        for path in paths:
+            (Path(folder) / "files" / path).write_bytes(content(path))
+        inner = HTTPStore(url)
+        cached = CachedStore(inner, Path(folder) / "cache", 10**11)
+        with ThreadPoolExecutor(THREADS) as pool:
+            start = time.perf_counter()
+            for _ in pool.map(cached.get, paths):
+                pass
+            cold = count / (time.perf_counter() - start)
+        rates: dict[str, list[float]] = {"warm": [], "local": []}
+        local = LocalStore(Path(folder) / "files")
+        for _ in range(EPOCHS):
+            for name, get in (("warm", cached.get), ("local", local.get)):
+                start = time.perf_counter()
+                for path in paths:
+                    get(path)
+                rates[name].append(count / (time.perf_counter() - start))
+        assert all(bytes(cached.get(path)) == content(path) for path in paths)
+        assert cached.statistics().misses == count
+        inner.close()
+    return {
+        "cold_objects_per_second": cold,
+        "warm_objects_per_second": median(rates["warm"]),
+        "local_objects_per_second": median(rates["local"]),
+        "warm_share_of_local": median(a / b for a, b in zip(rates["warm"], rates["local"], strict=True)),
+    }
+
+
+MEASURES = {"batches": measure_batches, "reading": measure_reading, "epochs": measure_epochs}
+
 if __name__ == "__main__":
     arguments = json.loads(sys.argv[1])
-    measure = measure_batches if arguments["work"] == "batches" else measure_reading
-    print(json.dumps(measure(arguments["contender"], arguments["count"])))
+    print(json.dumps(MEASURES[arguments["work"]](arguments["contender"], arguments["count"])))

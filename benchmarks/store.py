@@ -3,7 +3,7 @@
 Claims, at 40 ms latency, 50 MB/s, 1 % of answers after a second, 0.5 % 503 and 0.2 % cut: 90 % of what the line
 carries, at 150 microseconds of CPU per object or less; five times the objects per CPU-second of fsspec file by file and
 twice that of its concurrent `cat`; and with hedges a third of the time that one batch in a hundred exceeds, or less,
-for 5 % more bytes, or fewer.
+for 5 % more bytes, or fewer. An epoch from a full disk cache is 95 % as fast as one from files, or faster.
 
 Run it as `python benchmarks/store.py [--rounds N] [--objects N] [--batches N] [--fsspec PYTHON] [--json FILE]`. PYTHON
 is an interpreter that has fsspec and aiohttp. The server runs in a process of its own, and each contender too.
@@ -41,6 +41,9 @@ def main() -> None:
         jobs[name] = Job([python], WORK, {"work": "reading", "contender": name, "count": count})
     for name in ("spdl-turbo, hedged", "spdl-turbo, unhedged"):
         jobs[name] = Job([sys.executable], WORK, {"work": "batches", "contender": name, "count": options.batches})
+    jobs["spdl-turbo, disk cache"] = Job(
+        [sys.executable], WORK, {"work": "epochs", "contender": "spdl-turbo", "count": options.objects // 5}
+    )
     medians, failed = take_turns(jobs, options.rounds)
 
     for name, figures in medians.items():

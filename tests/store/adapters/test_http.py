@@ -459,6 +459,31 @@ def test_a_caller_that_is_interrupted_while_the_thread_starts(url: str, monkeypa
     store.close()
 
 
+def test_a_call_while_the_thread_goes_to_sleep_for_the_first_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = HTTPStore(url)
+    transport: Any = store._transport
+    send, wait = transport.send, transport.wait
+    waits: list[float] = []
+
+    def wait_late(seconds: float | None) -> Any:
+        if not waits:
+            waits.append(0.0)
+            time.sleep(0.2)
+        return wait(seconds)
+
+    def refuse(request: object) -> Any:
+        monkeypatch.setattr(transport, "send", send)
+        raise StoreError("not now")
+
+    monkeypatch.setattr(transport, "wait", wait_late)
+    monkeypatch.setattr(transport, "send", refuse)
+    with pytest.raises(StoreError, match="not now"):
+        store.get("1000/x")
+    with ThreadPoolExecutor(1) as pool:
+        assert bytes(pool.submit(store.get, "1000/x").result(20)) == content("1000/x")
+    store.close()
+
+
 def test_the_process_ends_while_threads_read(url: str) -> None:
     program = (
         "import sys, threading, time; from spdl.store import HTTPStore\n"

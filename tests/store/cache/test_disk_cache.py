@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spdl.store import CachedStore, LocalStore
+from spdl.store._cache import disk_cache
 from spdl.store._cache.disk_cache import DiskCache
 
 if TYPE_CHECKING:
@@ -59,6 +60,16 @@ def test_the_rest_of_the_disk_is_left_to_others(tmp_path: Path, monkeypatch: pyt
     free = (1 << 30) + 50
     assert not cache.write(next(names), memoryview(bytes(100)))
     assert files(tmp_path) == {}, "what is there makes room for others, too"
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 100), (95, 5), (10, 7), (0, 0), (33, 64)])
+def test_a_file_that_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: int, length: int
+) -> None:
+    monkeypatch.setattr(disk_cache, "_AT_ONCE", 7)
+    cache, content = DiskCache(str(tmp_path), 1000), bytes(range(100))
+    cache.write("0" * 64, memoryview(content))
+    assert cache.read("0" * 64, start, length, 100) == content[start : start + length]
 
 
 def test_a_damaged_file_is_no_hit(tmp_path: Path) -> None:

@@ -282,8 +282,7 @@ class CachedStore:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def _find(self, key: str, size: int) -> memoryview | None:
-        found = self._memory.get(key)
-        if found is not None:
+        if self._memory_bytes and (found := self._memory.get(key)) is not None:
             self._add("memory_hits", 1)
             return found
         data = self._disk.read(key, 0, size, size)
@@ -291,7 +290,8 @@ class CachedStore:
             return None
         self._add("disk_hits", 1)
         content = memoryview(data)
-        self._memory.put(key, content)
+        if self._memory_bytes:
+            self._memory.put(key, content)
         return content
 
     def _keep(self, key: str, content: memoryview) -> None:

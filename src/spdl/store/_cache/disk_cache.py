@@ -21,6 +21,8 @@ _FLOOR_BYTES = 1 << 30
 """What is left free on the disk for others."""
 _LOW_SHARE = 0.9
 _USED_SECONDS = 60.0
+_AT_ONCE = 1 << 30
+"""Linux reads less than 2 GiB in one call."""
 _TEMPORARY = "new-"
 
 
@@ -66,12 +68,16 @@ class DiskCache:
                 with suppress(OSError):  # Somebody else's folder that may only be read.
                     os.utime(descriptor)
             if status.st_size == size:
-                parts = []
-                while length and (part := os.pread(descriptor, min(length, 1 << 30), start)):
-                    parts.append(part)
-                    start, length = start + len(part), length - len(part)
+                data = os.pread(descriptor, min(_AT_ONCE, length), start)
+                if len(data) == length:
+                    return data
+                parts = [data]
+                while (length := length - len(data)) and data:
+                    start += len(data)
+                    data = os.pread(descriptor, min(length, _AT_ONCE), start)
+                    parts.append(data)
                 if not length:
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
+                    return b"".join(parts)
         except OSError:
             return None
         finally:

@@ -67,6 +67,14 @@ class HTTPTransport:
         """Have the credentials ready."""
         self.credentials.lines()
 
+    def begin(self) -> None:
+        """Open what is waited with. From here on `wake` is heard."""
+        self._pipe = os.pipe()
+        for descriptor in self._pipe:
+            os.set_blocking(descriptor, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._pipe[0], selectors.EVENT_READ)
+
     def send(self, request: Request) -> HTTPExchange:
         """Send a request, or begin to open a connection for it."""
         path = request.path
@@ -79,8 +87,7 @@ class HTTPTransport:
 
     def wait(self, seconds: float | None) -> Sequence[Exchange]:
         """Return exchanges that are done, as soon as something has happened; none after so many seconds, or `wake`."""
-        selector = self._selecting()
-        found = selector.select(0.0 if self._done else seconds)
+        found = self._selecting.select(0.0 if self._done else seconds)
         done, self._done = self._done, []
         for key, _ in found:
             connection = key.data
@@ -128,13 +135,9 @@ class HTTPTransport:
         for descriptor in self._pipe or ():
             os.close(descriptor)
 
+    @property
     def _selecting(self) -> selectors.BaseSelector:
-        if self._selector is None:
-            self._pipe = os.pipe()
-            for descriptor in self._pipe:
-                os.set_blocking(descriptor, False)
-            self._selector = selectors.DefaultSelector()
-            self._selector.register(self._pipe[0], selectors.EVENT_READ)
+        assert self._selector is not None
         return self._selector
 
     # ---- for exchanges ----------------------------------------------------------------------------------------
@@ -156,18 +159,17 @@ class HTTPTransport:
         if connection is None:
             address = self._resolver.next(origin)
             if address is None:
-                self._selecting()  # Whoever finds it wakes this.
                 self._unresolved.setdefault(origin, []).append(exchange)
                 self._resolver.ask(origin)
                 return None
             connection = self._pool.open(origin, address)
-            self._selecting().register(connection.fileno(), connection.interest, connection)
+            self._selecting.register(connection.fileno(), connection.interest, connection)
         self._users[connection] = exchange
         return connection
 
     def watch(self, connection: Connection) -> None:
         """Wait for another kind of event of a connection."""
-        self._selecting().modify(connection.fileno(), connection.interest, connection)
+        self._selecting.modify(connection.fileno(), connection.interest, connection)
 
     def keep(self, connection: Connection) -> None:
         """Take a connection back whose answer was received to its end."""
@@ -178,9 +180,8 @@ class HTTPTransport:
     def discard(self, connection: Connection) -> None:
         """Close a connection."""
         self._users.pop(connection, None)
-        selector = self._selecting()
         with suppress(KeyError, ValueError):
-            selector.unregister(connection.fileno())
+            self._selecting.unregister(connection.fileno())
         self._pool.remove(connection)
 
     def redirected(self) -> None:

@@ -157,6 +157,9 @@ class ObstoreTransport:
             )
         _Fork.note_use()
 
+    def begin(self) -> None:
+        """Do nothing: the event loop starts with the first request."""
+
     def send(self, request: Request) -> ObstoreExchange:
         """Send a request."""
         exchange = ObstoreExchange(self, request)

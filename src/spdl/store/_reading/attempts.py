@@ -109,6 +109,9 @@ class Transport(Protocol):
     def prepare(self) -> None:
         """Called before requests, by the thread that waits for their answers. It may take long, and raise anything."""
 
+    def begin(self) -> None:
+        """Called before everything below, by the thread that carries the requests; again after `rest`."""
+
     def send(self, request: Request) -> Exchange:
         """Send a request, without waiting for its answer."""
         ...

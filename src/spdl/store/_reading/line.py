@@ -47,6 +47,8 @@ class Line:
             FileNotFoundError: If the object of one is missing.
             StoreError: If one cannot be answered. All others are cancelled.
         """
+        if not requests:
+            return []
         self._transport.prepare()
         call = Call(requests)
         try:
@@ -114,6 +116,7 @@ class Line:
 
     def _work(self, dispatcher: Dispatcher) -> None:
         transport = self._transport
+        transport.begin()
         done: Sequence[Exchange] = ()
         while True:
             while self._errands:
