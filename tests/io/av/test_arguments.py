@@ -224,7 +224,7 @@ def _filtering(codec: Any, packets: Any) -> Any:
 @pytest.mark.parametrize("medium", ["audio", "video"])
 def test_what_is_no_packets_of_the_medium_is_named(clip: Callable[[str], Path], work: Any, medium: str) -> None:
     path = clip("both.mp4")
-    made = {"audio": demux_audio(path), "video": demux_video(path)}
+    made: dict[str, Any] = {"audio": demux_audio(path), "video": demux_video(path)}
     taken, name = made.pop(medium), medium.capitalize()
     (other,) = made.values()
     image = demux_image(png(np.zeros((3, 4, 3), np.uint8), 8, 2))
