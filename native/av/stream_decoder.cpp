@@ -61,7 +61,10 @@ std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
 }  // namespace
 
 StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options)
-    : stream_(std::move(stream)), max_pixels_(options.max_pixels), keep_damaged_(keeps_damaged(options)) {
+    : stream_(std::move(stream)),
+      max_pixels_(options.max_pixels),
+      keep_damaged_(keeps_damaged(options)),
+      losses_(*stream_) {
     const FfmpegLog log;
     const AVCodec* const decoder = find_decoder(*stream_, options.decoder);
     context_.reset(avcodec_alloc_context3(decoder));
@@ -181,7 +184,9 @@ void StreamDecoder::send(const AVPacket& packet, bool needed) {
         }
         num_since_key_ += first_key_ == AV_NOPTS_VALUE ? 0 : 1;
     }
+    losses_.see(packet);
     const int code = avcodec_send_packet(context_.get(), &packet);
+    losses_.hear(log.line());
     if (code < 0 && !keep_damaged_) {
         log.raise(what(last_packet_), code);
     }
@@ -217,6 +222,10 @@ FramePtr StreamDecoder::get() {
                 continue;
             }
             log.raise(what(last_packet_), code);
+        }
+        losses_.hear(log.line());
+        if (losses_.is_doubtful(frame->pts)) {
+            frame->decode_error_flags |= FF_DECODE_ERROR_MISSING_REFERENCE;
         }
         if (is_unrecovered(*frame)) {
             av_frame_unref(frame.get());
@@ -281,6 +290,7 @@ void StreamDecoder::reset() {
         av_frame_unref(stale.get());
     }
     context_->flags = flags_;
+    losses_.reset();
     kept_back_.clear();
     begun_ = false;
     ending_ = false;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "av/loss_watch.h"
 #include "av/stream.h"
 #include "ffmpeg/libav.h"
 #include "media/decode_options.h"
@@ -53,6 +54,7 @@ class StreamDecoder {
     std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
     bool counted_ = false;                     // Whether the packets do not say when their frames are shown.
     bool keep_damaged_;
+    LossWatch losses_;
     std::deque<PacketPtr> kept_back_;           // What precedes the first key frame; see keep_back().
     bool begun_ = false;                        // Whether decoding has begun, with a key frame or without.
     bool ending_ = false;                       // Whether there are no more packets.
