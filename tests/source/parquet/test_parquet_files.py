@@ -230,7 +230,7 @@ class HoldingStore(CountingStore):
             array = np.frombuffer(memoryview(part), np.uint8).copy()
             self._count(array.nbytes)
             weakref.finalize(array, self._count, -array.nbytes)
-            found.append(memoryview(array))
+            found.append(array.data)
         return found
 
     def _count(self, size: int) -> None:
