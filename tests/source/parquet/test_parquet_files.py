@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
+import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from tests.source.counting_store import CountingStore
 
@@ -17,7 +21,11 @@ from spdl.store import LocalStore
 from spdl.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from typing_extensions import Buffer
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
@@ -208,3 +216,44 @@ def test_damaged_row_groups(folder: Path) -> None:
         with pytest.raises(FormatError, match="is damaged"):
             list(files)
         assert files[12] == rows()[12]
+
+
+class HoldingStore(CountingStore):
+    """Knows how many of the bytes that it has returned are still held."""
+
+    held = most = 0
+    lock = threading.Lock()
+
+    def get_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> builtins.list[Buffer]:
+        found: list[Buffer] = []
+        for part in super().get_ranges(path, starts, lengths):
+            array = np.frombuffer(memoryview(part), np.uint8).copy()
+            self._count(array.nbytes)
+            weakref.finalize(array, self._count, -array.nbytes)
+            found.append(array.data)
+        return found
+
+    def _count(self, size: int) -> None:
+        with self.lock:
+            self.held += size
+            self.most = max(self.most, self.held)
+
+
+def test_what_is_fetched_in_advance_is_bounded(tmp_path: Path) -> None:
+    table = pa.table({"data": [np.random.default_rng(0).bytes(1000) for _ in range(100)]})
+    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema, compression="none", use_dictionary=False) as writer:
+        for _ in range(300):
+            writer.write_table(table)
+    group, prefetch_bytes = 100_000, 6_400_000
+    store = HoldingStore(tmp_path)
+    files = ParquetFiles("a.parquet", store=store, prefetch_bytes=prefetch_bytes)
+    store.most = 0
+    for number, each in enumerate(files.tables_from(0)):
+        # Three are decoded at a time, which take as much memory again.
+        assert store.held + 3 * each.nbytes <= prefetch_bytes + 3 * group
+        if number == 5:
+            time.sleep(0.05)
+    assert prefetch_bytes / 4 < store.most <= prefetch_bytes
+    del each
+    gc.collect()
+    assert store.held < 100_000

@@ -26,6 +26,8 @@ __all__ = ["ParquetFiles"]
 _ROWS = 256
 # Small row groups are decoded together, since each call costs some hundred microseconds.
 _PIECE = 1 << 23
+# A piece is no larger than this share of the bytes that may be held.
+_SHARES = 16
 
 
 class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
@@ -143,7 +145,7 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         if begin == len(self):
             return iter(())
         first, number = self._locate(begin)
-        most = min(_PIECE, self._prefetch_bytes // 4)
+        most = min(_PIECE, self._prefetch_bytes // _SHARES)
         pieces = chain.from_iterable(
             shard.pieces(number if place == first else 0, most)
             for place, shard in enumerate(self._shards[first:], first)
@@ -151,7 +153,8 @@ class ParquetFiles(ShardedRecords[dict[str, Any], ParquetShard]):
         )
         ready: Iterator[Callable[[], Rows]]
         if self._ahead():
-            ready = prefetch(_fetch, pieces, lambda piece: piece.stored, self._prefetch_bytes)
+            # Up to three pieces are used or decoded, whose bytes are here as well.
+            ready = prefetch(_fetch, pieces, lambda piece: piece.stored, self._prefetch_bytes - 6 * most)
         else:
             ready = map(_fetch, pieces)
         return read_ahead(_decode, ready, 1)

@@ -32,25 +32,36 @@ class RangeFile(io.RawIOBase):
 
     def fetch(self, ranges: list[tuple[int, int]]) -> None:
         """Fetch ranges, given by their starts and lengths, in one call of the store."""
-        listed = sorted(each for each in ranges if each[1])
-        starts = [start for start, _ in listed]
-        parts = self._store.get_ranges(self._path, starts, [length for _, length in listed])
+        starts: list[int] = []
+        lengths: list[int] = []
+        for start, length in sorted(each for each in ranges if each[1]):
+            # What lies together is one piece of memory: many small ones are not given back to the system.
+            if starts and start == starts[-1] + lengths[-1]:
+                lengths[-1] += length
+            else:
+                starts.append(start)
+                lengths.append(length)
+        parts = self._store.get_ranges(self._path, starts, lengths)
         self._starts, self._parts = starts, [memoryview(part) for part in parts]
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the bytes that follow; fewer at the end."""
+        return bytes(self.read_buffer(size))
+
+    def read_buffer(self, size: int | None = -1, /) -> memoryview:
+        """Return the bytes that follow, as a view if they are here. pyarrow prefers it to `read`."""
         place = self._place
         left = self._size - place
         wanted = left if size is None or size < 0 else min(size, left)
         if wanted <= 0:
-            return b""
+            return memoryview(b"")
         self._place = place + wanted
         number = bisect_right(self._starts, place) - 1
         if number >= 0:
             begin = place - self._starts[number]
             if begin + wanted <= len(self._parts[number]):
-                return bytes(self._parts[number][begin : begin + wanted])
-        return bytes(self._store.get_ranges(self._path, [place], [wanted])[0])
+                return self._parts[number][begin : begin + wanted]
+        return memoryview(self._store.get_ranges(self._path, [place], [wanted])[0])
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place in the file, and return it."""
