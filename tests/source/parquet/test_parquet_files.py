@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import threading
 import time
@@ -251,9 +250,14 @@ def test_what_is_fetched_in_advance_is_bounded(tmp_path: Path) -> None:
     for number, each in enumerate(files.tables_from(0)):
         # Three are decoded at a time, which take as much memory again.
         assert store.held + 3 * each.nbytes <= prefetch_bytes + 3 * group
-        if number == 5:
-            time.sleep(0.05)
-    assert prefetch_bytes / 4 < store.most <= prefetch_bytes
+        deadline = time.monotonic() + 30
+        # However slow the machine is, that much arrives while nobody asks for more.
+        while number == 5 and store.held < prefetch_bytes / 4 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert prefetch_bytes / 4 <= store.most <= prefetch_bytes
     del each
-    gc.collect()
-    assert store.held < 100_000
+    # Threads of pyarrow let go of a file a bit later than they return what is in it.
+    deadline = time.monotonic() + 30
+    while store.held and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert not store.held
