@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from spdl.cli._common.cache import only_one, replacing
+from spdl._cache_folder import only_one
+from spdl.cli._common.cache import replacing
 from spdl.cli._demo.photos import HEIGHT, QUALITY, WIDTH
 
 if TYPE_CHECKING:

@@ -53,14 +53,14 @@ OTHERS = (
     r"|pathlib|random|socket|typing|numpy|np|builtins|torch|nn|jax|numba|_program"
     r"|spdl(\.\w+)*\._\w+"
 )
-TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item"
+TYPE_VARIABLES = r"K|V|P|P.args|P.kwargs|T|T_co|U|Source|Output|Item|Result"
 ALIASES = (
     r"Abstract(Async)?ContextManager|Array|ArrayInput|ArrayLike|ArrayTarget|AudioOnError|Augment|Backend"
     r"|BackgroundTaskFactory|BaseContext|Batch|Box|Buffer|Compression|Crop|Dtype|Executor|FilterDesc|Flip"
     r"|Fraction|FrameRate|Frames|Future|Headers|ImageInput|ImageTarget|Interpolation|Label|Layout|Loader|MaxFailures"
     r"|MediaTarget|MergeOp"
     r"|Mode|NDArray|OnError|OnFailure|OnTimeout|Op|OutputKind|OutputOrder|Path|Photos|ProcessPoolExecutor"
-    r"|QueueClass|Range|Record"
+    r"|QueueClass|Range|Records?"
     r"|SampleType|Sampling|Seconds|StageConfig|Storage|SubprocessIterable|Subsampling|Table|TarInput"
     r"|TaskHookFactory|TaskRecord|Training|VideoOnError|_Dataset"
 )

@@ -34,6 +34,11 @@ UNITS = {
     "first_batch_ms": "first batch, ms",
     "memory_mib": "MiB",
 }
+RECORD_ROWS = {
+    "shards, read": "samples of tar archives, photos of 500x375: the bytes, in batches of 64, 2 workers",
+    "shards, decoded": "the same photos, decoded and resized to 224x224",
+    "parquet, tables": "rows of a file of 10,000 row groups",
+}
 STATE_FIGURES = {
     "microseconds": ("`Pipeline.state_dict()` while it runs", "us"),
     "bytes": ("its JSON", "bytes"),
@@ -114,6 +119,33 @@ def figures(names: dict[str, tuple[str, str]]) -> Callable[[dict[str, Any]], str
     return content
 
 
+def records(run: dict[str, Any]) -> str:
+    """Return the tables of the sources of records."""
+    parts = []
+    for row, it in run["rows"].items():
+        medians = it["medians"]
+        if row == "opening":
+            (figures,) = medians.values()
+            parts.append(table(("what", "figure"), [(name, number(value)) for name, value in figures.items()]))
+            continue
+        names = list(dict.fromkeys(name for each in medians.values() for name in each))
+        lines = [
+            (who, *(number(each[name]) if name in each else "" for name in names)) for who, each in medians.items()
+        ]
+        parts.append(table((RECORD_ROWS[row], *names), lines))
+        peers = [who for who in medians if not who.startswith("spdl")]
+        ratios = {who: medians["spdl-turbo"]["per second"] / medians[who]["per second"] for who in peers}
+        mark = run["marks"][row]
+        parts.append(
+            "".join(
+                f"* {ratio(value)} of {who} (>= {mark:g}){'' if value >= mark else ' **missed**'}\n"
+                for who, value in ratios.items()
+            )
+        )
+        parts.append("".join(f"* {who} did not run: {why}\n" for who, why in it["failed"].items()))
+    return "\n".join(filter(None, parts)) + f"\n{origin(run)}"
+
+
 def origin(run: dict[str, Any]) -> str:
     """Return the paragraph on where the figures come from."""
     it = run["provenance"]
@@ -141,6 +173,7 @@ def number(value: float) -> str:
 SECTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "dropin": ("dropin", dropin),
     "labelled": ("loaders", labelled),
+    "records": ("shards", records),
     "resume": ("resume", figures(STATE_FIGURES)),
     "shuffle": ("sharding", figures(ORDER_FIGURES)),
 }

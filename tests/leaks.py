@@ -31,8 +31,8 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - POSIX puts the segments here; 
 # The names of segments that this check's own tests leak on purpose, as another process may run other tests meanwhile.
 FORGOTTEN = "spdl-forgotten-"
 
-# The threads of Rust's tokio, which obstore starts at its first request and keeps.
-_FOR_GOOD = "tokio-rt-worker"
+# Threads of tokio, which obstore starts at its first request, and of jemalloc, which pyarrow starts at some time.
+_FOR_GOOD = ("tokio-rt-worker", "jemalloc_bg_thd")
 
 Resources = Mapping[tuple[object, ...], str]
 
@@ -50,7 +50,7 @@ def _list_threads() -> Resources:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             thread_id, name = int(entry.name), (entry / "comm").read_text().strip()
             python_thread = by_id.get(thread_id)
-            if name == _FOR_GOOD:
+            if name in _FOR_GOOD:
                 continue
             found["thread", thread_id] = _describe_thread(python_thread) if python_thread else f"native thread {name!r}"
     return found
@@ -145,6 +145,14 @@ def started_thread_pools() -> None:
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.ones(1 << 22).sum()
+    if "pyarrow" in sys.modules:
+        import io  # noqa: PLC0415 - rarely needed.
+
+        parquet = importlib.import_module("pyarrow.parquet")
+        file = io.BytesIO()
+        # A task for each column, and a thread for each of the first tasks.
+        parquet.write_table(sys.modules["pyarrow"].table({str(name): [0] for name in range(256)}), file)
+        parquet.read_table(file)
 
 
 @pytest.fixture(autouse=True)

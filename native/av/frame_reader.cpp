@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "av/key_frame.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
 #include "ffmpeg/times.h"
@@ -253,6 +254,13 @@ void FrameReader::check_beginning(const PacketList& packets) const {
     }
     const std::vector<std::int64_t> times = packets.times(false);
     if (times.empty() || times.front() == AV_NOPTS_VALUE || first_shown_ <= times.front()) {
+        return;
+    }
+    // Packets that were not found by a seek are all there are, from the beginning of a recording on.
+    const AVPacket& first = *packets.packets.front();
+    if (!is_key(first, stream) ||
+        (time_of(first) != AV_NOPTS_VALUE && !is_before(time_of(first), stream.time_base, packets.window) &&
+         time_of(first) > times.front())) {
         return;
     }
     throw MediaError("cannot decode the " + stream.describe() + ": its packets announce a frame at " +

@@ -4,7 +4,9 @@
 
 #include "av/frame_filters.h"
 #include "av/frame_picker.h"
+#include "av/key_frame.h"
 #include "av/packet_feed.h"
+#include "av/stream_begin.h"
 #include "av/video_index.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
@@ -51,14 +53,17 @@ std::vector<FramePtr> count_frames(const PacketList& packets, const std::vector<
 
 std::vector<FramePtr> pick_frames(const PacketList& packets, const std::vector<std::size_t>& wanted,
                                   const DecodeOptions& options) {
-    const VideoIndex index = VideoIndex::of(packets);
+    VideoIndex index = VideoIndex::of(packets);
     if (!index.timed()) {
         return count_frames(packets, wanted, options);
+    }
+    ListFeed feed(packets);
+    if (may_lack_beginning(index, *packets.stream, is_key(*packets.packets.front(), *packets.stream))) {
+        index = without_lost(index, feed, packets.stream, options);
     }
     if (!wanted.empty() && wanted.back() >= index.num_frames()) {
         raise_missing(wanted.back(), index.num_frames());
     }
-    ListFeed feed(packets);
     FramePicker picker(packets.stream, options, feed, index);
     std::vector<FramePtr> picked;
     picker.pick(wanted, [&](std::size_t /*frame*/, FramePtr decoded) { picked.push_back(std::move(decoded)); });

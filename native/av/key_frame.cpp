@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "av/bit_reader.h"
+#include "av/nal_units.h"
 #include "av/picture_header.h"
 #include "core/bytes.h"
 
@@ -37,40 +38,14 @@ std::optional<bool> needs_others(Bytes unit) {
     return kind && *kind % kKinds != 2 && *kind % kKinds != 4;
 }
 
-// The units of a packet have their lengths in front, as MP4 and Matroska store them, or a start code.
-bool is_refreshed_later(Bytes packet, Bytes extra) {
-    const bool lengths = extra.size() > 4 && extra[0] == 1;
-    const std::size_t size_bytes = lengths ? (extra[4] & 3U) + 1U : 0;
-    for (std::size_t at = 0; at < packet.size();) {
-        std::size_t begin = at;
-        std::size_t next = packet.size();
-        if (lengths) {
-            if (packet.size() - at < size_bytes) {
-                return false;
-            }
-            std::size_t length = 0;
-            for (std::size_t i = 0; i < size_bytes; ++i) {
-                length = length << 8U | packet[at + i];
-            }
-            begin = at + size_bytes;
-            next = length < packet.size() - begin ? begin + length : packet.size();
-        } else {
-            while (begin + 3 <= packet.size() &&
-                   !(packet[begin] == 0 && packet[begin + 1] == 0 && packet[begin + 2] == 1)) {
-                ++begin;
-            }
-            begin += 3;
-            if (begin >= packet.size()) {
-                return false;
-            }
-            next = begin;
-        }
-        if (const std::optional<bool> found = needs_others(packet.subspan(begin))) {
-            return *found;
-        }
-        at = next;
-    }
-    return false;
+bool is_refreshed_later(Bytes packet, const AVCodecParameters& video) {
+    bool refreshed = false;
+    visit_units(packet, video, [&](Bytes unit) {
+        const std::optional<bool> found = needs_others(unit);
+        refreshed = found.value_or(false);
+        return found.has_value();
+    });
+    return refreshed;
 }
 
 }  // namespace
@@ -104,8 +79,7 @@ bool is_key(const AVPacket& packet, const Stream& stream) {
     if ((packet.flags & AV_PKT_FLAG_KEY) == 0 || !stream.tells_keys) {
         return false;
     }
-    const Bytes extra(video.extradata, static_cast<std::size_t>(video.extradata_size));
-    return video.codec_id != AV_CODEC_ID_H264 || !is_refreshed_later(bytes, extra);
+    return video.codec_id != AV_CODEC_ID_H264 || !is_refreshed_later(bytes, video);
 }
 
 }  // namespace spdl

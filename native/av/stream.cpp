@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "ffmpeg/times.h"
@@ -48,9 +49,11 @@ std::int64_t sane(std::int64_t time) {
 }  // namespace
 
 bool is_raw(const AVInputFormat& format) {
-    // What libavformat's demuxers of such streams have in common is an option.
+    // What libavformat's demuxers of such streams have in common is an option. Those of images, one after the other,
+    // have names that end alike; where a seek leads them, they do not know which picture it is.
     const AVClass* options = format.priv_class;
-    return (format.flags & AVFMT_NOTIMESTAMPS) != 0 ||
+    const std::string_view name = format.name;
+    return (format.flags & AVFMT_NOTIMESTAMPS) != 0 || name.ends_with("_pipe") || name == "image2pipe" ||
            (options != nullptr &&
             av_opt_find(&options, "raw_packet_size", nullptr, 0, AV_OPT_SEARCH_FAKE_OBJ) != nullptr);
 }
@@ -77,9 +80,14 @@ CodecParametersPtr copy_parameters(const AVCodecParameters& parameters) {
 Stream describe_stream(AVFormatContext& container, int index) {
     AVStream& stream = *container.streams[index];
     const bool sound = stream.codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+    CodecParametersPtr parameters = copy_parameters(*stream.codecpar);
+    if (parameters->codec_id == AV_CODEC_ID_MJPEG && is_raw(*container.iformat)) {
+        // No header says how high two fields are together.
+        parameters->field_order = AV_FIELD_PROGRESSIVE;
+    }
     return {sound ? Medium::kAudio : Medium::kVideo,
             index,
-            copy_parameters(*stream.codecpar),
+            std::move(parameters),
             stream.time_base,
             sound ? AVRational{0, 1} : av_guess_frame_rate(&container, &stream, nullptr),
             sane(stream.start_time),

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "av/key_frame.h"
 #include "av/mpeg_audio_frame.h"
+#include "av/nal_units.h"
 #include "av/packet_list.h"
 #include "core/geometry.h"
 #include "core/limits.h"
@@ -59,7 +61,10 @@ std::int64_t duration_of(const AVFrame& frame, const Stream& stream) {
 }  // namespace
 
 StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeOptions& options)
-    : stream_(std::move(stream)), max_pixels_(options.max_pixels), keep_damaged_(keeps_damaged(options)) {
+    : stream_(std::move(stream)),
+      max_pixels_(options.max_pixels),
+      keep_damaged_(keeps_damaged(options)),
+      losses_(*stream_) {
     const FfmpegLog log;
     const AVCodec* const decoder = find_decoder(*stream_, options.decoder);
     context_.reset(avcodec_alloc_context3(decoder));
@@ -68,6 +73,11 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
     }
     const std::string tried = "cannot decode the " + stream_->describe();
     log.check(avcodec_parameters_to_context(context_.get(), stream_->parameters.get()), tried.c_str());
+    if (context_->codec_id == AV_CODEC_ID_MJPEG && stream_->parameters->field_order == AV_FIELD_PROGRESSIVE) {
+        // FFmpeg would take the first picture for one of two fields if it is lower than the stream.
+        context_->width = 0;
+        context_->height = 0;
+    }
     context_->pkt_timebase = stream_->time_base;
     context_->framerate = stream_->frame_rate;
     // Clips are decoded in parallel by the caller, one thread each.
@@ -82,6 +92,7 @@ StreamDecoder::StreamDecoder(std::shared_ptr<const Stream> stream, const DecodeO
     log.check(avcodec_open2(context_.get(), decoder, decoder_options.get()), tried.c_str());
     decoder_options.check_all_used("decoder", decoder->name);
     skip_frame_ = context_->skip_frame;
+    flags_ = context_->flags;
 }
 
 std::string StreamDecoder::what(std::int64_t time) const {
@@ -95,29 +106,102 @@ std::string StreamDecoder::what(std::int64_t time) const {
 }
 
 void StreamDecoder::add(const AVPacket* packet, bool needed) {
-    if (packet != nullptr && is_empty(*packet)) {
+    if (packet == nullptr) {
+        ending_ = true;
+        begun_ = true;
+        if (kept_back_.empty()) {
+            send_end();
+        }
+        return;
+    }
+    if (is_empty(*packet)) {
         return;  // A picture that was left out.
     }
+    for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
+        check_time(time, "the time of a packet");
+    }
+    first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
+    if (!keep_back(*packet)) {
+        send(*packet, needed);
+    }
+}
+
+// FFmpeg makes frames of pictures of HEVC without those that they build on.
+bool StreamDecoder::lacks_key(const AVPacket& packet) const {
+    return stream_->parameters->codec_id == AV_CODEC_ID_HEVC && stream_->tells_keys && !is_key(packet, *stream_) &&
+           has_picture(packet, *stream_->parameters);
+}
+
+// Keeps a packet back that may have to be left out, as it precedes the first key frame. If none comes for long, all are
+// decoded after all: the picture may be refreshed bit by bit.
+bool StreamDecoder::keep_back(const AVPacket& packet) {
+    constexpr std::size_t kMost = 300;
+    if (begun_) {
+        return false;
+    }
+    if (lacks_key(packet)) {
+        kept_back_.push_back(reference(packet));
+        begun_ = kept_back_.size() >= kMost;
+        return true;
+    }
+    begun_ = is_key(packet, *stream_);
+    if (begun_) {
+        kept_back_.clear();
+    }
+    return false;
+}
+
+// Gives the decoder more of what it was not given yet. Returns whether there was something.
+bool StreamDecoder::send_kept_back() {
+    if (!begun_ || (kept_back_.empty() && (!ending_ || ended_))) {
+        return false;
+    }
+    if (kept_back_.empty()) {
+        send_end();
+    } else {
+        const PacketPtr packet = std::move(kept_back_.front());
+        kept_back_.pop_front();
+        send(*packet, true);
+    }
+    return true;
+}
+
+void StreamDecoder::send(const AVPacket& packet, bool needed) {
     const FfmpegLog log;
     context_->skip_frame = needed ? skip_frame_ : std::max(skip_frame_, AVDISCARD_NONREF);
-    if (packet != nullptr) {
-        for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
-            check_time(time, "the time of a packet");
-        }
-        last_packet_ = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
-        first_packet_ = first_packet_ == AV_NOPTS_VALUE ? packet->dts : first_packet_;
-    }
-    if (packet != nullptr && packet->size > 0 && stream_->parameters->codec_id == AV_CODEC_ID_MP2 && !keep_damaged_) {
+    last_packet_ = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+    if (packet.size > 0 && stream_->parameters->codec_id == AV_CODEC_ID_MP2 && !keep_damaged_) {
         // FFmpeg's decoder takes what lies behind the packet for the rest of it.
-        const Bytes frame(packet->data, static_cast<std::size_t>(packet->size));
+        const Bytes frame(packet.data, static_cast<std::size_t>(packet.size));
         if (const std::size_t whole = layer_two_bytes(frame); whole > frame.size()) {
             throw MediaError(what(last_packet_) + ": the frame ends after " + std::to_string(frame.size()) + " of " +
                              std::to_string(whole) + " bytes");
         }
     }
-    const int code = avcodec_send_packet(context_.get(), packet);
-    const bool over = packet == nullptr && code == AVERROR_EOF;
-    if (code < 0 && !over && !keep_damaged_) {
+    if (stream_->parameters->codec_id == AV_CODEC_ID_H264 && stream_->tells_times) {
+        if (first_key_ == AV_NOPTS_VALUE && is_key(packet, *stream_)) {
+            first_key_ = packet.pts;
+        }
+        num_since_key_ += first_key_ == AV_NOPTS_VALUE ? 0 : 1;
+    }
+    losses_.see(packet);
+    const int code = avcodec_send_packet(context_.get(), &packet);
+    losses_.hear(log.line());
+    if (code < 0 && !keep_damaged_) {
+        log.raise(what(last_packet_), code);
+    }
+}
+
+void StreamDecoder::send_end() {
+    const FfmpegLog log;
+    ended_ = true;
+    if (first_key_ != AV_NOPTS_VALUE) {
+        // FFmpeg's decoder of H.264 takes what follows a key frame of an open group for damaged until it has given out
+        // the key frame. Here all of it builds on nothing else, but for what is shown before; see is_unrecovered().
+        context_->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    }
+    const int code = avcodec_send_packet(context_.get(), nullptr);
+    if (code < 0 && code != AVERROR_EOF && !keep_damaged_) {
         log.raise(what(last_packet_), code);
     }
 }
@@ -127,6 +211,9 @@ FramePtr StreamDecoder::get() {
     FramePtr frame = make_frame();
     for (;;) {
         const int code = avcodec_receive_frame(context_.get(), frame.get());
+        if (code == AVERROR(EAGAIN) && send_kept_back()) {
+            continue;
+        }
         if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
             return nullptr;
         }
@@ -136,9 +223,24 @@ FramePtr StreamDecoder::get() {
             }
             log.raise(what(last_packet_), code);
         }
+        losses_.hear(log.line());
+        if (losses_.is_doubtful(frame->pts)) {
+            frame->decode_error_flags |= FF_DECODE_ERROR_MISSING_REFERENCE;
+        }
+        if (is_unrecovered(*frame)) {
+            av_frame_unref(frame.get());
+            continue;
+        }
         complete(*frame);
         return frame;
     }
+}
+
+// Returns whether a frame that comes at the end builds on what precedes the key frame that decoding began with.
+bool StreamDecoder::is_unrecovered(const AVFrame& frame) const {
+    // The most that a decoder holds back. Further away, such a time comes of a clock that was set back.
+    constexpr int kMostReordered = 32;
+    return ended_ && first_key_ != AV_NOPTS_VALUE && num_since_key_ <= kMostReordered && frame.pts < first_key_;
 }
 
 void StreamDecoder::complete(AVFrame& frame) {
@@ -187,6 +289,14 @@ void StreamDecoder::reset() {
     while (avcodec_receive_frame(context_.get(), stale.get()) >= 0) {
         av_frame_unref(stale.get());
     }
+    context_->flags = flags_;
+    losses_.reset();
+    kept_back_.clear();
+    begun_ = false;
+    ending_ = false;
+    ended_ = false;
+    first_key_ = AV_NOPTS_VALUE;
+    num_since_key_ = 0;
     first_packet_ = AV_NOPTS_VALUE;
     last_packet_ = AV_NOPTS_VALUE;
     next_time_ = AV_NOPTS_VALUE;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 
+#include "av/loss_watch.h"
 #include "av/stream.h"
 #include "ffmpeg/libav.h"
 #include "media/decode_options.h"
@@ -35,6 +37,12 @@ class StreamDecoder {
     [[nodiscard]] CodecParametersPtr parameters() const;
 
   private:
+    [[nodiscard]] bool lacks_key(const AVPacket& packet) const;
+    [[nodiscard]] bool keep_back(const AVPacket& packet);
+    bool send_kept_back();
+    void send(const AVPacket& packet, bool needed);
+    void send_end();
+    [[nodiscard]] bool is_unrecovered(const AVFrame& frame) const;
     void complete(AVFrame& frame);
     [[nodiscard]] std::string what(std::int64_t time) const;
 
@@ -46,6 +54,14 @@ class StreamDecoder {
     std::int64_t next_time_ = AV_NOPTS_VALUE;  // Of a frame that does not say its own.
     bool counted_ = false;                     // Whether the packets do not say when their frames are shown.
     bool keep_damaged_;
+    LossWatch losses_;
+    std::deque<PacketPtr> kept_back_;           // What precedes the first key frame; see keep_back().
+    bool begun_ = false;                        // Whether decoding has begun, with a key frame or without.
+    bool ending_ = false;                       // Whether there are no more packets.
+    bool ended_ = false;                        // Whether the decoder knows that.
+    std::int64_t first_key_ = AV_NOPTS_VALUE;   // When the first key frame that was put in is shown.
+    int num_since_key_ = 0;                     // The packets from that one on.
+    int flags_ = 0;                             // As the options say.
     AVDiscard skip_frame_ = AVDISCARD_DEFAULT;  // As the options say.
 };
 

@@ -12,10 +12,7 @@ namespace spdl {
 
 StreamEncoder::StreamEncoder(const AVCodec& encoder, Medium medium, const EncoderSettings& settings, bool global_header,
                              const std::function<void(AVCodecContext&)>& configure)
-    : what_(std::string("cannot encode with \"") + encoder.name + "\""), context_(avcodec_alloc_context3(&encoder)) {
-    if (!context_) {
-        throw std::bad_alloc();
-    }
+    : what_(std::string("cannot encode with \"") + encoder.name + "\""), context_(encoder) {
     const FfmpegLog log;
     // Clips are encoded in parallel by the caller, one thread each.
     context_->thread_count = 1;
@@ -37,8 +34,7 @@ StreamEncoder::StreamEncoder(const AVCodec& encoder, Medium medium, const Encode
     for (const auto& [key, value] : settings.options) {
         given.set(key.c_str(), value.c_str());
     }
-    log.check(avcodec_open2(context_.get(), &encoder, given.get()), what_.c_str());
-    given.check_all_used("encoder", encoder.name);
+    context_.open(given, log, what_.c_str());
 
     CodecParametersPtr parameters(avcodec_parameters_alloc());
     if (!parameters || avcodec_parameters_from_context(parameters.get(), context_.get()) < 0) {
@@ -65,7 +61,7 @@ void StreamEncoder::add(FramePtr frame, std::vector<PacketPtr>& packets) {
     frame->pict_type = AV_PICTURE_TYPE_NONE;
     // The encoder reads it from each frame if the flag qscale is set.
     frame->quality = context_->global_quality;
-    log.check(avcodec_send_frame(context_.get(), frame.get()), what_.c_str());
+    log.check(context_.send(*frame), what_.c_str());
     receive(packets);
 }
 
@@ -75,8 +71,11 @@ void StreamEncoder::flush(std::vector<PacketPtr>& packets) {
     }
     const FfmpegLog log;
     flushed_ = true;
-    log.check(avcodec_send_frame(context_.get(), nullptr), what_.c_str());
-    receive(packets);
+    const int code = context_.finish();
+    if (code != AVERROR_EOF) {
+        log.check(code, what_.c_str());
+        receive(packets);
+    }
 }
 
 void StreamEncoder::receive(std::vector<PacketPtr>& packets) {

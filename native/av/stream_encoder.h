@@ -7,6 +7,7 @@
 
 #include "av/encode_options.h"
 #include "av/stream.h"
+#include "ffmpeg/encoder_context.h"
 #include "ffmpeg/libav.h"
 
 namespace spdl {
@@ -41,7 +42,7 @@ class StreamEncoder {
     void receive(std::vector<PacketPtr>& packets);
 
     std::string what_;
-    CodecContextPtr context_;
+    EncoderContext context_;
     std::shared_ptr<const Stream> stream_;
     bool flushed_ = false;
 };

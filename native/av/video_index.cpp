@@ -44,8 +44,13 @@ AVRational counted_rate(const Stream& stream) {
 }  // namespace
 
 VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys,
-                       std::vector<std::uint8_t> hidden, bool timed)
-    : times_(std::move(times)), keys_(std::move(keys)), hidden_(std::move(hidden)), by_time_(times_.size()) {
+                       std::vector<std::uint8_t> hidden, bool timed, std::int64_t begin)
+    : times_(std::move(times)),
+      keys_(std::move(keys)),
+      hidden_(std::move(hidden)),
+      by_time_(times_.size()),
+      begin_(begin) {
+    check_time(begin);
     for (const std::int64_t each : times_) {
         check_time(each);
     }
@@ -64,24 +69,33 @@ VideoIndex::VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t
     }
 }
 
-VideoIndex VideoIndex::scan(Container& container, int stream, FileDamage& damage) {
+VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
     container.select({stream});
     container.rewind();
     const std::shared_ptr<const Stream> described = container.stream(stream);
     Packets found(*described);
     try {
         while (const PacketPtr packet = container.read()) {
+            ends.begins_with_key = found.times.empty() ? is_key(*packet, *described) : ends.begins_with_key;
             found.add(*packet, false);
-            damage.dts.push_back(packet->dts);
-            damage.cut_packet = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+            ends.dts.push_back(packet->dts);
+            ends.cut_packet = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
         }
-        if (damage.cut_packet) {
-            damage.reason = "cannot read the file: it ends in the middle of a packet";
+        if (ends.cut_packet) {
+            ends.damage = "cannot read the file: it ends in the middle of a packet";
         }
     } catch (const DamageError& error) {
-        damage.reason = error.what();
+        ends.damage = error.what();
     }
     return found.index();
+}
+
+VideoIndex VideoIndex::without(const std::vector<std::size_t>& positions, std::int64_t begin) const {
+    std::vector<std::uint8_t> hidden = hidden_;
+    for (const std::size_t position : positions) {
+        hidden[position] = 1;
+    }
+    return {times_, keys_, std::move(hidden), timed_, begin};
 }
 
 VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
@@ -89,7 +103,7 @@ VideoIndex VideoIndex::up_to(std::size_t position, std::int64_t time) const {
     for (std::size_t packet = 0; packet < times_.size(); ++packet) {
         hidden[packet] = hidden[packet] != 0 || packet >= position || (timed_ && times_[packet] > time) ? 1 : 0;
     }
-    return {times_, keys_, std::move(hidden), timed_};
+    return {times_, keys_, std::move(hidden), timed_, begin_};
 }
 
 VideoIndex VideoIndex::of(const PacketList& packets) {
@@ -104,20 +118,26 @@ VideoIndex VideoIndex::of(const PacketList& packets) {
     return found.index();
 }
 
+std::int64_t VideoIndex::counted_from(const Stream& stream) const {
+    if (begin_ != AV_NOPTS_VALUE) {
+        return begin_;
+    }
+    return stream.start != AV_NOPTS_VALUE ? stream.start : 0;
+}
+
 std::int64_t VideoIndex::shown_at(std::size_t frame, const Stream& stream) const {
     if (timed_) {
         return time(frame);
     }
-    const std::int64_t begin = stream.start != AV_NOPTS_VALUE ? stream.start : 0;
-    return begin + rescale_time(static_cast<std::int64_t>(frame), av_inv_q(counted_rate(stream)), stream.time_base);
+    return counted_from(stream) +
+           rescale_time(static_cast<std::int64_t>(frame), av_inv_q(counted_rate(stream)), stream.time_base);
 }
 
 double VideoIndex::seconds(std::size_t frame, const Stream& stream) const {
     if (timed_) {
         return stream.seconds(time(frame));
     }
-    const double begin = stream.start != AV_NOPTS_VALUE ? stream.seconds(stream.start) : 0;
-    return begin + static_cast<double>(frame) / av_q2d(counted_rate(stream));
+    return stream.seconds(counted_from(stream)) + static_cast<double>(frame) / av_q2d(counted_rate(stream));
 }
 
 std::size_t VideoIndex::start(std::size_t frame, int keys_back) const {

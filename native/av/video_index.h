@@ -11,10 +11,11 @@
 
 namespace spdl {
 
-// Where a file ends before its end.
-struct FileDamage {
-    std::string reason;             // "" for a whole file.
-    std::vector<std::int64_t> dts;  // When each packet before it is decoded.
+// Where the packets of a file begin, and where it ends before its end.
+struct FileEnds {
+    bool begins_with_key = false;   // Whether decoding can begin with the first packet.
+    std::string damage;             // Why it ends before its end; "" for a whole file.
+    std::vector<std::int64_t> dts;  // When each packet before that is decoded.
     bool cut_packet = false;        // Whether the last of them is not whole.
 };
 
@@ -25,16 +26,20 @@ struct FileDamage {
 class VideoIndex {
   public:
     // `times` and `keys` say of each packet when its frame is shown, and whether decoding can begin there.
-    // `timed` says whether these are the times when frames are shown, and not only when they are decoded.
+    // `timed` says whether these are the times when frames are shown, and not only when they are decoded. `begin` is
+    // when the first frame is shown if the frames must be counted, and the stream does not begin with it.
     VideoIndex(std::vector<std::int64_t> times, std::vector<std::uint8_t> keys, std::vector<std::uint8_t> hidden,
-               bool timed);
+               bool timed, std::int64_t begin = AV_NOPTS_VALUE);
 
     // Reads all packets of a stream. The container is then at its end, or where the file is damaged or cut off.
-    static VideoIndex scan(Container& container, int stream, FileDamage& damage);
+    static VideoIndex scan(Container& container, int stream, FileEnds& ends);
 
     // Returns an index in which the frames of the packets from `position` on are hidden, and those that are shown after
     // `time`.
     [[nodiscard]] VideoIndex up_to(std::size_t position, std::int64_t time) const;
+
+    // Returns an index in which the frames of these packets are hidden, too, so that the first is shown at `begin`.
+    [[nodiscard]] VideoIndex without(const std::vector<std::size_t>& positions, std::int64_t begin) const;
 
     // Returns the index of the frames within the window of the packets.
     static VideoIndex of(const PacketList& packets);
@@ -48,6 +53,9 @@ class VideoIndex {
     // Returns whether every packet says when its frame is shown, each at another time. Otherwise frames can only be
     // counted.
     [[nodiscard]] bool timed() const { return timed_; }
+
+    // Returns what the constructor says.
+    [[nodiscard]] std::int64_t begin() const { return begin_; }
 
     // Returns when a frame is shown, in units of the stream's time base.
     [[nodiscard]] std::int64_t time(std::size_t frame) const { return times_[shown_[frame]]; }
@@ -71,12 +79,15 @@ class VideoIndex {
     [[nodiscard]] std::size_t frame_at(std::int64_t time) const;
 
   private:
+    [[nodiscard]] std::int64_t counted_from(const Stream& stream) const;
+
     std::vector<std::int64_t> times_;
     std::vector<std::uint8_t> keys_;
     std::vector<std::uint8_t> hidden_;  // Whether a packet's frame is decoded but not shown.
     std::vector<std::size_t> shown_;    // The positions of the frames that are shown, in that order.
     std::vector<std::size_t> by_time_;  // All positions in the order of their times.
     bool timed_ = true;
+    std::int64_t begin_;
 };
 
 }  // namespace spdl

@@ -6,6 +6,7 @@
 
 #include "av/frame_picker.h"
 #include "av/packet_feed.h"
+#include "av/stream_begin.h"
 #include "core/media_error.h"
 
 namespace spdl {
@@ -32,29 +33,32 @@ std::size_t first_undecodable(Container& container, int stream, const DecodeOpti
 }
 
 // Returns the time up to which no frame is missing: no packet is shown before it is decoded.
-std::int64_t complete_until(const VideoIndex& index, const FileDamage& damage, const Stream& stream,
-                            std::size_t count) {
+std::int64_t complete_until(const VideoIndex& index, const FileEnds& ends, const Stream& stream, std::size_t count) {
     if (count == 0) {
         return INT64_MIN;
     }
-    const std::int64_t decoded = damage.dts[count - 1];
+    const std::int64_t decoded = ends.dts[count - 1];
     return decoded != AV_NOPTS_VALUE ? decoded : index.times()[count - 1] - delay_of(stream);
 }
 
 }  // namespace
 
 VideoScan scan_video(Container& container, int stream, const DecodeOptions& options) {
-    FileDamage damage;
-    VideoIndex index = VideoIndex::scan(container, stream, damage);
-    if (!damage.reason.empty()) {
-        const std::size_t packets = index.num_packets() - (damage.cut_packet ? 1 : 0);
+    FileEnds ends;
+    VideoIndex index = VideoIndex::scan(container, stream, ends);
+    if (!ends.damage.empty()) {
+        const std::size_t packets = index.num_packets() - (ends.cut_packet ? 1 : 0);
         const std::size_t whole = first_undecodable(container, stream, options, index, packets);
-        index = index.up_to(whole, complete_until(index, damage, *container.stream(stream), whole));
+        index = index.up_to(whole, complete_until(index, ends, *container.stream(stream), whole));
         if (index.num_frames() == 0) {
-            throw MediaError(damage.reason);
+            throw MediaError(ends.damage);
         }
     }
-    return {std::move(index), std::move(damage.reason)};
+    if (may_lack_beginning(index, *container.stream(stream), ends.begins_with_key)) {
+        ContainerFeed feed(container, stream, index);
+        index = without_lost(index, feed, container.stream(stream), options);
+    }
+    return {std::move(index), std::move(ends.damage)};
 }
 
 }  // namespace spdl

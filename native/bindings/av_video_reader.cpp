@@ -46,8 +46,9 @@ struct Selection {
     std::vector<std::size_t> places;
 };
 
-// The times, the keys, what is hidden, whether it is timed, and the damage.
-using IndexState = std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, std::string>;
+// The times, the keys, what is hidden, whether it is timed, when frames that are counted begin, and the damage.
+using IndexState =
+    std::tuple<std::vector<std::int64_t>, nb::bytes, nb::bytes, bool, std::optional<std::int64_t>, std::string>;
 
 nb::bytes as_bytes(const std::vector<std::uint8_t>& flags) {
     return nb::bytes(flags.data(), flags.size());
@@ -70,12 +71,13 @@ class VideoReaderObject {
         if (index) {
             keys = flags_of(std::get<1>(*index));
             hidden = flags_of(std::get<2>(*index));
-            damage_ = std::get<4>(*index);
+            damage_ = std::get<5>(*index);
         }
         run("VideoReader", name_, [&] {
             stream_ = container_->stream(stream);
             if (index) {
-                index_.emplace(std::get<0>(*index), std::move(keys), std::move(hidden), std::get<3>(*index));
+                index_.emplace(std::get<0>(*index), std::move(keys), std::move(hidden), std::get<3>(*index),
+                               std::get<4>(*index).value_or(AV_NOPTS_VALUE));
             } else {
                 auto [found, damage] = scan_video(*container_, stream, options);
                 index_.emplace(std::move(found));
@@ -134,7 +136,9 @@ class VideoReaderObject {
     }
 
     [[nodiscard]] IndexState index() const {
-        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed(), damage_};
+        const std::int64_t time = index_->begin();
+        const auto begin = time == AV_NOPTS_VALUE ? std::nullopt : std::optional(time);
+        return {index_->times(), as_bytes(index_->keys()), as_bytes(index_->hidden()), index_->timed(), begin, damage_};
     }
 
     [[nodiscard]] std::vector<double> times() const {

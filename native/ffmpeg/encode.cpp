@@ -10,6 +10,7 @@
 
 #include "core/media_error.h"
 #include "ffmpeg/build_info.h"
+#include "ffmpeg/encoder_context.h"
 #include "ffmpeg/ffmpeg_log.h"
 #include "ffmpeg/libav_options.h"
 #include "ffmpeg/repack.h"
@@ -131,14 +132,14 @@ AlignedBuffer wrap(AVFormatContext& container, const AVCodecContext& encoder, AV
     return output.take();
 }
 
-PacketPtr encode(AVCodecContext& encoder, const AVFrame& frame, const FfmpegLog& log, const char* what) {
+PacketPtr encode(EncoderContext& encoder, const AVFrame& frame, const FfmpegLog& log, const char* what) {
     PacketPtr packet = make_packet();
-    log.check(avcodec_send_frame(&encoder, &frame), what);
-    int code = avcodec_receive_packet(&encoder, packet.get());
+    log.check(encoder.send(frame), what);
+    int code = avcodec_receive_packet(encoder.get(), packet.get());
     if (code == AVERROR(EAGAIN)) {
         // An encoder that looks ahead returns the packet when it knows that nothing follows.
-        log.check(avcodec_send_frame(&encoder, nullptr), what);
-        code = avcodec_receive_packet(&encoder, packet.get());
+        log.check(encoder.finish(), what);
+        code = avcodec_receive_packet(encoder.get(), packet.get());
     }
     log.check(code, what);
     return packet;
@@ -168,10 +169,7 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     frame->pts = 0;
 
     const OutputPtr container = make_container(options.muxer, log, what);
-    const CodecContextPtr encoder(avcodec_alloc_context3(&codec));
-    if (!encoder) {
-        throw std::bad_alloc();
-    }
+    EncoderContext encoder(codec);
     encoder->width = frame->width;
     encoder->height = frame->height;
     encoder->pix_fmt = taken;
@@ -189,11 +187,10 @@ AlignedBuffer encode_picture(const AVFrame& picture, const EncodeOptions& option
     for (const auto& [key, value] : options.options) {
         given.set(key.c_str(), value.c_str());
     }
-    log.check(avcodec_open2(encoder.get(), &codec, given.get()), what);
-    given.check_all_used("encoder", codec.name);
+    encoder.open(given, log, what);
     // The encoder reads it from each frame if the flag qscale is set.
     frame->quality = encoder->global_quality;
-    const PacketPtr packet = encode(*encoder, *frame, log, what);
+    const PacketPtr packet = encode(encoder, *frame, log, what);
     return container ? wrap(*container, *encoder, *packet, log, what) : copy(packet->data, packet->size);
 }
 

@@ -50,8 +50,8 @@ _STORE = {
 }
 _PACKAGES = {
     "pipeline": set[str](),
-    "io": set[str](),
-    "source": set[str](),
+    "io": {"store"},
+    "source": {"io", "store"},
     "store": set[str](),
     "dataloader": {"io", "pipeline", "source"},
     "testing": {"source"},
@@ -59,7 +59,7 @@ _PACKAGES = {
     "_command": {"cli"},
     "_check": {"_locate"},
 }
-_BELOW_ALL = {"_guard", "_check", "_cores", "_locate", "_random_key", "_type_vars"}
+_BELOW_ALL = {"_cache_folder", "_guard", "_check", "_cores", "_locate", "_random_key", "_type_vars"}
 
 # Imported where it is asked for, by what stands below it.
 _UPWARDS = {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import PIL
 
+from spdl._cache_folder import cache_folder
 from spdl._cores import available_cores
-from spdl.cli._common.cache import cache_folder
 from spdl.cli._common.provenance import provenance
 from spdl.io.utils import get_ffmpeg_versions
 from tests.conformance.corpus import File, corpus, files

@@ -1,17 +1,18 @@
 """A training program that is killed at any moment: it saves checkpoints and goes on from the last one.
 
 Run as ``python -m tests.pipeline.killed_training FOLDER``. Each item that it has trained on is a line of a file, and
-each checkpoint says how many of these lines count. So what came after the last checkpoint is trained on again, as the
-model does not have it, and nothing else is.
+each checkpoint says how long the part of the file is that counts. So what came after the last checkpoint is trained on
+again, as the model does not have it, and nothing else is.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from spdl.pipeline import PipelineBuilder
 
@@ -63,27 +64,25 @@ def main(folder: Path) -> None:
     """Train, from the last checkpoint on."""
     log, checkpoint = folder / "log", folder / "checkpoint"
     pipeline = build()
-    state: dict[str, Any] = {"lines": 0, "epoch": 0, "loader": None}
+    state: dict[str, Any] = {"bytes": 0, "epoch": 0, "loader": None}
     if checkpoint.exists():
         state = json.loads(checkpoint.read_text())
         pipeline.load_state_dict(state["loader"])
-    with log.open("r+" if log.exists() else "w+") as file:
-        lines = file.readlines()[: state["lines"]]
-        file.seek(0)
-        file.truncate()
-        file.writelines(lines)
-        count = len(lines)
-        with pipeline.auto_stop():
-            for epoch in range(state["epoch"], EPOCHS):
-                for step, batch in enumerate(pipeline):
-                    file.writelines(f"{epoch} {x}\n" for x in batch)
-                    count += len(batch)
-                    if step % _SAVE_EVERY == 0:
-                        file.flush()
-                        _save(checkpoint, {"lines": count, "epoch": epoch, "loader": pipeline.state_dict()})
-                file.flush()
-                _save(checkpoint, {"lines": count, "epoch": epoch + 1, "loader": pipeline.state_dict()})
+    # What counts is never written anew: the program may be killed in between.
+    with log.open("ab") as file, pipeline.auto_stop():
+        file.truncate(state["bytes"])
+        for epoch in range(state["epoch"], EPOCHS):
+            for step, batch in enumerate(pipeline):
+                file.writelines(f"{epoch} {x}\n".encode() for x in batch)
+                if step % _SAVE_EVERY == 0:
+                    _save(checkpoint, _written(file) | {"epoch": epoch, "loader": pipeline.state_dict()})
+            _save(checkpoint, _written(file) | {"epoch": epoch + 1, "loader": pipeline.state_dict()})
     (folder / "done").touch()
+
+
+def _written(file: BinaryIO) -> dict[str, Any]:
+    file.flush()
+    return {"bytes": os.fstat(file.fileno()).st_size}
 
 
 def _save(path: Path, state: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ import doctest
 import importlib.util
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import wave
@@ -13,6 +14,8 @@ from typing import NamedTuple
 import pytest
 from tests.io.av.media import clip
 from tests.io.images import make_jpeg
+from tests.io.tars import make_tar
+from tests.source.packed_files import write_mds
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -21,6 +24,10 @@ PROGRAM = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>
 # The line of a traceback that marks a part of the line above. Python versions differ in the part that they mark.
 MARKED = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
+
+
+OTHERS = ("webdataset", "streaming")
+OPTIONAL = ("pyarrow", "datasets", *OTHERS)
 
 
 class Program(NamedTuple):
@@ -44,6 +51,11 @@ def needs_torch(code: str) -> bool:
     return "import torch" in code or bool(makes_tensors)
 
 
+def needs_missing(code: str) -> bool:
+    """Return whether a program needs a package that is optional and not installed."""
+    return any(re.search(f"(import|from) {name}", code) and importlib.util.find_spec(name) is None for name in OPTIONAL)
+
+
 def runnable(page: Path) -> list[Program]:
     """Return the programs of a page that can run here.
 
@@ -53,7 +65,11 @@ def runnable(page: Path) -> list[Program]:
     blocks = programs(page)
     without_torch = importlib.util.find_spec("torch") is None
     if ONE_PROGRAM not in page.read_text(encoding="utf-8"):
-        return [block for block in blocks if not (without_torch and needs_torch(block.code))]
+        return [
+            block
+            for block in blocks
+            if not (without_torch and needs_torch(block.code)) and not needs_missing(block.code)
+        ]
     if without_torch:
         blocks = blocks[: next((i for i, block in enumerate(blocks) if needs_torch(block.code)), None)]
     if not blocks:
@@ -94,6 +110,23 @@ def write_sounds(folder: Path) -> None:
             sound.writeframes(bytes(range(200)) * (44100 * 4 * (index + 1) // 200))
 
 
+def write_shards(folder: Path) -> None:
+    """Write the archives and the folder of shards that the page asks readers to have."""
+    (folder / "shards").mkdir()
+    photos = [make_jpeg(80, 60, seed=number) for number in range(40)]
+    shards = []
+    for first in range(0, 40, 10):
+        numbers = range(first, first + 10)
+        pairs = [
+            ((f"{number:06}.jpg", photos[number]), (f"{number:06}.cls", b"%d" % (number % 3))) for number in numbers
+        ]
+        archive = make_tar([member for pair in pairs for member in pair])
+        (folder / "shards" / f"train-{first // 10:04}.tar").write_bytes(archive)
+        parts = [(len(photos[number]), photos[number], number % 3) for number in numbers]
+        shards.append([struct.pack("<I", size) + photo + struct.pack("<q", label) for size, photo, label in parts])
+    write_mds(folder / "mds", {"image": ("jpeg", None), "label": ("int", 8)}, shards)
+
+
 # Some programs import PyTorch, possibly on a busy machine.
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.page.name}:{program.line}")
@@ -105,8 +138,12 @@ def test_program_prints_what_the_page_says(program: Program, tmp_path: Path) -> 
         write_clips(tmp_path)
     if "sounds/" in program.code:
         write_sounds(tmp_path)
+    if "shards/" in program.code or '"mds"' in program.code:
+        write_shards(tmp_path)
+    # What other libraries warn of is not ours to mend.
+    warnings = "ignore" if any(re.search(f"(import|from) {name}", program.code) for name in OTHERS) else "error"
     done = subprocess.run(
-        [sys.executable, "-u", "-W", "error", "example.py"],
+        [sys.executable, "-u", "-W", warnings, "example.py"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

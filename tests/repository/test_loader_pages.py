@@ -16,14 +16,14 @@ def script() -> Iterator[ModuleType]:
         yield importlib.import_module("loader_pages")
 
 
-@pytest.mark.parametrize("name", ["dropin", "labelled", "resume", "shuffle"])
+@pytest.mark.parametrize("name", ["dropin", "labelled", "records", "resume", "shuffle"])
 def test_pages_show_the_recorded_runs(script: ModuleType, name: str) -> None:
     text = script.page(name).read_text(encoding="utf-8")
     content = script.SECTIONS[name][1](script.recorded(name))
     assert script.replace_section(text, script.label(name), content) == text, "run scripts/loader_pages.py"
 
 
-@pytest.mark.parametrize("name", ["dropin", "resume", "shuffle"])
+@pytest.mark.parametrize("name", ["dropin", "records", "resume", "shuffle"])
 def test_recorded_runs_have_the_marks_of_the_benchmarks(script: ModuleType, name: str) -> None:
     marks, run = importlib.import_module(name).MARKS, script.recorded(name)
     if name == "dropin":

@@ -6,6 +6,7 @@ Importing this package loads no native code; the first call does.
 
 from typing import TYPE_CHECKING
 
+from spdl.io._archive.sample_index import SampleIndex, TarSample
 from spdl.io._archive.tar import iter_tarfile
 from spdl.io._archive.tar_file import TarFile
 from spdl.io._archive.tar_index import TarIndex, TarMember, tar_index
@@ -104,9 +105,11 @@ __all__ = [
     "NpzFile",
     "RandomColorJitter",
     "RandomResizedCrop",
+    "SampleIndex",
     "TarFile",
     "TarIndex",
     "TarMember",
+    "TarSample",
     "VideoBatch",
     "VideoCodec",
     "VideoDecoder",

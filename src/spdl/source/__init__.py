@@ -23,6 +23,9 @@ from spdl.source._samplers.embed_shuffle import embed_shuffle
 from spdl.source._samplers.protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
 
 if TYPE_CHECKING:
+    from spdl.source._files.files import FileRecord, Files
+    from spdl.source._hub.hugging_face_dataset import HuggingFaceDataset
+    from spdl.source._lines.json_lines import JsonLines
     from spdl.source._order.block_shuffled import BlockShuffledOrder
     from spdl.source._order.bucketed import BucketedOrder
     from spdl.source._order.epoch_order import EpochOrder
@@ -30,11 +33,16 @@ if TYPE_CHECKING:
     from spdl.source._order.permutation import KeyedPermutation
     from spdl.source._order.simple import SequentialOrder, ShuffledOrder
     from spdl.source._order.weighted import WeightedOrder
+    from spdl.source._packed.litdata_shards import LitDataShards
+    from spdl.source._packed.mds_shards import MDSShards
+    from spdl.source._parquet.parquet_files import ParquetFiles
+    from spdl.source._records.mapped_records import MappedRecords
     from spdl.source._refill.refill import Refill, Refilled, replacements
     from spdl.source._samplers.epoch_batch_sampler import EpochBatchSampler
     from spdl.source._samplers.epoch_sampler import EpochSampler
     from spdl.source._samplers.epoch_state import merge_states
     from spdl.source._samplers.random import DistributedRandomSampler
+    from spdl.source._tar.tar_shards import TarShards
 
 __all__ = [
     "ArrayFolder",
@@ -47,23 +55,32 @@ __all__ = [
     "EpochBatchSampler",
     "EpochOrder",
     "EpochSampler",
+    "FileRecord",
+    "Files",
+    "HuggingFaceDataset",
     "ImageFolder",
     "ImageList",
     "ImageNet",
     "ImageSample",
     "IterableWithShuffle",
+    "JsonLines",
     "KeyedPermutation",
+    "LitDataShards",
     "LocalDirectory",
+    "MDSShards",
+    "MappedRecords",
     "MediaList",
     "MediaSample",
     "MergeIterator",
     "MixedOrder",
+    "ParquetFiles",
     "Refill",
     "Refilled",
     "SequentialOrder",
     "ShuffledOrder",
     "SizedIterable",
     "SizedIterableWithShuffle",
+    "TarShards",
     "VideoFolder",
     "WeightedOrder",
     "embed_shuffle",
@@ -72,8 +89,8 @@ __all__ = [
     "replacements",
 ]
 
-# Where to find what needs numpy, which takes longer to import than everything else here.
-_WITH_NUMPY = {
+# Where to find what needs numpy or spdl.io, which take longer to import than everything else here.
+_MODULES = {
     "WeightedOrder": "_order.weighted",
     "MixedOrder": "_order.mixed",
     "BucketedOrder": "_order.bucketed",
@@ -82,21 +99,30 @@ _WITH_NUMPY = {
     "EpochBatchSampler": "_samplers.epoch_batch_sampler",
     "EpochOrder": "_order.epoch_order",
     "EpochSampler": "_samplers.epoch_sampler",
+    "FileRecord": "_files.files",
+    "Files": "_files.files",
+    "HuggingFaceDataset": "_hub.hugging_face_dataset",
+    "JsonLines": "_lines.json_lines",
     "KeyedPermutation": "_order.permutation",
+    "LitDataShards": "_packed.litdata_shards",
+    "MDSShards": "_packed.mds_shards",
+    "MappedRecords": "_records.mapped_records",
+    "ParquetFiles": "_parquet.parquet_files",
     "Refill": "_refill.refill",
     "Refilled": "_refill.refill",
     "SequentialOrder": "_order.simple",
     "ShuffledOrder": "_order.simple",
+    "TarShards": "_tar.tar_shards",
     "merge_states": "_samplers.epoch_state",
     "replacements": "_refill.refill",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in _WITH_NUMPY:
+    if name in _MODULES:
         import importlib  # noqa: PLC0415 - only once for each name.
 
-        found = getattr(importlib.import_module(f"{__name__}.{_WITH_NUMPY[name]}"), name)
+        found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         globals()[name] = found
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

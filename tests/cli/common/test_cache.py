@@ -1,20 +1,9 @@
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from spdl.cli import main
-from spdl.cli._common.cache import abbreviated, cache_folder, only_one, replacing
-
-
-def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for ignored in ("", "relative/place"):
-        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
-        assert cache_folder() == tmp_path / ".cache" / "spdl"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == Path("/somewhere/spdl")
+from spdl.cli._common.cache import abbreviated, replacing
 
 
 def test_replacing_is_all_or_nothing(tmp_path: Path) -> None:
@@ -47,24 +36,6 @@ def test_cache_that_cannot_be_written(
     assert main(["demo", "--no-peers"]) == 1
     expected = f"spdl: the demo's photos cannot be kept in {tmp_path}/file/spdl (Not a directory): set XDG_CACHE_HOME"
     assert capsys.readouterr().err.startswith(expected)
-
-
-def test_only_one_at_a_time(tmp_path: Path) -> None:
-    held: list[int] = []
-
-    def hold(number: int) -> None:
-        with only_one(tmp_path / "folder"):
-            held.append(number)
-            time.sleep(0.02)
-            held.append(number)
-
-    threads = [threading.Thread(target=hold, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert held[::2] == held[1::2]
-    assert sorted(held[::2]) == [0, 1, 2, 3]
 
 
 def test_abbreviated(monkeypatch: pytest.MonkeyPatch) -> None:

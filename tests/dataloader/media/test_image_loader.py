@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -831,3 +831,27 @@ def test_records_of_options_are_checked() -> None:
     ):
         with pytest.raises((TypeError, ValueError), match=r"`(scale|ratio|flip|hue|mixup|cutmix|num_classes)`"):
             ImageAugment(**wrong)
+
+
+class Batched(list[Any]):
+    """A source that is asked for whole batches."""
+
+    asked: ClassVar[list[list[int]]] = []
+    missing = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError("one by one")
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        self.asked.append(indices)
+        return [super(Batched, self).__getitem__(index) for index in indices[self.missing :]]
+
+
+def test_a_batch_is_looked_up_at_once() -> None:
+    source = Batched([(make_jpeg(16, 16, seed=number), number) for number in range(5)])
+    labels = [label for batch in ImageLoader(source, 2, size=8, output="numpy", num_threads=1) for label in batch.label]
+    assert labels == list(range(5))
+    assert sorted(source.asked) == [[0, 1], [2, 3], [4]]
+    source.missing = 1
+    with pytest.raises(RuntimeError, match=r"`Batched\.__getitems__` returned 1 samples for 2 positions"):
+        list(ImageLoader(source, 2, size=8, output="numpy", num_threads=1))

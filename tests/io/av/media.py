@@ -14,7 +14,7 @@ from tests.io.av.ffmpeg import version
 from tests.io.av.odd_clips import ODD_CLIPS
 from tests.io.av.video_clips import VIDEO_CLIPS
 
-from spdl.cli._common.cache import cache_folder, only_one
+from spdl._cache_folder import cache_folder, only_one
 
 CLIPS = VIDEO_CLIPS | AUDIO_CLIPS | ODD_CLIPS
 

@@ -15,7 +15,8 @@ import pytest
 from tests.conformance.fetch import FetchError, checksum, fetch
 from tests.conformance.packages import Package
 
-from spdl.cli._common.cache import cache_folder, only_one, replacing
+from spdl._cache_folder import cache_folder, only_one
+from spdl.cli._common.cache import replacing
 from spdl.cli._common.pip import PipError, pip
 
 if TYPE_CHECKING:

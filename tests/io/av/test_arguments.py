@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.io.av import oracle
+from tests.io.image_files import png
 
 from spdl.io import (
+    BSF,
     AudioReader,
+    Decoder,
     Demuxer,
     VideoReader,
     convert_frames,
     decode_packets,
     demux_audio,
+    demux_image,
     demux_video,
     get_abuffer_desc,
     get_audio_filter_desc,
@@ -206,3 +210,29 @@ def test_memory_that_there_is_not(clip: Callable[[str], Path]) -> None:
     ):
         load_video_batch([clip("h264.mp4")], num_frames=2**30, width=4096, height=4096)
     assert AudioReader(clip("s16.wav")).num_samples == len(oracle.samples(clip("s16.wav")))
+
+
+def _streaming(codec: Any, packets: Any) -> Any:
+    return list(Decoder(codec).streaming_decode_packets(packets))
+
+
+def _filtering(codec: Any, packets: Any) -> Any:
+    return BSF(codec, "null").filter(packets)
+
+
+@pytest.mark.parametrize("work", [_streaming, _filtering])
+@pytest.mark.parametrize("medium", ["audio", "video"])
+def test_what_is_no_packets_of_the_medium_is_named(clip: Callable[[str], Path], work: Any, medium: str) -> None:
+    path = clip("both.mp4")
+    made: dict[str, Any] = {"audio": demux_audio(path), "video": demux_video(path)}
+    taken, name = made.pop(medium), medium.capitalize()
+    (other,) = made.values()
+    image = demux_image(png(np.zeros((3, 4, 3), np.uint8), 8, 2))
+    codec = taken.codec
+    for wrong in (other, image, None, 3, [taken]):
+        with pytest.raises(TypeError) as raised:
+            work(codec, wrong)
+        assert f"`packets` must be {name}Packets, as `demux_{medium}` returns, got" in str(raised.value)
+        assert "nanobind" not in str(raised.value)
+        assert (type(wrong).__name__ if wrong in (other, image) else repr(wrong)[:5]) in str(raised.value)
+    assert len(work(codec, taken)) > 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.io.av import oracle
 from tests.io.av.encoded import encode
-from tests.io.av.ffmpeg import need_encoder
+from tests.io.av.ffmpeg import need_encoder, run_ffprobe
 from tests.io.av.sources import Pictures
 
 from spdl.io import (
@@ -170,17 +170,37 @@ def test_an_avi_file_without_its_index(untold: Callable[[str], Path], name: str,
         assert np.array_equal(to_numpy(load_video(data, timestamp=window)), whole[frame : frame + 1])
 
 
-def test_raw_pictures_of_several_sizes(tmp_path: Path) -> None:
-    data = b""
-    for width, height in ((64, 48), (160, 120), (96, 64)):
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [(64, 48), (160, 120), (96, 64)],
+        [(160, 120), (96, 64), (64, 48)],  # As low as one of two fields.
+        [(96, 360), (96, 24)],
+        [(64, 32), (48, 64), (64, 40)],
+    ],
+)
+@pytest.mark.parametrize(("count", "pix_fmt"), [(5, "yuvj444p"), (20, "yuvj420p")])
+def test_raw_pictures_of_several_sizes(tmp_path: Path, sizes: list[tuple[int, int]], pix_fmt: str, count: int) -> None:
+    data, parts = b"", []
+    for width, height in sizes:
         path = tmp_path / "part.mjpeg"
-        encode(path, ["-c:v", "mjpeg", "-q:v", 3, "-pix_fmt", "yuvj420p"], pictures=Pictures(width, height, 20))
+        encode(path, ["-c:v", "mjpeg", "-q:v", 3, "-pix_fmt", pix_fmt], pictures=Pictures(width, height, count))
         data += path.read_bytes()
-    whole = to_numpy(VideoReader(data, width=48, height=32).read())
+        parts.append(to_numpy(VideoReader(path, width=48, height=32).read()))
+    path = tmp_path / "whole.mjpeg"
+    path.write_bytes(data)
+    shown = run_ffprobe("-show_entries", "frame=width,height", "-of", "csv=p=0", path).decode().split()
+    assert shown == [f"{width},{height}" for width, height in sizes for _ in range(count)]
+    # The pictures of each size by themselves.
+    whole = np.concatenate(parts)
     reader = VideoReader(data, width=48, height=32)
-    for frame in (45, 3, 4, 22, 59, 21, 0, 40, 41):
-        assert _numbers(to_numpy(reader[frame]), whole) == [frame]
-        assert _numbers(to_numpy(VideoReader(data, width=48, height=32)[frame]), whole) == [frame]
+    assert np.array_equal(to_numpy(reader.read()), whole)
+    for frame in [*range(len(whole))[::-4], 1, 0]:
+        assert np.array_equal(to_numpy(reader[frame])[0], whole[frame])
+        assert np.array_equal(to_numpy(VideoReader(data, width=48, height=32)[frame])[0], whole[frame])
+        window = (frame / 25, (frame + 1) / 25)
+        batch = load_video_batch([data], num_frames=1, width=48, height=32, timestamps=[window])
+        assert np.array_equal(to_numpy(batch.clips)[0, 0], whole[frame])
 
 
 def test_pickled_packets_still_know_that_frames_are_counted(untold: Callable[[str], Path]) -> None:

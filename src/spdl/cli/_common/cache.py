@@ -1,9 +1,7 @@
-"""The user's cache folder, for things that are fetched or built once and used again."""
+"""Folders of the cache that appear only when they are complete."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -12,22 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def cache_folder() -> Path:
-    """Return `$XDG_CACHE_HOME/spdl`, or `~/.cache/spdl`. The folder need not exist yet."""
-    # The specification says to ignore a relative path.
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (configured if configured.is_absolute() else Path.home() / ".cache") / "spdl"
-
-
-@contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Hold off other processes that are about to make the same folder. A lock file stays behind beside the folder."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with Path(f"{folder}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager

@@ -104,11 +104,22 @@ class BatchMaker:
         return Made(self._assemble(columns, fields, failures, epoch, positions), tuple(failures))
 
     def _look_up(self, indices: list[int]) -> _Columns:
-        samples = []
+        samples: list[Any] = []
         kind = type(self._source).__name__
-        for index in indices:
-            with UserCode(f"looking up sample {index} of {kind}"):
-                samples.append(self._source[index])
+        read_all = getattr(type(self._source), "__getitems__", None)
+        if callable(read_all):
+            # A source that reads from afar has one answer to wait for, not one for each sample.
+            with UserCode(f"looking up the samples {show(indices)} of {kind}"):
+                samples = list(read_all(self._source, indices))
+                if len(samples) != len(indices):
+                    raise RuntimeError(
+                        f"`{kind}.__getitems__` returned {len(samples)} samples for {len(indices)} positions: it must "
+                        "return one for each."
+                    )
+        else:
+            for index in indices:
+                with UserCode(f"looking up sample {index} of {kind}"):
+                    samples.append(self._source[index])
         with UserCode(f"looking at the fields of the samples {show(indices)} of {kind}"):
             return to_columns(samples, self._reader.column, indices)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from spdl._check import check_iterable, refuse
 from spdl.io import TarFile
+from spdl.io._archive.tar_samples import split_name
 from spdl.source import ImageSample
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.image_folder import IMAGE_EXTENSIONS
@@ -139,15 +140,15 @@ class ImageShards(Sequence[ImageSample]):
         firsts, images = self._firsts[shard], self._images[shard]
         last, image = None, -1
         for position, member in enumerate(index):
-            key, part = _split(member.name)
-            if not part:
+            key, part = split_name(member.name)
+            if part is None:
                 continue
             if key != last:
                 if last is not None and image < 0:
                     self._refuse_sample(shard, last)
                 firsts.append(position)
                 last, image = key, -1
-            if image < 0 and part.rpartition(".")[2].lower() in _EXTENSIONS:
+            if image < 0 and part.rpartition(".")[2] in _EXTENSIONS:
                 image = position
                 images.append(position)
         if last is not None and image < 0:
@@ -170,9 +171,9 @@ class ImageShards(Sequence[ImageSample]):
             return None
         if label == _FOLDER:
             return self._numbers[_folder_of(file.index[image].name)]
-        key = _split(file.index[image].name)[0]
-        members = ((position, _split(file.index[position].name)) for position in range(first, end))
-        parts = {part.lower(): position for position, (own, part) in members if own == key and part}
+        key = split_name(file.index[image].name)[0]
+        members = ((position, split_name(file.index[position].name)) for position in range(first, end))
+        parts = {part: position for position, (own, part) in members if own == key and part is not None}
         if not isinstance(label, str):
             return label({"__key__": key, **{name: file.read(position) for name, position in parts.items()}})
         where = f"{self._paths[shard]}/{key}"
@@ -185,13 +186,6 @@ class ImageShards(Sequence[ImageSample]):
             return int(text)
         except ValueError:
             raise ValueError(f"The label of {where} in its part {label!r} is no whole number: {text[:40]!r}.") from None
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Return the key of a member and the name of its part, which is empty if it belongs to no sample."""
-    start = name.rfind("/") + 1
-    dot = name.find(".", start)
-    return (name, "") if dot <= start else (name[:dot], name[dot + 1 :])
 
 
 def _folder_of(name: str) -> str:

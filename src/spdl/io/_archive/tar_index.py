@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from spdl._check import check_path
 from spdl.io._archive.decompress import is_compressed
+from spdl.io._archive.sample_index import SampleIndex, find_samples
+from spdl.io._archive.tar_columns import TarColumns
 from spdl.io._array.array_input import name_file
 from spdl.io._array.array_target import replaced
 from spdl.io._array.npz import load_npz
@@ -18,9 +20,7 @@ from spdl.io._common.mapped_file import map_file, stat_file
 from spdl.io._common.native import native
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Integers = np.ndarray[Any, np.dtype[np.uint64]]
+    from spdl.io._archive.tar_columns import Integers
 
 SUFFIX = ".index"
 
@@ -94,6 +94,15 @@ class TarIndex(Sequence[TarMember]):
             msg = f"the archive of {len(self)} members has no regular file {name!r}"
             raise KeyError(msg) from None
 
+    def samples(self) -> SampleIndex:
+        """Return where the samples of the archive lie, grouped as `group_samples` does it.
+
+        Example:
+            >>> [sample.key for sample in tar_index(archive).samples()]
+            ['a', 'b']
+        """
+        return SampleIndex(self, find_samples(self._names, self._ends))
+
     def __repr__(self) -> str:
         return f"<TarIndex of {len(self)} members>"
 
@@ -143,25 +152,18 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         raise
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
-    columns = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
+    found = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
+    columns = TarColumns(found[0], found[1], found[2], names)
     # A read-only folder is no failure, since the index is here.
     with contextlib.suppress(OSError):
-        _save(beside, archive, columns, names)
-    return TarIndex(columns[0], columns[1], columns[2], names)
+        _save(beside, archive, columns)
+    return TarIndex(*columns)
 
 
-def _save(beside: str, archive: os.stat_result, columns: list[Integers], names: bytes) -> None:
+def _save(beside: str, archive: os.stat_result, columns: TarColumns) -> None:
     import numpy as np  # noqa: PLC0415
 
-    offsets, sizes, ends = columns
-    arrays = {
-        "version": np.array(_VERSION),
-        "archive": np.array(_state(archive)),
-        "offsets": offsets,
-        "sizes": sizes,
-        "ends": ends,
-        "names": np.frombuffer(names, np.uint8),
-    }
+    arrays = {"version": np.array(_VERSION), "archive": np.array(_state(archive)), **columns.arrays()}
     # Other processes may read or write the file now: they see all of it or nothing.
     with replaced(beside) as file:
         # Names may be as secret as contents, so the index gets the archive's permissions.
@@ -183,10 +185,6 @@ def _load(beside: str, archive: os.stat_result) -> TarIndex | None:
         arrays = load_npz(beside, verify=True)
         if int(arrays["version"]) != _VERSION or tuple(arrays["archive"].tolist()) != _state(archive):
             return None
-        offsets, sizes, ends = (arrays[key] for key in ("offsets", "sizes", "ends"))
-        names = arrays["names"].tobytes()
-        if not all(column.dtype == "u8" and column.shape == (offsets.size,) for column in (offsets, sizes, ends)):
-            return None
+        return TarIndex(*TarColumns.load(arrays))
     except (OSError, FormatError, KeyError, TypeError, ValueError):
         return None
-    return TarIndex(offsets, sizes, ends, names)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from spdl._type_vars import T
 
+__all__ = ["KEY", "group_samples", "is_metadata", "split_name", "twice"]
 
 KEY = "__key__"
 
@@ -20,7 +21,7 @@ def group_samples(members: Iterable[tuple[str, T]]) -> Iterator[dict[str, Any]]:
 
     The key of a member is its name up to the first dot after the last slash. The text after that dot, in lower case, is
     the name of the part. Consecutive members with the same key make one sample. Members whose base name has no dot, or
-    begins with one, are left out.
+    begins with one, are left out, and so are those in a folder such as ``__meta__``, which tell of the archive itself.
 
     Args:
         members: Names and contents, as `iter_tarfile` yields them.
@@ -39,19 +40,36 @@ def group_samples(members: Iterable[tuple[str, T]]) -> Iterator[dict[str, Any]]:
     """
     sample: dict[str, Any] = {}
     for name, content in members:
-        start = name.rfind("/") + 1
-        dot = name.find(".", start)
-        if dot <= start:
+        key, part = split_name(name)
+        if part is None:
             continue
-        key, part = name[:dot], name[dot + 1 :].lower()
         if sample and sample[KEY] != key:
             yield sample
             sample = {}
         if not sample:
             sample[KEY] = key
         if part in sample:
-            msg = f"the sample {key!r} has the part {part!r} twice, the second time as {name!r}"
-            raise FormatError(msg)
+            raise twice(key, part, name)
         sample[part] = content
     if sample:
         yield sample
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Return the key of a member and the name of its part, which is None if it belongs to no sample."""
+    start = name.rfind("/") + 1
+    dot = name.find(".", start)
+    if dot <= start or (name.startswith("__") and is_metadata(name.encode("utf-8", "surrogateescape"))):
+        return name, None
+    return name[:dot], name[dot + 1 :].lower()
+
+
+def is_metadata(name: bytes) -> bool:
+    """Return whether a member lies in a folder whose name has two underscores on either side."""
+    folder, slash, _ = name.partition(b"/")
+    return bool(slash) and len(folder) >= len("____") and folder.startswith(b"__") and folder.endswith(b"__")
+
+
+def twice(key: str, part: str, name: str) -> FormatError:
+    """Return the error for a sample that has two parts of one name, or one by the name of the key."""
+    return FormatError(f"the sample {key!r} has the part {part!r} twice, the second time as {name!r}")

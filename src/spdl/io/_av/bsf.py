@@ -42,10 +42,11 @@ class BSF:
         check_ffmpeg_text("bsf", bsf)
         # It takes and gives packets of the codec's medium.
         self._bsf: Any
+        self._packets: type[AudioPackets | VideoPackets]
         if isinstance(codec, native.AudioCodec):
-            self._bsf = native.AudioBsf(codec, bsf)
+            self._bsf, self._packets = native.AudioBsf(codec, bsf), native.AudioPackets
         else:
-            self._bsf = native.VideoBsf(codec, bsf)
+            self._bsf, self._packets = native.VideoBsf(codec, bsf), native.VideoPackets
 
     def filter(self, packets: _Packets, flush: bool = False) -> _Packets:  # noqa: FBT001, FBT002 - as in spdl 0.8.0.
         """Return the packets that are finished.
@@ -58,6 +59,8 @@ class BSF:
             RuntimeError: If a filter fails.
             TypeError: If `packets` are of another medium, or were consumed before.
         """
+        medium = "audio" if self._packets is native.AudioPackets else "video"
+        check_instance("packets", packets, self._packets, f"{self._packets.__name__}, as `demux_{medium}` returns")
         filtered: _Packets = self._bsf.filter(packets, check_flag("flush", flush))
         return filtered
 

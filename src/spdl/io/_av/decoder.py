@@ -48,6 +48,7 @@ class AudioDecoder:
             RuntimeError: If the packets cannot be decoded, or the filters cannot be applied.
             TypeError: If `packets` are of another medium, or were consumed before.
         """
+        check_instance("packets", packets, native.AudioPackets, "AudioPackets, as `demux_audio` returns")
         self._native.add(packets)
         return _until_none(self._native.next)
 
@@ -88,6 +89,7 @@ class VideoDecoder:
             RuntimeError: If the packets cannot be decoded, or the filters cannot be applied.
             TypeError: If `packets` are of another medium, or were consumed before.
         """
+        check_instance("packets", packets, native.VideoPackets, "VideoPackets, as `demux_video` returns")
         self._native.add(packets)
         return _until_none(self._native.next)
 

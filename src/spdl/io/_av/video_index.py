@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    State: TypeAlias = tuple[list[int], bytes, bytes, bool, int | None, str]
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class VideoIndex:
             reading one takes as long as decoding all before it.
         stream: The index of the stream in its file.
         damage: Where reading ended if the file is damaged or cut off, and why. "" for a whole file.
+        begin: When the first frame is shown, in units of the stream's time base, if frames are counted and those at the
+            beginning of the stream cannot be decoded. Otherwise None.
 
     Example:
         >>> reader = VideoReader(clip)
@@ -39,6 +43,7 @@ class VideoIndex:
     timed: bool
     stream: int
     damage: str = ""
+    begin: int | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts belong together."""
@@ -51,14 +56,14 @@ class VideoIndex:
             raise ValueError(msg)
 
 
-def make_index(state: tuple[Sequence[int], bytes, bytes, bool, str], stream: int) -> VideoIndex:
+def make_index(state: State, stream: int) -> VideoIndex:
     """Return the index that native code has made."""
-    times, keys, hidden, timed, damage = state
-    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream, damage)
+    times, keys, hidden, timed, begin, damage = state
+    return VideoIndex(array("q", times).tobytes(), keys, hidden, timed, stream, damage, begin)
 
 
-def index_state(index: VideoIndex) -> tuple[list[int], bytes, bytes, bool, str]:
+def index_state(index: VideoIndex) -> State:
     """Return the index as native code takes it."""
     times = array("q")
     times.frombytes(index.times)
-    return times.tolist(), index.keys, index.hidden, index.timed, index.damage
+    return times.tolist(), index.keys, index.hidden, index.timed, index.begin, index.damage

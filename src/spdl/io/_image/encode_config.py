@@ -95,8 +95,8 @@ def encode_config(
         subsampling: How JPEG stores chroma: ``"4:4:4"`` at full resolution, ``"4:2:2"`` at half the width,
             ``"4:4:0"`` at half the height, ``"4:2:0"`` at half of both, ``"4:1:1"`` at a quarter of the width. None is
             ``"4:2:0"``. It has no effect on gray images.
-        encoder: An encoder by FFmpeg's name, such as ``"libsvtav1"``, in place of the format's usual one. FFmpeg then
-            encodes JPEG too.
+        encoder: An encoder by FFmpeg's name, such as ``"librav1e"`` for AVIF, in place of the format's usual one.
+            FFmpeg then encodes JPEG too.
         encoder_options: Options of FFmpeg's encoder, with values as text, such as ``{"lossless": "1"}`` for WebP or
             ``{"compression_level": "9"}`` for PNG. FFmpeg then encodes JPEG too.
 

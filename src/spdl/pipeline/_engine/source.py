@@ -227,7 +227,12 @@ class Source:
         ended = False
         failure: BaseException | None = None
         try:
-            self._next(hand)
+            # A request to stop takes no lock, so it is looked for right before.
+            if not engine.stopping:
+                if self.iterator is None:
+                    self._take_first(hand)
+                else:
+                    hand.append(next(self.iterator))
         except StopIteration:
             ended = True
             failure = self.note_end()
@@ -237,7 +242,8 @@ class Source:
         engine.lock.acquire()
         counters.busy_seconds += end - begin
         self.pulling = False
-        if hand and self.is_wanted():
+        # As `is_wanted` says, without a call.
+        if hand and not (self.ended or engine.stopping):
             counters.emitted += 1
             return engine.lineage.admit(self.index) if self.again is None else self.again()
         if failure is not None:
@@ -256,24 +262,20 @@ class Source:
         else:
             self.run_out()
 
-    def _next(self, hand: list[Any]) -> None:
-        # A request to stop takes no lock, and `iter` may take long: it is looked for before each of the two.
-        if self.iterator is not None:
-            if not self.engine.stopping:
-                hand.append(next(self.iterator))
-        elif not self.engine.stopping:
-            leg = self.begin_pass()
-            if leg is not None:
-                self.iterator = ResumedIterator(self.iterable, leg)
-                self.again = self._admit_again
-            else:
-                # What was left of the pass before may have been nothing.
-                self.again = None
-                self.iterator = _iterate(self.iterable)
-            if not self.engine.stopping:
-                hand.append(next(self.iterator))
-                if leg is None:
-                    self.note_first(hand[0])
+    def _take_first(self, hand: list[Any]) -> None:
+        leg = self.begin_pass()
+        if leg is not None:
+            self.iterator = ResumedIterator(self.iterable, leg)
+            self.again = self._admit_again
+        else:
+            # What was left of the pass before may have been nothing.
+            self.again = None
+            self.iterator = _iterate(self.iterable)
+        # Making the iterator may have taken long.
+        if not self.engine.stopping:
+            hand.append(next(self.iterator))
+            if leg is None:
+                self.note_first(hand[0])
 
     def begin_pass(self) -> Leg | None:
         """Note that a pass begins. Return what is left of it if an earlier run had begun it. Needs no lock."""

@@ -1,0 +1,61 @@
+#include "av/loss_watch.h"
+
+#include "av/key_frame.h"
+
+namespace spdl {
+
+LossWatch::LossWatch(const Stream& stream) : stream_(stream) {
+    if (stream.parameters->codec_id == AV_CODEC_ID_H264) {
+        numbers_.emplace(*stream.parameters);
+    }
+}
+
+bool LossWatch::is_watched() const {
+    return stream_.parameters->codec_id == AV_CODEC_ID_H264 || stream_.parameters->codec_id == AV_CODEC_ID_HEVC;
+}
+
+void LossWatch::see(const AVPacket& packet) {
+    if (!is_watched()) {
+        return;
+    }
+    packet_ = packet.pts;
+    if (is_key(packet, stream_)) {
+        // It does not need what is missing before it.
+        lost_before_ = (numbers_ && numbers_->misses_one(packet)) || lost_;
+        lost_ = false;
+        has_key_ = true;
+        last_key_ = packet.pts;
+        return;
+    }
+    lost_ = (numbers_ && numbers_->misses_one(packet) && has_key_) || lost_;
+    // What is shown before a key frame may build on what was decoded before it.
+    const bool leading = lost_before_ && packet_ < last_key_;
+    if (packet_ != AV_NOPTS_VALUE && (lost_ || leading)) {
+        doubtful_.insert(packet_);
+    }
+}
+
+void LossWatch::hear(const std::string& line) {
+    if (stream_.parameters->codec_id != AV_CODEC_ID_HEVC || !has_key_ || line.empty() ||
+        line.find("Could not find ref with POC") == std::string::npos) {
+        return;
+    }
+    lost_ = true;
+    if (packet_ != AV_NOPTS_VALUE) {
+        doubtful_.insert(packet_);
+    }
+}
+
+void LossWatch::reset() {
+    if (numbers_) {
+        numbers_->reset();
+    }
+    doubtful_.clear();
+    packet_ = AV_NOPTS_VALUE;
+    last_key_ = AV_NOPTS_VALUE;
+    has_key_ = false;
+    lost_ = false;
+    lost_before_ = false;
+}
+
+}  // namespace spdl

@@ -1,0 +1,67 @@
+"""Arrays that are found out once and kept in a folder, for later runs and for other processes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spdl._cache_folder import cache_folder, only_one
+from spdl.io._array.array_target import replaced
+from spdl.io._array.npz import load_npz
+from spdl.io._array.npz_save import save_npz
+from spdl.io._common.format_error import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["CachePath", "kept_arrays"]
+
+CachePath: TypeAlias = str | os.PathLike[str] | None
+"""A folder; None is one in the user's cache."""
+
+_IDENTITY = "identity"
+
+
+def kept_arrays(kind: str, identity: str, cache: CachePath, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return arrays from a folder, or make them and keep them there. Of several processes, one makes them.
+
+    Args:
+        kind: The name of the folder below the user's, if no other is given.
+        identity: A text that says what the arrays are of, and in which version.
+        cache: The folder. One that cannot be written to is no failure.
+        make: Makes the arrays.
+    """
+    text = identity.encode("utf-8", "surrogateescape")
+    folder = cache_folder() / kind if cache is None else Path(cache)
+    file = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.index"
+    known = _load(file, text)
+    if known is not None:
+        return known
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(only_one(file))
+            known = _load(file, text)
+        if known is not None:
+            return known
+        arrays = make()
+        _save(file, arrays, text)
+    return arrays
+
+
+def _load(file: Path, identity: bytes) -> Mapping[str, Any] | None:
+    """Return what is kept; None if there is nothing, or something damaged."""
+    try:
+        arrays = load_npz(file, verify=True)
+        return arrays if arrays[_IDENTITY].tobytes() == identity else None
+    except (OSError, FormatError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _save(file: Path, arrays: Mapping[str, Any], identity: bytes) -> None:
+    import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
+
+    with contextlib.suppress(OSError), replaced(file) as target:
+        save_npz(target, {**arrays, _IDENTITY: np.frombuffer(identity, np.uint8)})

@@ -1,0 +1,66 @@
+"""The index files of folders of shards: JSON of other programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from spdl._check import check_path, show
+from spdl.io import FormatError
+from spdl.source._records.place import find_places
+
+if TYPE_CHECKING:
+    import os
+
+    from spdl.source._records.place import Place
+    from spdl.store import Store
+
+__all__ = ["IndexFile"]
+
+_NAME = "index.json"
+
+
+class IndexFile:
+    """The index of a folder, whose parts are checked when they are taken.
+
+    Args:
+        folder: The folder, a path or URL, or a folder of the store.
+        store: Where it is, or None.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        FormatError: If the index is no JSON object.
+        OSError: If it cannot be read.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], store: Store | None) -> None:
+        check_path("folder", folder)
+        places = find_places("folder", [folder], store)
+        (root,) = places[:1]
+        path = root.path.rstrip("/")
+        self.place = root._replace(path=f"{path}/{_NAME}" if path or not root.path else f"/{_NAME}")
+        if store is not None and not path:
+            self.place = root._replace(path=_NAME)
+        try:
+            self.content: Any = json.loads(self.place.read())
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{self.place} is no JSON: {error}") from error
+        self.take(self.content, "index", dict)
+
+    def take(self, value: Any, what: str, *kinds: type) -> Any:
+        """Return a value of the index if it is of one of some types."""
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise self.refuse(f"its {what} is {show(value)}, not of the type {names}")
+        return value
+
+    def file(self, name: Any, what: str) -> Place:
+        """Return the place of a file that the index names, which is below the folder."""
+        text: str = self.take(name, what, str)
+        if not text or text.startswith("/") or ".." in text.split("/") or "://" in text:
+            raise self.refuse(f"its {what} is {text!r}, which is no file below its folder")
+        return self.place.beside(text, {})
+
+    def refuse(self, why: str) -> FormatError:
+        """Return the error that says why the index cannot be used."""
+        return FormatError(f"{self.place}: {why}")

@@ -1,0 +1,152 @@
+"""The samples of MosaicML Streaming's shards, by their positions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spdl._check import check_int
+from spdl.io import FormatError
+from spdl.source._packed.index_file import IndexFile
+from spdl.source._packed.mds_encodings import find_decoder
+from spdl.source._packed.packed_shard import DAMAGE, PackedShard
+from spdl.source._packed.unpack import METHODS, Packing
+from spdl.source._records.byte_cache import ByteCache
+from spdl.source._records.sharded import ShardedRecords
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from spdl.source._records.place import Place
+    from spdl.store import Store
+
+__all__ = ["MDSShards"]
+
+_WORD = 4
+# Samples are found by numbers of 32 bits.
+_LARGEST = (1 << 32) - 1
+
+
+class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
+    """The samples of a folder in the MDS format of MosaicML Streaming: in any order, from this machine or a store.
+
+    A record is a dict of the columns. Columns that Streaming encodes as ``jpeg`` or ``png`` are views of the encoded
+    bytes, which the loaders decode; ``pil`` and ``ndarray`` are NumPy arrays; numbers, texts and JSON are values; lists
+    of images are lists of these. Only what is asked for is read: of a sample one range. Neither Streaming nor anything
+    of its is imported.
+
+    Shards that are compressed are read and decompressed whole: those by zstd, gz and bz2, and with pyarrow those by br
+    and snappy.
+
+    Args:
+        folder: The folder with ``index.json``, or its URL.
+        store: Where the folder is, if neither on this machine nor where a URL says.
+        cache_bytes: How many bytes of decompressed shards are kept, besides the one in use.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If `cache_bytes` is negative.
+        FormatError: If the index is none or of another format, a column has an encoding that cannot be read, such as
+            ``pkl`` (unpickling may run any program), or shards are compressed otherwise; when a sample is read, if its
+            shard is damaged.
+        ImportError: If shards are compressed by br or snappy and pyarrow is not installed.
+        OSError: If the index cannot be read; when a sample is read, if its shard cannot be.
+
+    Example:
+        >>> from spdl.source import MDSShards
+        >>> samples = MDSShards("s3://bucket/train")  # doctest: +SKIP
+        >>> samples[5]  # doctest: +SKIP
+        {'image': <memory at 0x7f3e8c1d3100>, 'label': 3}
+    """
+
+    _called = "shards"
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, store: Store | None = None, cache_bytes: int = 1 << 28
+    ) -> None:
+        cache = ByteCache(check_int("cache_bytes", cache_bytes, least=0))
+        index = IndexFile(folder, store)
+        listed = index.take(index.content.get("shards"), "'shards'", list)
+        super().__init__([_shard(index, each, cache) for each in listed])
+        if not len(self):
+            raise index.refuse("it has no samples")
+
+
+def _shard(index: IndexFile, shard: Any, cache: ByteCache) -> PackedShard:
+    index.take(shard, "shard", dict)
+    if shard.get("format") != "mds" or shard.get("version") != 2:  # noqa: PLR2004
+        kind = f"{shard.get('format')!r} of version {shard.get('version')!r}"
+        raise index.refuse(f"its shards have the format {kind}, and 'mds' of version 2 is read")
+    names, encodings, sizes = (
+        index.take(shard.get(name), f"'{name}'", list) for name in ("column_names", "column_encodings", "column_sizes")
+    )
+    count = index.take(shard.get("samples"), "'samples'", int)
+    if not len(names) == len(encodings) == len(sizes) or count < 0:
+        raise index.refuse("the columns of a shard are not as many as their encodings and sizes")
+    columns = []
+    for name, encoding, size in zip(names, encodings, sizes, strict=True):
+        index.take(name, "name of a column", str)
+        index.take(encoding, "encoding of a column", str)
+        index.take(size, "size of a column", int, type(None))
+        columns.append((name, _decoder(index, name, encoding), size))
+    compression = index.take(shard.get("compression"), "'compression'", str, type(None))
+    decode = partial(_decode, columns=columns)
+    if compression is None:
+        return PackedShard(_file(index, shard, "raw_data"), count, decode, None)
+    packing = _packing(index, shard, compression)
+    return PackedShard(_file(index, shard, "zip_data"), count, decode, cache, packing)
+
+
+def _file(index: IndexFile, shard: Any, which: str) -> Place:
+    stored = index.take(shard.get(which), "file of a shard", dict)
+    return index.file(stored.get("basename"), "'basename'")
+
+
+def _packing(index: IndexFile, shard: Any, compression: str) -> Packing:
+    method = compression.partition(":")[0]
+    if method not in METHODS:
+        raise index.refuse(f"its shards are compressed by {compression!r}, and {', '.join(METHODS)} can be read")
+    raw = index.take(shard.get("raw_data"), "'raw_data'", dict)
+    size = index.take(raw.get("bytes"), "'bytes'", int)
+    if not 0 <= size <= _LARGEST:
+        raise index.refuse(f"a shard has {size} bytes, more than its table can say")
+    packing = Packing(method, size)
+    packing.check()
+    return packing
+
+
+def _decoder(index: IndexFile, name: str, encoding: str) -> Callable[[memoryview], Any]:
+    try:
+        decode = find_decoder(encoding)
+    except FormatError as error:
+        raise index.refuse(f"the column {name!r}: {error}") from error
+    if decode is None:
+        why = ": unpickling may run any program. Write it anew as 'json'" if encoding == "pkl" else ""
+        raise index.refuse(f"the column {name!r} has the encoding {encoding!r}, which is not read{why}")
+    return decode
+
+
+def _decode(
+    sample: memoryview, *, columns: list[tuple[str, Callable[[memoryview], Any], int | None]]
+) -> dict[str, Any]:
+    # The sizes of the columns that have none of their own come first.
+    open_ended = sum(1 for _, _, size in columns if size is None)
+    given = iter(np.frombuffer(sample[: _WORD * open_ended], "<u4", open_ended).tolist())
+    place = _WORD * open_ended
+    record = {}
+    for name, decode, fixed in columns:
+        size = next(given) if fixed is None else fixed
+        content = sample[place : place + size]
+        if len(content) != size:
+            raise FormatError(f"the column {name!r} ends behind the sample")
+        try:
+            record[name] = decode(content)
+        except DAMAGE as error:
+            raise FormatError(f"the column {name!r} is damaged: {error}") from error
+        place += size
+    if place != len(sample):
+        raise FormatError(f"its columns have {place} bytes, and the sample {len(sample)}")
+    return record

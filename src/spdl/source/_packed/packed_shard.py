@@ -1,0 +1,150 @@
+"""A file of samples behind a table of where each begins, as MDS and LitData have it."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spdl.io import FormatError
+from spdl.source._packed.unpack import open_packed
+from spdl.source._records.contents import open_contents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.source._packed.unpack import Packing
+    from spdl.source._records.byte_cache import ByteCache
+    from spdl.source._records.contents import Contents
+    from spdl.source._records.place import Place
+
+    Offsets = np.ndarray[Any, np.dtype[np.int64]]
+
+__all__ = ["DAMAGE", "PackedShard", "read_exactly"]
+
+DAMAGE = (ValueError, IndexError, struct.error, OverflowError, RecursionError)
+"""What decoding raises for bytes that are not what they should be, besides FormatError."""
+
+_WORD = 4
+
+
+class PackedShard:
+    """A file of samples: their number, where each begins and where the last ends, as uint32, and their bytes.
+
+    It is opened when the first sample is asked for.
+
+    Args:
+        place: Where it is.
+        count: How many samples the index says it has.
+        decode: Makes a record of the bytes of a sample.
+        cache: Keeps the content of files that are compressed; None if this one is not.
+        packing: How it is compressed, if that cannot be seen by its first bytes.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        count: int,
+        decode: Callable[[memoryview], dict[str, Any]],
+        cache: ByteCache | None,
+        packing: Packing | None = None,
+    ) -> None:
+        self.place = place
+        self._count = count
+        self._decode = decode
+        self._cache = cache
+        self._packing = packing
+        self._opened: tuple[Contents, Offsets] | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, numbers: list[int]) -> list[dict[str, Any]]:
+        """Return records.
+
+        Raises:
+            FormatError: If the file is damaged, or is not the one of the index.
+            OSError: If it cannot be read.
+        """
+        records = []
+        for number, piece in zip(numbers, self._pieces(numbers), strict=True):
+            try:
+                records.append(self._decode(piece))
+            except FormatError as error:
+                error.args = (f"{self.place}, sample {number}: {error}",)
+                raise
+            except DAMAGE as error:
+                raise FormatError(f"{self.place}, sample {number}, is damaged: {error}") from error
+        return records
+
+    def _pieces(self, numbers: list[int]) -> list[memoryview]:
+        """Return the bytes of samples."""
+        if self._cache is not None:
+            view, offsets = self._cache.get(id(self), self._decompress)
+            return [memoryview(view)[offsets[number] : offsets[number + 1]] for number in numbers]
+        contents, offsets = self._open()
+        starts = offsets[numbers]
+        lengths = offsets[np.asarray(numbers) + 1] - starts
+        return contents.read(starts.tolist(), lengths.tolist())
+
+    def _open(self) -> tuple[Contents, Offsets]:
+        if self._opened is None:
+            with self._lock:
+                if self._opened is None:
+                    self._opened = self._load()
+        return self._opened
+
+    def _load(self) -> tuple[Contents, Offsets]:
+        contents = open_contents(self.place)
+        table = contents.read([0], [_WORD * (self._count + 2)])[0]
+        return contents, self._read_table(table)
+
+    def _decompress(self) -> tuple[tuple[bytes, Offsets], int]:
+        read = open_packed(self.place, self._packing)
+        try:
+            offsets = self._read_table(memoryview(read_exactly(read, _WORD * (self._count + 2))))
+            # As much as the table says and no more, whatever the stream would become.
+            rest = read_exactly(read, int(offsets[-1]) - _WORD * (self._count + 2))
+        except FormatError as error:
+            if str(self.place) in str(error):
+                raise
+            raise FormatError(f"{self.place}: {error}") from error
+        whole = bytes(_WORD * (self._count + 2)) + rest
+        return (whole, offsets), len(whole)
+
+    def _read_table(self, table: memoryview) -> Offsets:
+        words = np.frombuffer(table, "<u4").astype(np.int64) if len(table) % _WORD == 0 else np.zeros(1, np.int64)
+        if len(words) != self._count + 2 or words[0] != self._count:
+            raise FormatError(
+                f"{self.place} is damaged, or not the file of its index, which says it has {self._count} samples"
+            )
+        offsets: Offsets = words[1:]
+        if offsets[0] < _WORD * len(words) or (np.diff(offsets) < 0).any():
+            raise FormatError(f"{self.place} is damaged: its table of samples is none")
+        return offsets
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+
+def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """Return so many bytes.
+
+    Raises:
+        FormatError: If there are fewer.
+    """
+    pieces = []
+    while size > 0:
+        piece = read(size)
+        if not piece:
+            raise FormatError("the decompressed data ends too early")
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,93 @@
+"""The records of a source, each as a function returns it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spdl._check import check_instance, refuse
+from spdl.source._records.records import Records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["MappedRecords"]
+
+Record = TypeVar("Record")
+Result = TypeVar("Result")
+
+
+class MappedRecords(Records[Result]):
+    """The records of a source, each as a function returns it: with the fields that a loader looks for, say.
+
+    `ImageLoader` and its relatives look for a field ``image`` and make arrays of the others. In a tar archive the parts
+    are named by the endings of files, and are bytes. Everything else is as in the source: reading of whole batches and
+    in advance, blocks and fingerprint. So a state remains valid if only the function changes.
+
+    Args:
+        source: A source of records of this package, such as `TarShards`.
+        function: Called with a record, by any number of threads at once. Its exceptions pass, with a note that names
+            the record.
+
+    Raises:
+        TypeError: If the source is another, or the function cannot be called.
+
+    Example:
+        >>> import io, tarfile, tempfile
+        >>> from pathlib import Path
+        >>> from spdl.source import MappedRecords, TarShards
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tarfile.open(Path(folder, "train.tar"), "w") as archive:
+        ...         for name, content in (("1.jpg", b"..."), ("1.cls", b"7")):
+        ...             member = tarfile.TarInfo(name)
+        ...             member.size = len(content)
+        ...             archive.addfile(member, io.BytesIO(content))
+        ...     samples = TarShards(Path(folder, "train.tar"))
+        ...     pairs = MappedRecords(samples, lambda parts: {"image": parts["jpg"], "label": int(bytes(parts["cls"]))})
+        ...     pair = pairs[0]
+        >>> bytes(pair["image"]), pair["label"]
+        (b'...', 7)
+    """
+
+    def __init__(self, source: Records[Record], function: Callable[[Record], Result]) -> None:
+        check_instance("source", source, Records, "a source of records of this package, such as TarShards")
+        if not callable(function):
+            refuse(TypeError, "function", "a function of a record", function)
+        self._source: Records[Any] = source
+        self._function = function
+
+    @property
+    def block_sizes(self) -> list[int]:
+        """A new list of how many records lie together in the source."""
+        return self._source.block_sizes
+
+    def fingerprint(self) -> str:
+        """Return that of the source."""
+        return self._source.fingerprint()
+
+    def iterate_from(self, position: int) -> Iterator[Result]:
+        """Return an iterator over the records from a position on, which begins there at once.
+
+        Args:
+            position: From 0 to the number of records.
+
+        Raises:
+            TypeError, ValueError: If it is no int in that range.
+        """
+        records = self._source.iterate_from(position)
+        return (self._apply(number, record) for number, record in enumerate(records, position))
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __repr__(self) -> str:
+        return f"MappedRecords of {self._source!r}"
+
+    def _read(self, positions: list[int]) -> list[Result]:
+        return [self._apply(*each) for each in zip(positions, self._source.__getitems__(positions), strict=True)]
+
+    def _apply(self, position: int, record: Any) -> Result:
+        try:
+            return self._function(record)
+        except Exception as error:
+            error.add_note(f"spdl.source was mapping record {position} of {self._source!r}")
+            raise

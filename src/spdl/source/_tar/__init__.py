@@ -1,0 +1,3 @@
+"""Samples in tar archives."""
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.

@@ -1,0 +1,145 @@
+"""One tar archive of samples."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from spdl.io import FormatError
+from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_number
+from spdl.io._archive.tar_samples import KEY
+from spdl.source._records.contents import open_contents
+from spdl.source._tar.dali_index import read_dali_index
+from spdl.source._tar.members import find_members
+
+if TYPE_CHECKING:
+    from spdl.io import SampleIndex, TarMember, TarSample
+    from spdl.io._array.kept_arrays import CachePath
+    from spdl.source._records.contents import Contents
+    from spdl.source._records.place import Place
+
+__all__ = ["TarShard"]
+
+_NAME = 100
+_OCTAL = 1 << 33
+
+
+class TarShard:
+    """A tar archive whose samples are read by their positions. It is opened when the first one is asked for.
+
+    Args:
+        place: Where it is.
+        index: Where its index in DALI's format is, or None.
+        count: How many samples it has, if that is known already.
+        cache: The folder that keeps the index of an archive in a store.
+    """
+
+    def __init__(self, place: Place, index: Place | None, count: int | None, cache: CachePath) -> None:
+        self.place = place
+        self._index = index
+        self._count = count
+        self._cache = cache
+        # The index of another program may be out of date, and so may ours of what lies in a store.
+        self._unsure = index is not None or place.store is not None
+        self._opened: tuple[Contents, SampleIndex] | None = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._open()[1]) if self._count is None else self._count
+
+    def locate(self, number: int) -> TarSample:
+        """Return where a sample lies.
+
+        Raises:
+            FormatError: If it has a part twice.
+        """
+        return self._sample(self._open()[1], number)
+
+    def read(self, numbers: list[int]) -> list[dict[str, Any]]:
+        """Return samples: views of their parts by name, and their keys.
+
+        Raises:
+            FormatError: If the archive is not the one that was indexed.
+            OSError: If it cannot be read.
+        """
+        archive, index = self._open()
+        samples = [self._sample(index, number) for number in numbers]
+        # From the first header on, so that one request brings all parts, and what shows that they are these.
+        spans = [_span(sample) for sample in samples]
+        contents = archive.read([start for start, _ in spans], [stop - start for start, stop in spans])
+        records = []
+        for sample, (start, _), content in zip(samples, spans, contents, strict=True):
+            record: dict[str, Any] = {KEY: sample.key}
+            for part, member in sample.parts.items():
+                begin = member.offset - start
+                if self._unsure and not _is_header(content[begin - BLOCK : begin], member):
+                    self._refuse(member)
+                record[part] = content[begin : begin + member.size]
+            records.append(record)
+        return records
+
+    def _sample(self, index: SampleIndex, number: int) -> TarSample:
+        try:
+            return index[number]
+        except FormatError as error:
+            error.args = (f"{self.place}, sample {number}: {error}. Write the archive anew with other names",)
+            raise
+
+    def _open(self) -> tuple[Contents, SampleIndex]:
+        if self._opened is None:
+            with self._lock:
+                if self._opened is None:
+                    self._opened = self._load()
+        return self._opened
+
+    def _load(self) -> tuple[Contents, SampleIndex]:
+        if self._index is None:
+            archive, members = find_members(self.place, self._cache)
+        else:
+            archive, members = open_contents(self.place), read_dali_index(self._index)
+        samples = members.samples()
+        if self._count is not None and len(samples) != self._count:
+            raise FormatError(
+                f"{self.place} has {len(samples)} samples, but its list of shards says {self._count}: write it anew"
+            )
+        return archive, samples
+
+    def _refuse(self, member: TarMember) -> None:
+        where = "the cache" if self._index is None else str(self._index)
+        raise FormatError(
+            f"{self.place} has no member {member.name!r} of {member.size} bytes at byte {member.offset}, where the "
+            f"index in {where} says it is: it was written anew since. Make the index anew"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+
+def _span(sample: TarSample) -> tuple[int, int]:
+    members = sample.parts.values()
+    return (
+        min(member.offset for member in members) - BLOCK,
+        max(member.offset + member.size for member in members),
+    )
+
+
+def _is_header(block: memoryview, member: TarMember) -> bool:
+    header = bytes(block)
+    if len(header) < BLOCK:
+        return False
+    try:
+        size = read_number(header[124:136])
+        said = read_number(header[148:156])
+    except ValueError:
+        return False
+    if not has_checksum(header, said):
+        return False
+    # A pax header before it has the size of what is larger, and the names that do not fit or are not ASCII.
+    if size != member.size and member.size < _OCTAL:
+        return False
+    name = member.name.encode("utf-8", "surrogateescape")
+    return len(name) >= _NAME or not name.isascii() or member_name(header) == name

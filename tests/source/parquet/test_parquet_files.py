@@ -1,0 +1,210 @@
+"""Rows of Parquet files by their positions, with pyarrow as the oracle."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.source.counting_store import CountingStore
+
+from spdl.dataloader import DataLoader
+from spdl.io import FormatError
+from spdl.pipeline import PipelineBuilder
+from spdl.source import BlockShuffledOrder, EpochSampler, ParquetFiles
+from spdl.store import LocalStore
+from spdl.testing import assert_resumes_exactly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+
+COUNTS = (10, 0, 7)
+
+
+def make_table(part: int, count: int) -> Any:
+    return pa.table(
+        {
+            "text": pa.array([f"{part}-{number}" for number in range(count)], pa.string()),
+            "number": pa.array(range(count), pa.int32()),
+            "data": pa.array([bytes([number]) * 1000 for number in range(count)], pa.binary()),
+            "nested": pa.array(
+                [{"a": number, "list": [number] * number} for number in range(count)],
+                pa.struct([("a", pa.int64()), ("list", pa.list_(pa.int64()))]),
+            ),
+            "maybe": pa.array([None if number % 3 else 0.5 for number in range(count)], pa.float64()),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for part, count in enumerate(COUNTS):
+        pq.write_table(make_table(part, count), tmp_path / f"{part}.parquet", row_group_size=3)
+    return tmp_path
+
+
+def rows(columns: list[str] | None = None) -> list[dict[str, Any]]:
+    table = pa.concat_tables([make_table(part, count) for part, count in enumerate(COUNTS)])
+    found: list[dict[str, Any]] = (table if columns is None else table.select(columns)).to_pylist()
+    return found
+
+
+def each_way(folder: Path, **options: Any) -> list[ParquetFiles]:
+    return [
+        ParquetFiles(folder / "{0..2}.parquet", **options),
+        ParquetFiles("{0..2}.parquet", store=CountingStore(folder), **options),
+    ]
+
+
+@pytest.mark.parametrize("prefetch_bytes", [0, 3000, 1 << 27])
+@pytest.mark.parametrize("columns", [None, ["nested", "text"], ["maybe"]])
+def test_the_rows_are_those_of_pyarrow(folder: Path, columns: list[str] | None, prefetch_bytes: int) -> None:
+    expected = rows(columns)
+    for files in each_way(folder, columns=columns, prefetch_bytes=prefetch_bytes):
+        assert len(files) == 17
+        assert list(files) == expected
+        assert [files[position] for position in range(16, -1, -1)] == expected[::-1]
+        assert files.__getitems__([16, 0, 5, 5, -7]) == [expected[position] for position in (16, 0, 5, 5, 10)]
+        for position in range(18):
+            assert list(files.iterate_from(position)) == expected[position:]
+            tables = list(files.tables_from(position))
+            assert [row for table in tables for row in table.to_pylist()] == expected[position:]
+        assert files.block_sizes == [3, 3, 3, 1, 3, 3, 1]
+        assert files.schema.names == (columns or list(expected[0]))
+        assert files.locate(11) == (files.locate(-6)) == (files.locate(10)[0], 0, 1)
+        assert files.locate(9)[1:] == (3, 0)
+        assert files.locate(9)[0].endswith("0.parquet")
+        assert repr(files) == "ParquetFiles: 17 records in 3 files"
+        with pytest.raises(IndexError):
+            files[17]
+        with pytest.raises(ValueError, match="`position`"):
+            files.tables_from(18)
+    assert len({files.fingerprint() for files in each_way(folder)}) == 1
+
+
+def test_only_the_columns_are_read(folder: Path) -> None:
+    store = CountingStore(folder)
+    files = ParquetFiles("0.parquet", store=store, columns=["number"])
+    before = store.bytes_read
+    assert files[4] == {"number": 4}
+    assert store.bytes_read - before < 200
+    # The row group is here now.
+    assert files[5] == {"number": 5}
+    assert store.bytes_read - before < 200
+
+
+def test_a_file_is_opened_by_one_read_and_a_row_group_by_another(folder: Path) -> None:
+    store = CountingStore(folder)
+    files = ParquetFiles("0.parquet", store=store)
+    assert len([size for _, size in store.requests if size]) == 1
+    store.requests.clear()
+    files[0]
+    assert len(store.requests) == 1
+    store.requests.clear()
+    list(ParquetFiles("0.parquet", store=store, prefetch_bytes=0).tables_from(0))
+    assert len([size for _, size in store.requests if size]) == 1 + 4
+
+
+def test_row_groups_are_kept_within_the_bytes(folder: Path) -> None:
+    for most, expected in ((1 << 27, 1), (0, 2)):
+        store = CountingStore(folder)
+        files = ParquetFiles("0.parquet", store=store, prefetch_bytes=most)
+        store.requests.clear()
+        files.__getitems__([0, 4, 1, 2])
+        assert len(store.requests) == 2
+        files[0]
+        assert len(store.requests) == 1 + expected
+
+
+def test_threads_that_want_the_same_row_group_read_it_once(folder: Path) -> None:
+    store = CountingStore(folder)
+    files = ParquetFiles("0.parquet", store=store)
+    store.requests.clear()
+    found: list[dict[str, Any]] = []
+    threads = [threading.Thread(target=lambda: found.append(files[4])) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [rows()[4]] * 6
+    assert len(store.requests) == 1
+
+
+def test_copies_read_the_same(folder: Path) -> None:
+    files = ParquetFiles(folder / "{0..2}.parquet")
+    assert files[3] == rows()[3]
+    assert list(pickle.loads(pickle.dumps(files))) == rows()  # noqa: S301 - our own.
+    part = files.split(0, 2)
+    assert part.block_sizes == files.block_sizes
+    assert list(part) == [part[position] for position in range(17)] == rows()
+    assert sum(table.num_rows for table in files.split(0, 3, worker=0, num_workers=1).tables_from()) == 10
+
+
+def test_resumes_within_a_row_group(folder: Path) -> None:
+    for files in each_way(folder):
+
+        def make(files: ParquetFiles = files) -> DataLoader[int, Any]:
+            order = BlockShuffledOrder(len(files), block=files.block_sizes, window=2, seed=1)
+            return DataLoader(
+                EpochSampler(order, batch_size=4, rank=0, world_size=1, data=files.fingerprint()),
+                batch_size=4,
+                aggregator=lambda batch: [row["text"] for row in files.__getitems__(batch)],
+                output_order="input",
+                num_threads=2,
+            )
+
+        assert_resumes_exactly(make, epochs=2, cuts=(0, 1, 3, 4, 7))
+        assert_resumes_exactly(
+            lambda files=files: (
+                PipelineBuilder().add_source(files).pipe(lambda row: row["text"]).add_sink(1).build(num_threads=1)
+            ),
+            cuts=(0, 1, 4, 11, 17),
+        )
+
+
+def test_an_iterator_that_is_left_ends_its_threads(folder: Path) -> None:
+    for files in each_way(folder, prefetch_bytes=4000):
+        rest = files.iterate_from(2)
+        assert next(rest)["text"] == "0-2"
+        rest.close()  # type: ignore[attr-defined]
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("spdl-")]
+
+
+def test_mistakes_are_explained(folder: Path) -> None:
+    make: Any = ParquetFiles
+    one = folder / "0.parquet"
+    (folder / "none.txt").write_text("text " * 100)
+    (folder / "empty.parquet").touch()
+    cases: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
+        ((one,), {"columns": "text"}, TypeError, "`columns` must be a list of names"),
+        ((one,), {"columns": [3]}, TypeError, "`columns`"),
+        ((one,), {"columns": []}, ValueError, "`columns`"),
+        ((one,), {"columns": ["text", "text"]}, ValueError, "`columns`"),
+        ((one,), {"columns": ["other"]}, ValueError, r"has: text, number, data, nested, maybe, got 'other'"),
+        ((one,), {"prefetch_bytes": -1}, ValueError, "`prefetch_bytes`"),
+        ((folder / "1.parquet",), {}, ValueError, "`files` must be files with rows in them"),
+        ((folder / "none.txt",), {}, FormatError, r"none\.txt is no Parquet file"),
+        ((folder / "empty.parquet",), {}, FormatError, r"empty\.parquet is no Parquet file"),
+        ((folder / "missing.parquet",), {}, FileNotFoundError, r"missing\.parquet"),
+        (("missing.parquet",), {"store": LocalStore(folder)}, FileNotFoundError, r"missing\.parquet"),
+        (("empty.parquet",), {"store": LocalStore(folder)}, FormatError, r"empty\.parquet .* is no Parquet file"),
+    ]
+    for arguments, options, error, message in cases:
+        with pytest.raises(error, match=message):
+            make(*arguments, **options)
+
+
+def test_damaged_row_groups(folder: Path) -> None:
+    content = bytearray((folder / "0.parquet").read_bytes())
+    content[4:200] = bytes(196)
+    (folder / "0.parquet").write_bytes(content)
+    for files in each_way(folder):
+        with pytest.raises(FormatError, match=r"0\.parquet.*, row group 0, is damaged"):
+            files[1]
+        with pytest.raises(FormatError, match="is damaged"):
+            list(files)
+        assert files[12] == rows()[12]

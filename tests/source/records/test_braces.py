@@ -1,0 +1,59 @@
+"""Patterns with braces are written out as bash does it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from spdl.source import TarShards
+from spdl.source._records.braces import expand_braces
+
+
+def bash(pattern: str) -> list[str]:
+    command = ["bash", "-c", "set -f; shopt -u nullglob; printf '%s\\n' " + pattern]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+PARTS: st.SearchStrategy[str] = st.deferred(
+    lambda: st.one_of(
+        st.sampled_from(["a", "b0", "-", "..", "{}", "{x}"]),
+        st.builds("{{{}..{}}}".format, st.integers(-12, 12), st.integers(-12, 12)),
+        st.builds("{{{:03}..{}}}".format, st.integers(-9, 12), st.integers(-12, 12)),
+        st.builds("{{{}..{}..{}}}".format, st.integers(0, 12), st.integers(-12, 12), st.integers(-4, 4)),
+        st.builds("{{{}..{}}}".format, st.sampled_from("acz"), st.sampled_from("acz")),
+        st.lists(PARTS, min_size=2, max_size=3).map(lambda parts: "{" + ",".join(parts) + "}"),
+    )
+)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@settings(max_examples=80, deadline=None)
+@given(st.lists(PARTS, min_size=1, max_size=4).map(lambda parts: "p" + "".join(parts)))
+def test_as_bash_does_it(pattern: str) -> None:
+    # Each further pair multiplies the names.
+    assume(pattern.count("{") <= 4)
+    assert expand_braces("shards", pattern) == bash(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "first", "last", "count"),
+    [
+        ("train-{0000..0099}.tar", "train-0000.tar", "train-0099.tar", 100),
+        ("{a,b}/{1..2}.tar", "a/1.tar", "b/2.tar", 4),
+        ("s3://bucket/{train,val}-{8..10}.tar", "s3://bucket/train-8.tar", "s3://bucket/val-10.tar", 6),
+        ("plain.tar", "plain.tar", "plain.tar", 1),
+        ("{plain}.tar", "{plain}.tar", "{plain}.tar", 1),
+    ],
+)
+def test_the_names_of_shards(pattern: str, first: str, last: str, count: int) -> None:
+    names = expand_braces("shards", pattern)
+    assert (names[0], names[-1], len(names)) == (first, last, count)
+
+
+def test_a_pattern_of_too_many_names() -> None:
+    with pytest.raises(ValueError, match="`shards` must be a pattern of at most 1000000 names"):
+        TarShards("{1..2000}{1..2000}.tar")

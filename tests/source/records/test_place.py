@@ -1,0 +1,55 @@
+"""Files and objects are named by paths, by URLs, or by paths in a store."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.io.tars import make_tar
+
+from spdl.source import Files, JsonLines, TarShards
+from spdl.source._records.place import find_places
+from spdl.store import HTTPStore, LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_url_names_its_store() -> None:
+    first, second, other = find_places("shards", ["https://a.example/x/{1..2}.tar", "https://b.example/1.tar"], None)
+    assert isinstance(first.store, HTTPStore)
+    assert first.store is second.store is not other.store
+    assert [place.path for place in (first, second, other)] == ["x/1.tar", "x/2.tar", "1.tar"]
+    assert [place.name for place in (first, second, other)] == ["1.tar", "2.tar", "1.tar"]
+
+
+def test_files_by_their_urls(tmp_path: Path) -> None:
+    (tmp_path / "a b.tar").write_bytes(make_tar([("1.txt", b"one"), ("2.txt", b"two")]))
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n')
+    url = tmp_path.as_uri()
+    assert bytes(TarShards(f"{url}/a%20b.tar")[1]["txt"]) == b"two"
+    assert list(JsonLines(f"{url}/a.jsonl", cache=tmp_path / "cache")) == [{"a": 1}]
+    assert [record.path for record in Files(url, extensions=".jsonl")] == ["a.jsonl"]
+    # The path is that of the store, whatever it looks like.
+    (place,) = find_places("files", "s3://x", LocalStore(tmp_path))
+    assert place.path == "s3://x"
+
+
+def test_shards_of_a_list_lie_beside_it_or_where_their_urls_say(tmp_path: Path) -> None:
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "1.tar").write_bytes(make_tar([("1.txt", b"one")]))
+    (tmp_path / "2.tar").write_bytes(make_tar([("2.txt", b"two")]))
+    urls = ["1.tar", str(tmp_path / "2.tar"), (tmp_path / "2.tar").as_uri(), "https://example.invalid/3.tar"]
+    content = json.dumps({"shardlist": [{"url": url, "nsamples": 1} for url in urls]})
+    (tmp_path / "lists" / "train.json").write_text(content)
+    shards = TarShards(tmp_path / "lists" / "train.json")
+    assert [bytes(shards[position]["txt"]) for position in range(3)] == [b"one", b"two", b"two"]
+    assert len(shards) == 4
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(ImportError, match="obstore"):
+        TarShards("s3://bucket/train-{0..9}.tar")
