@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 SourceKind: TypeAlias = Literal["list", "generator", "iterator", "async_generator", "async_iterator", "pipeline"]
 Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator"]
-Queue: TypeAlias = Literal["", "pass", "raise"]
-Hooks: TypeAlias = Literal["", "count", "raise"]
+Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep"]
+Hooks: TypeAlias = Literal["", "count", "raise", "late"]
 Pool: TypeAlias = Literal["", "thread", "process"]
-Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt"]
+Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt", "forget"]
 Deed: TypeAlias = Literal[
     "stop",
     "stop_in_op",
