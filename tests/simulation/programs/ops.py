@@ -140,7 +140,10 @@ class Instrumented:
             raise
 
     def coroutine(self, value: Any) -> Any:
-        # That it is asynchronous shows only when it is called.
+        # That it is asynchronous shows only when it is called; until then it keeps a thread.
+        if self.op.begins_in_thread:
+            self.lab.sleep(self.op.sleep_seconds)
+            self.lab.on_call(self.name, self.lab.calls[self.name] + 1)
         return self.asynchronous(value)
 
     def generator(self, value: Any) -> Generator[Any, None, None]:

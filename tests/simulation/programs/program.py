@@ -64,6 +64,11 @@ class Op:
     by_batch: bool = False
 
     @property
+    def begins_in_thread(self) -> bool:
+        """Whether it works in a thread before it returns a coroutine."""
+        return self.form == "coroutine" and self.seed % 4 == 0
+
+    @property
     def is_generator(self) -> bool:
         return self.form in ("generator", "async_generator")
 

@@ -80,7 +80,10 @@ class Rest:
             or program.hooks
             or limited
             or "shut_pool" in deeds
-            or any(place.pipe.drop_overdue or place.pipe.op.by_batch for place in self.pipes.values())
+            or any(
+                place.pipe.drop_overdue or place.pipe.op.by_batch or place.pipe.op.begins_in_thread
+                for place in self.pipes.values()
+            )
         )
         self.timed = self.seen and not deeds - {"statistics", "failures"}
         # What waits for nothing but a thread is not said to wait for anything.

@@ -170,7 +170,7 @@ class _Run:
             with contextlib.suppress(PipelineFailure):
                 inner.stop()
         # Ops that run, and hooks that are left, go on for a while.
-        lab.host.sleep(_FORGOTTEN_SECONDS)
+        lab.host.sleep(_FORGOTTEN_SECONDS if lab.host.simulated else 0.5)
         lab.stopped = True
         seen.threads = lab.host.threads_left()
         for pool in built.pools.values():
