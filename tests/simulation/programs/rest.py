@@ -232,8 +232,10 @@ class Rest:
             if waiting and waiting > 0 and engaged < limit and threads and (has_room or not (pending or engaged)):
                 self.report(f"{waiting} items wait for {place.name}, where {engaged} of {limit} slots are taken")
             following = place.following
-            unseen = isinstance(following, PipePlace) and following.pipe.op.is_generator
-            most = capacity + limit + (limit + AHEAD) * place.pipe.ordered + (following.concurrency if unseen else 0)
+            most = capacity + limit + (limit + AHEAD) * place.pipe.ordered
+            if isinstance(following, PipePlace) and following.pipe.op.is_generator:
+                # It may have made generators that were asked for nothing yet.
+                most += following.concurrency
             there = 0 if place.pipe.op.is_generator else engaged
             if place.began and not self.changed and there + pending > most:
                 self.report(f"{place.name} has begun an item; {there} are there and {pending} wait behind it")

@@ -163,7 +163,8 @@ class _Run:
             self._failed(failure)
         seen.failures = built.pipeline.failures()
         lab.rest.stop()
-        lab.on_call = lab.on_give_up = lambda *_: None
+        lab.on_call = lambda _stage, _number: None
+        lab.on_give_up = lambda _number: None
         del built.pipeline
         seen.doing = "after the pipeline is gone"
         for inner in built.inner:
