@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.simulation import scheduler, world
 from tests.simulation.executors import ProcessPool, ThreadPool
 from tests.simulation.programs.host import Host
+from tests.simulation.programs.item import watch_drops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ class SimulatedHost(Host):
         self._random = random
         self._pools: list[ThreadPool | ProcessPool] = []
         self.findings: list[str] = []
+        watch_drops(lambda: self._check_lock("is freed"))
 
     def sleep(self, seconds: float) -> None:
         self._check_lock("sleeps")
@@ -66,6 +68,15 @@ class SimulatedHost(Host):
         # The scheduler sees by itself what hangs.
         work()
         return ""
+
+    def now(self) -> float:
+        return scheduler.active.now
+
+    def call_at_rest(self, look: Callable[[float], None]) -> bool:
+        # Where alarms ring early, time passes although somebody could do something.
+        exact = not scheduler.active.policy.jumps
+        scheduler.active.at_rest = look if exact else None
+        return exact
 
     def close(self) -> None:
         """End the pools."""

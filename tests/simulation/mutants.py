@@ -18,7 +18,7 @@ _SUMMARY = re.compile(r"^(\d+) runs from seed", re.MULTILINE)
 _FINDING = re.compile(r"^seed \d+: \* (.*)", re.MULTILINE)
 NO_END = "the simulation did not end"
 # A bug may make the simulation itself stop, as an engine that spins does.
-_SECONDS = 900
+_SECONDS = 150
 
 
 def _hunt(mutant: Mutant, runs: int, seed: int) -> dict[str, Any]:

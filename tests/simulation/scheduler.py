@@ -99,6 +99,8 @@ class Scheduler:
         self._interrupt_at: int | None = None
         self._within = ""
         self.main: Fiber | None = None
+        # Called with the seconds for which everybody will wait, before they pass.
+        self.at_rest: Callable[[float], None] | None = None
 
     # ---- a run ----
 
@@ -203,6 +205,12 @@ class Scheduler:
 
     def _pick(self) -> Fiber | None:
         while not self.runnable and self._alarms:
+            due, _, number, fiber = self._alarms[0]
+            if not fiber.waits_for or fiber.wait_number != number:
+                heapq.heappop(self._alarms)
+                continue
+            if self.at_rest is not None:
+                self.at_rest(max(0.0, due - self.now))
             self.ring()
         return self.policy.choose(self.runnable, None) if self.runnable else None
 

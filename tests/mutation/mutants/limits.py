@@ -22,8 +22,8 @@ LIMITS = (
     Mutant(
         "an op that failed keeps its slot",
         "_nodes/op_node.py",
-        "                self.engine.event_loop.wake()\n        self.slot_freed()",
-        "                self.engine.event_loop.wake()",
+        "                self.engine.emit(self, entry)\n        self.slot_freed()",
+        "                self.engine.emit(self, entry)",
         ("nodes/test_function.py::TestFailures",),
     ),
     Mutant(

@@ -46,4 +46,25 @@ ONCE_MADE = (
         "            release()\n            if False:",
         ("test_fault_stop.py",),
     ),
+    Mutant(
+        "an async generator that waits for room is not told of a slot that another one has left",
+        "_nodes/op_node.py",
+        "may be what an async generator waits for.\n        if self.wants_room and",
+        "may be what an async generator waits for.\n        if False and",
+        ("nodes/test_asynchronous.py",),
+    ),
+    Mutant(
+        "a slot that found no room is booked nowhere once there is room and no item",
+        "_metrics/counters.py",
+        "if not (all_slots_taken or waiting or self.waiting_since):",
+        "if False:",
+        ("metrics/test_statistics.py",),
+    ),
+    Mutant(
+        "a slot that found no room is booked nowhere once a carried item leaves no other one",
+        "_engine/worker.py",
+        "if not (all_slots_taken or counters.waiting_since or node.queue):",
+        "if False:",
+        ("metrics/test_statistics.py",),
+    ),
 )

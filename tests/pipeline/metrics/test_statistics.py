@@ -115,6 +115,38 @@ def test_busy_time_is_that_of_the_op_alone() -> None:
     assert second.starved_seconds > 0
 
 
+@pytest.mark.parametrize("kind", ["function", "retried"])
+def test_a_slot_that_found_no_room_is_starved_once_there_is_room_and_no_item(kind: str) -> None:
+    more, held = threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        yield from range(4)
+        assert more.wait(20)
+
+    def op(x: int) -> int:
+        assert x < 3 or held.wait(20)
+        return x
+
+    arguments: dict[str, Any] = {"retried": {"retries": 1}}
+    builder = source(items()).pipe(op, concurrency=2, **arguments.get(kind, {})).add_sink(1)
+    with builder.build(num_threads=2).auto_stop() as pipeline:
+
+        def stage() -> StageStatistics:
+            return pipeline.statistics().stages[1]
+
+        # Three results take the place in the sink and those of both slots; the fourth item waits.
+        assert wait_until(lambda: stage().blocked_seconds > 0 and stage().queue_size == 1)
+        assert sorted(pipeline.get_item(timeout=10) for _ in range(3)) == [0, 1, 2]
+        assert wait_until(lambda: stage().running == 1)
+        # It is worked on in one slot, and nothing is there for the other one.
+        before = stage().starved_seconds
+        time.sleep(0.1)
+        assert stage().starved_seconds - before >= 0.05
+        held.set()
+        more.set()
+        assert list(pipeline.get_iterator(timeout=10)) == [3]
+
+
 @pytest.mark.parametrize("kind", ["function", "ordered", "generator", "async", "executor"])
 def test_a_slot_without_an_item_is_starved(kind: str) -> None:
     more, begun, held = threading.Event(), threading.Event(), threading.Event()

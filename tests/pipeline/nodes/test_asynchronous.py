@@ -207,3 +207,28 @@ def test_what_waits_behind_a_generator_from_a_coroutine_is_served() -> None:
 
     builder = source(range(50)).pipe(lambda x: x).pipe(op)
     assert sorted(run(builder)) == list(range(50))
+
+
+def test_an_async_generator_goes_on_when_another_ones_slot_becomes_free() -> None:
+    begun, fail, asked = asyncio.Event(), asyncio.Event(), threading.Event()
+
+    async def op(x: int) -> AsyncIterator[int]:
+        if x:
+            begun.set()
+            await fail.wait()
+            raise ValueError(x)
+        await begun.wait()
+        yield x
+        asked.set()
+        yield x
+
+    with source(range(2)).pipe(op, concurrency=2).add_sink(1).build(num_threads=1).auto_stop() as pipeline:
+        node = pipeline._engine.nodes[0]
+        # Nobody reads: the first result takes the place in the sink, and the slots are kept for one result each.
+        assert wait_until(lambda: node.running == 2 and node.wants_room)
+        assert not asked.is_set()
+        event_loop = pipeline._engine.event_loop
+        assert event_loop is not None
+        event_loop.post(fail.set)
+        assert asked.wait(10)
+        assert list(pipeline.get_iterator(timeout=10)) == [0, 0]

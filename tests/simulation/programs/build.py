@@ -1,5 +1,6 @@
 """Makes the pipeline that a program describes."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 
 # After so many items a queue or hook of the program raises.
 RAISE_AFTER = 5
+# For so many seconds a hook that is left late holds its stage.
+LATE = 0.005
 
 
 class Gathering(Aggregator[Any, Any]):
     """An aggregator that ends a batch at some items."""
 
     def __init__(self, lab: Lab, stage: described.Aggregate) -> None:
+        self.lab = lab
         self.stage = stage
         self.turn = Exclusive(lab, f"aggregator {stage.name}")
         self.batch: list[Any] = []
@@ -44,6 +48,7 @@ class Gathering(Aggregator[Any, Any]):
         with self.turn.call():
             self.items += 1
             if self.items - 1 == self.stage.raise_at:
+                self.lab.rest.fail()
                 raise ProvokedError(self.stage.name)
             self.batch.append(item)
             return self._take() if ends_batch(self.stage, len(self.batch), item.key) else None
@@ -63,6 +68,7 @@ def _make_router(lab: Lab, fork: described.Fork) -> Callable[[Any], Any]:
     def choose(value: Any) -> Any:
         with turn.call() as number:
             if number == fork.raise_at:
+                lab.rest.fail()
                 raise ProvokedError(fork.name)
             if fork.batched:
                 return [path_of(fork, (element.key,)) for element in value]
@@ -180,12 +186,20 @@ class Passing(AsyncQueue[Any]):
         super().__init__(info, buffer_size=buffer_size)
         self.lab = lab
         self.items = 0
+        self.is_first = info.stage_name in ("src", "src[0]")
 
     async def put(self, item: Any) -> None:
         if not is_eof(item) and not is_epoch_end(item):
             self.items += 1
             if self.lab.program.queue == "raise" and self.items == RAISE_AFTER:
                 raise ProvokedError("queue")
+            if self.is_first and self.lab.program.queue == "lose" and self.items == RAISE_AFTER:
+                return
+            if self.is_first and self.lab.program.queue == "double" and self.items == RAISE_AFTER:
+                await super().put(item)
+        elif self.is_first and self.lab.program.queue == "keep":
+            # The end of an epoch, or of the input.
+            return
         await super().put(item)
 
 
@@ -199,10 +213,14 @@ class Counting(TaskHook):
     @contextlib.asynccontextmanager
     async def stage_hook(self) -> AsyncIterator[None]:
         self.lab.hook_balance[self.name] += 1
-        try:
-            yield
-        finally:
-            self.lab.hook_balance[self.name] -= 1
+        # It is left without an exception, however the stage has ended, and the pipeline does not end before.
+        yield
+        if self.lab.program.hooks == "late":
+            await asyncio.sleep(LATE)
+        self.lab.hook_balance[self.name] -= 1
+        if self.lab.program.hooks == "late":
+            self.lab.rest.fail()
+            raise ProvokedError("stage hook")
 
     @contextlib.asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:

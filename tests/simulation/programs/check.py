@@ -11,6 +11,9 @@ from .lab import Lab
 from .model import Expected, FailureKey, Flow
 from .program import Aggregate, Fork, Pipe, Program, Stage, all_pipes, all_stages
 
+# So many failed items are listed at most.
+REMEMBERED = 100
+
 
 @dataclass(frozen=True)
 class Value:
@@ -67,6 +70,10 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
         *_check_limits(program, lab),
         *_check_looks(program, seen),
     ]
+    if len(seen.failures) > REMEMBERED:
+        findings.append(f"failures() lists {len(seen.failures)} items")
+    if lab.background:
+        findings.append(f"{lab.background} tasks that ops have started run after stop()")
     if seen.threads:
         findings.append(f"threads are left after stop(): {seen.threads}")
     if running := {name: count for name, count in lab.running.items() if count}:
@@ -93,7 +100,11 @@ def _finishes(program: Program, seen: Seen, expected: Expected) -> bool:
     cut = any(isinstance(stage, Aggregate) and stage.drop_last for stage in all_stages(program))
     cut = cut or any(pipe.op.by_batch for pipe in all_pipes(program))
     certain = only_source and not cut and not expected.may_fail and not expected.uncertain and not expected.flow.unknown
-    return certain and bool(seen.failure and seen.epochs) and program.consumer.reading not in ("break", "interrupt")
+    return (
+        certain
+        and bool(seen.failure and seen.epochs)
+        and program.consumer.reading not in ("break", "interrupt", "forget")
+    )
 
 
 def _check_end(program: Program, seen: Seen, expected: Expected, *, whole: bool) -> list[str]:
@@ -102,7 +113,7 @@ def _check_end(program: Program, seen: Seen, expected: Expected, *, whole: bool)
     if whole and expected.must_fail:
         return [f"the pipeline did not fail, although {expected.must_fail}"]
     reading = program.consumer.reading
-    if seen.complete < len(seen.epochs) and not seen.failure and reading not in ("break", "interrupt"):
+    if seen.complete < len(seen.epochs) and not seen.failure and reading not in ("break", "interrupt", "forget"):
         return ["the loop ended without an end"]
     return []
 

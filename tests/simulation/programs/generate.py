@@ -1,6 +1,6 @@
 """Draws random programs: small ones, with a few features each, so that all pairs of features meet often."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -30,26 +30,39 @@ _TIMEOUT = 0.03
 _MANY_STAGES = 8
 
 
+# What a program is about: the chance of each feature.
+_ANY = {
+    "continuous": 0.25, "merge": 0.2, "async": 0.4, "generator": 0.35, "thread": 0.2, "process": 0.07, "batch": 0.4,
+    "fork": 0.3, "fail": 0.4, "limit": 0.2, "fatal": 0.04, "ordered": 0.4, "retry": 0.2, "timeout": 0.06,
+    "sleep": 0.4, "drop": 0.3, "on_failure": 0.2, "queue": 0.08, "hooks": 0.08, "meddle": 0.25, "bad source": 0.08,
+}  # fmt: skip
+# Programs that mostly wait, so that it shows who waits for what, and for how long.
+_PACED = {
+    "pace": 1.0, "merge": 0.35, "async": 0.4, "generator": 0.35, "thread": 0.3, "batch": 0.2, "fork": 0.05,
+    "fail": 0.25, "ordered": 0.4, "retry": 0.3, "sleep": 1.0, "drop": 0.3, "on_failure": 0.1, "meddle": 0.3,
+    "bad source": 0.05, "fatal": 0.04,
+}  # fmt: skip
+
+# Programs of many items, of which many fail.
+_MANY = {
+    "many": 1.0, "continuous": 0.1, "async": 0.2, "thread": 0.1, "batch": 0.1, "fail": 0.9, "limit": 0.6, "retry": 0.1,
+    "drop": 0.1, "ordered": 0.2, "on_failure": 0.1,
+}  # fmt: skip
+
+
 def draw(random: Random) -> Program:
     """Return a random program."""
-    return _Draw(random).program()
+    return _Draw(
+        random, random.choice((_ANY, _ANY, _ANY, _PACED, _PACED, _MANY if random.random() < 0.4 else _PACED))
+    ).program()
 
 
 class _Draw:
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, chances: Mapping[str, float]) -> None:
         self.random = random
         self.names = 0
         # What this program is about. Everything at once would hide one thing behind the other.
-        self.features = {
-            feature
-            for feature, chance in (
-                ("continuous", 0.25), ("merge", 0.2), ("async", 0.4), ("generator", 0.35), ("thread", 0.2),
-                ("process", 0.07), ("batch", 0.4), ("fork", 0.3), ("fail", 0.4), ("limit", 0.2), ("fatal", 0.04),
-                ("ordered", 0.4), ("retry", 0.2), ("timeout", 0.06), ("sleep", 0.4), ("drop", 0.3),
-                ("on_failure", 0.2), ("queue", 0.08), ("hooks", 0.08), ("meddle", 0.25), ("bad source", 0.08),
-            )
-            if random.random() < chance
-        }  # fmt: skip
+        self.features = {feature for feature, chance in chances.items() if random.random() < chance}
 
     def _chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -83,19 +96,26 @@ class _Draw:
         return self._meddled(program)
 
     def _pick_queue(self) -> Queue:
-        return ("raise" if self._chance(0.15) else "pass") if "queue" in self.features else ""
+        if "queue" not in self.features:
+            return ""
+        kinds: tuple[Queue, ...] = ("pass", "pass", "pass", "pass", "raise", "lose", "double", "keep")
+        return self.random.choice(kinds)
 
     def _pick_hooks(self) -> Hooks:
-        return ("raise" if self._chance(0.15) else "count") if "hooks" in self.features else ""
+        kinds: tuple[Hooks, ...] = ("count", "count", "count", "raise", "late")
+        return self.random.choice(kinds) if "hooks" in self.features else ""
 
     def _source(self, *, merged: bool, continuous: bool) -> Source:
         random = self.random
         kinds: list[SourceKind] = ["list", "generator", "iterator"]
         kinds += ["async_generator", "async_iterator"] if self._has("async", 0.7) or self._chance(0.1) else []
         kinds += ["pipeline"] if self._chance(0.1) else []
-        size = (
-            random.choice((1, 2, 3, 5, 8, 13, 20, 25)) if continuous else random.choice((0, 1, 2, 3, 5, 8, 13, 20, 25))
-        )
+        sizes: tuple[int, ...] = (1, 2, 3, 5, 8, 13, 20, 25) if continuous else (0, 1, 2, 3, 5, 8, 13, 20, 25)
+        if "pace" in self.features:
+            sizes = 8, 20, 40
+        if "many" in self.features:
+            sizes = 100, 130
+        size = random.choice(sizes)
         bad = self._has("bad source", 0.7)
         stages = self._stages(random.choice((0, 0, 1, 2)), deep=True) if merged else ()
         return Source(
@@ -104,9 +124,12 @@ class _Draw:
             self._chance(0.12),
             random.randint(0, size) if bad and self._chance(0.7) else -1,
             bad and self._chance(0.4),
-            random.choice((0, 0, 5, 30)) if "sleep" in self.features else 0,
+            self._pick_sleep(5, 30) if "sleep" in self.features and self._chance(0.5) else 0,
             stages,
         )
+
+    def _pick_sleep(self, *shares: int) -> int:
+        return self.random.choice((*shares, 100) if "pace" in self.features else shares)
 
     def _limit(self, share: float) -> str:
         if not self._has("limit", share):
@@ -218,9 +241,11 @@ class _Draw:
             random.randint(1, 3),
             random.choice((10, 30)) if failing and generates and pool != "process" else 0,
             random.choice((10, 30)) if self._has("drop", 0.6) else 0,
-            random.randint(1, 3) if generates else 1,
-            random.choice((5, 30)) if self._has("sleep", 0.6) and pool != "process" else 0,
-            random.choice((0.001, 0.003)),
+            random.choice((1, 2, 3, 3, 8) if "pace" in self.features else (1, 2, 3)) if generates else 1,
+            self._pick_sleep(5, 30)
+            if self._has("sleep", 0.8 if "pace" in self.features else 0.6) and pool != "process"
+            else 0,
+            random.choice((0.001, 0.003, 0.03) if "pace" in self.features else (0.001, 0.003)),
             random.choice((3, 10)) if timed else 0,
             by_batch,
         )
@@ -229,11 +254,13 @@ class _Draw:
         random = self.random
         readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item", "interrupt"]
         reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
+        if reading == "break" and self._chance(0.3) and "meddle" not in self.features:
+            reading = "forget"
         return Consumer(
             reading,
             random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, 12),
             random.randint(1, 3) if continuous else 1,
-            random.choice((0, 0, 1)) if "sleep" in self.features else 0,
+            random.choice((0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)) if "sleep" in self.features else 0,
         )
 
     def _meddled(self, program: Program) -> Program:
@@ -263,4 +290,4 @@ class _Draw:
             stage = random.choice([pipe for pipe in pipes if pipe.pool == "thread"]).name
         if deed == "capacity":
             stage = random.choice(["sink", *(pipe.name for pipe in pipes)])
-        return Meddling(deed, random.choice((0, 1, 2, 5, 10)), stage, random.randint(1, 5))
+        return Meddling(deed, random.choice((0, 1, 2, 5, 10, 20)), stage, random.randint(1, 6))

@@ -46,6 +46,18 @@ class Host(ABC):
         """
         return False
 
+    def now(self) -> float:
+        """Return the time. In simulated worlds it does not pass by asking."""
+        return _world.monotonic()
+
+    def call_at_rest(self, look: Callable[[float], None]) -> bool:
+        """Have ``look`` called when everybody waits, with the seconds that pass then.
+
+        Returns:
+            Whether it is called, and time passes only then.
+        """
+        return False
+
     def watch(self, work: Callable[[], None]) -> str:
         """Run ``work`` in a thread. Return where the threads are if it takes longer than the patience, else ''."""
         thread = _world.Thread(target=work, name="program", daemon=True)

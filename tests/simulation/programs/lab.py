@@ -8,7 +8,8 @@ from typing import Any
 from spdl.pipeline import FailedItem, _world
 
 from .host import Host
-from .program import Program
+from .program import Program, all_pipes
+from .rest import Rest
 
 
 class ProvokedError(Exception):
@@ -59,6 +60,11 @@ class SourceRecord:
         self.closed = 0
         self.raised = False
 
+    def count(self, item: Any) -> Any:
+        """Note that an item is taken out of a list."""
+        self.pulled += 1
+        return item
+
     def iterate(self) -> int:
         """Note that it is iterated, and return the number of the epoch."""
         self.lab.started(f"source {self.number}'s iter()")
@@ -93,12 +99,21 @@ class Lab:
         self.sync_running = 0
         self.most_sync = 0
         self.attempts: Counter[object] = Counter()
-        self.generators_open = 0
+        # The tasks that ops have started, and how many of them have not ended.
+        self.beats: set[object] = set()
+        self.background = 0
+        # Whether it is known who lets go of an item last: others may have it where it was handed on unseen.
+        self.sees_drops = not (
+            program.queue
+            or any(pipe.pool == "process" for pipe in all_pipes(program))
+            or any(source.dedicated or source.kind == "pipeline" for source in program.sources)
+        )
         self.given_up: list[FailedItem] = []
         self.hook_balance: Counter[str] = Counter()
         self.hook_tasks: Counter[str] = Counter()
         self.on_call: Callable[[str, int], object] = lambda _stage, _number: None
         self.on_give_up: Callable[[int], object] = lambda _number: None
+        self.rest = Rest(program, self.sources, self.report, host.now)
 
     def report(self, finding: str) -> None:
         """Note something that must not happen. The lock may be held."""
@@ -109,6 +124,8 @@ class Lab:
         """Note that something of the user's is called."""
         if self.stopped:
             self.report(f"{what} is called after stop() has returned")
+        if self.host.simulated:
+            self.rest.begins(what)
 
     def enter(self, stage: str, *, sync: bool) -> int:
         """Note that an op begins an item. Return the number of the call."""
@@ -139,11 +156,13 @@ class Lab:
         with self.lock:
             self.sync_running += 1
             self.most_sync = max(self.most_sync, self.sync_running)
+            self.rest.sync_running = self.sync_running
 
     def leave_sync(self) -> None:
         """Note that it ends."""
         with self.lock:
             self.sync_running -= 1
+            self.rest.sync_running = self.sync_running
 
     def attempt(self, key: object) -> int:
         """Return how many times this was tried before."""

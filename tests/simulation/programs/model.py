@@ -15,6 +15,9 @@ from .behaviour import Outcome, decide, ends_batch, keeps, path_of, step_of
 from .item import Key
 from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes, all_stages
 
+# After so many items a queue of the program is at fault.
+RAISE_AFTER = 5
+
 Batch: TypeAlias = tuple[Key, ...]
 Root: TypeAlias = tuple[int, int]
 
@@ -131,6 +134,21 @@ class _Walk:
         self._nothing(flow)
         if self.program.queue == "raise":
             self.may.append("a queue raises")
+        if self.program.hooks == "late" and self.tallies:
+            self.must.append("a stage's hook raises at its end")
+        if self.program.queue in ("lose", "double", "keep"):
+            self.uncertain.append("a queue is at fault")
+            self.failures_known = False
+            # The queue behind the first source: what it loses is missed at the end of the epoch.
+            due = self.program.queue == "keep" or (
+                self.program.sources[0].size >= RAISE_AFTER and not 0 <= self.program.sources[0].raise_at < RAISE_AFTER
+            )
+            due = (
+                due
+                and len(self.program.sources) == 1
+                and not (self.program.continuous and self.program.queue != "keep")
+            )
+            (self.must if due else self.may).append("a queue is at fault")
         if self.program.hooks == "raise":
             self.uncertain.append("a hook raises")
             self.may.append("a hook raises")
@@ -300,7 +318,12 @@ class _Walk:
         if flow.unknown or flow.in_batches:
             return self._lose(flow, ())
         # A hook or a queue that raises may end the input early, and with it a batch.
-        if flow.order == "all" and not flow.missing and "raise" not in (self.program.hooks, self.program.queue):
+        if (
+            flow.order == "all"
+            and not flow.missing
+            and self.program.hooks != "raise"
+            and self.program.queue in ("", "pass")
+        ):
             batches: list[Batch] = []
             batch: Batch = ()
             for key in flow.singles:

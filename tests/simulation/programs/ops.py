@@ -1,6 +1,7 @@
 """The ops of the programs."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
@@ -80,40 +81,74 @@ class Instrumented:
     def _fail_early(self, outcome: Outcome, value: Any) -> None:
         elements = value if isinstance(value, list) else [value]
         key = self.name, tuple(element.epoch for element in elements), keys_of(value)
-        if self.lab.attempt(key) < outcome.failing_attempts:
-            finish(outcome, self.name)
+        attempt = self.lab.attempt(key)
+        if attempt < outcome.failing_attempts:
+            if attempt < self.pipe.retries and not self.op.is_generator and outcome.end != "fatal":
+                self.lab.rest.try_again(self.name, value, self.pipe.retry_delay * 2**attempt)
+            self._finish(outcome)
+            # Only the engine has it now, and the exception that holds it.
+            for element in elements:
+                element.watched = self.lab.sees_drops and not self.pipe.pool
             raise ProvokedError(self.name)
 
-    def _result(self, outcome: Outcome, value: Any) -> Any:
+    def _finish(self, outcome: Outcome) -> None:
+        if outcome.end == "fatal":
+            self.lab.rest.fail()
         finish(outcome, self.name)
-        return make(self.op, self.name, value, 0) if outcome.results else None
+
+    def _result(self, outcome: Outcome, value: Any) -> Any:
+        self._finish(outcome)
+        if not outcome.results:
+            return None
+        self.lab.rest.give(self.name, value)
+        return make(self.op, self.name, value, 0)
 
     def sync(self, value: Any) -> Any:
         call = self.lab.enter(self.name, sync=self.in_worker)
+        self.lab.rest.take(self.name, value)
         try:
             outcome, seconds = self._begin(value)
             self.lab.sleep(seconds)
             self._fail_early(outcome, value)
             return self._result(outcome, value)
         finally:
+            self.lab.rest.leave(self.name, value)
             self.lab.leave(self.name, call, sync=self.in_worker)
 
     async def asynchronous(self, value: Any) -> Any:
         call = self.lab.enter(self.name, sync=False)
+        self.lab.rest.take(self.name, value)
         try:
+            if self.op.seed % 5 == 0:
+                self.lab.beats.add(asyncio.create_task(self._beat()))
             outcome, seconds = self._begin(value)
             await asyncio.sleep(seconds)
             self._fail_early(outcome, value)
             return self._result(outcome, value)
         finally:
+            self.lab.rest.leave(self.name, value)
             self.lab.leave(self.name, call, sync=False)
 
+    async def _beat(self) -> None:
+        """Go on for ever, as a task that nobody awaits."""
+        self.lab.background += 1
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.001)
+            self.lab.background -= 1
+            raise
+
     def coroutine(self, value: Any) -> Any:
-        # That it is asynchronous shows only when it is called.
+        # That it is asynchronous shows only when it is called; until then it keeps a thread.
+        if self.op.begins_in_thread:
+            self.lab.sleep(self.op.sleep_seconds)
+            self.lab.on_call(self.name, self.lab.calls[self.name] + 1)
         return self.asynchronous(value)
 
     def generator(self, value: Any) -> Generator[Any, None, None]:
         call = self.lab.enter(self.name, sync=self.in_worker)
+        self.lab.rest.take(self.name, value)
         inside = True
         try:
             outcome, seconds = self._begin(value)
@@ -124,29 +159,39 @@ class Instrumented:
                 if self.in_worker:
                     self.lab.leave_sync()
                 inside = False
+                self.lab.rest.give(self.name, value, more=True)
                 yield result
                 del result
+                self.lab.rest.go_on(self.name, value)
                 self.lab.started(self.name)
                 inside = True
                 if self.in_worker:
                     self.lab.enter_sync()
                 self.lab.host.step()
-            finish(outcome, self.name)
+            self._finish(outcome)
         finally:
+            self.lab.rest.leave(self.name, value)
             self.lab.leave(self.name, call, sync=self.in_worker and inside)
 
     async def async_generator(self, value: Any) -> AsyncGenerator[Any, None]:
         call = self.lab.enter(self.name, sync=False)
+        self.lab.rest.take(self.name, value)
         try:
             outcome, seconds = self._begin(value)
             await asyncio.sleep(seconds)
             self._fail_early(outcome, value)
             for number in range(outcome.results):
+                self.lab.rest.give(self.name, value, more=True)
                 yield make(self.op, self.name, value, number)
+                self.lab.rest.go_on(self.name, value)
                 self.lab.started(self.name)
                 await asyncio.sleep(0)
-            finish(outcome, self.name)
+            self._finish(outcome)
         finally:
+            if self.op.seed % 3 == 0 and sys.exc_info()[0] is GeneratorExit:
+                # It has something to save, and is waited for.
+                await asyncio.sleep(0.001)
+            self.lab.rest.leave(self.name, value)
             self.lab.leave(self.name, call, sync=False)
 
 

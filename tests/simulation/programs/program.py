@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 SourceKind: TypeAlias = Literal["list", "generator", "iterator", "async_generator", "async_iterator", "pipeline"]
 Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator"]
-Queue: TypeAlias = Literal["", "pass", "raise"]
-Hooks: TypeAlias = Literal["", "count", "raise"]
+Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep"]
+Hooks: TypeAlias = Literal["", "count", "raise", "late"]
 Pool: TypeAlias = Literal["", "thread", "process"]
-Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt"]
+Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt", "forget"]
 Deed: TypeAlias = Literal[
     "stop",
     "stop_in_op",
@@ -62,6 +62,11 @@ class Op:
     sleep_seconds: float = 0.001
     slow: int = 0
     by_batch: bool = False
+
+    @property
+    def begins_in_thread(self) -> bool:
+        """Whether it works in a thread before it returns a coroutine."""
+        return self.form == "coroutine" and self.seed % 4 == 0
 
     @property
     def is_generator(self) -> bool:

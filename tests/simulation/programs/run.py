@@ -22,6 +22,7 @@ from .program import Meddling, Program
 _LATE_SECONDS = 0.02
 _GRACE_SECONDS = 0.002
 _FREED_SECONDS = 2.0
+_FORGOTTEN_SECONDS = 3.0
 
 
 def run(program: Program, host: Host) -> list[str]:
@@ -61,6 +62,7 @@ def _silent_log() -> Iterator[None]:
 
 def _run(program: Program, host: Host) -> list[str]:
     lab = Lab(program, host)
+    lab.rest.exact = host.call_at_rest(lab.rest.look) and all(source.kind != "pipeline" for source in program.sources)
     seen = Seen()
     work = _Run(lab, seen)
     stacks = host.watch(work)
@@ -69,6 +71,8 @@ def _run(program: Program, host: Host) -> list[str]:
     if seen.crash is not None:
         return [*lab.findings, seen.crash]
     findings = check(program, lab, seen, expect(program, exact_time=host.simulated))
+    if lab.rest.exact and seen.statistics is not None and seen.complete and not (seen.failure or seen.stopped_early):
+        findings += lab.rest.compare(seen.statistics)
     return [*lab.findings, *findings, *_check_freed(lab)]
 
 
@@ -108,11 +112,19 @@ class _Run:
             for n, meddling in enumerate(lab.program.meddling)
             if meddling.deed not in ("stop_in_op", "stop_in_on_failure")
         ]
+        if lab.program.consumer.reading == "forget":
+            del pipeline, meddlers
+            self._forget(built)
+            return
         try:
             with pipeline.auto_stop():
                 for meddler in meddlers:
                     meddler.start()
-                self._read(pipeline)
+                lab.rest.started = True
+                try:
+                    self._read(pipeline)
+                finally:
+                    lab.rest.stop()
                 seen.doing = "stop"
         except PipelineFailure as failure:
             self._failed(failure)
@@ -135,6 +147,36 @@ class _Run:
         for pool in built.pools.values():
             lab.host.release(pool)
 
+    def _forget(self, built: Built) -> None:
+        """Read some items, and let go of the pipeline without a word to it: its threads end on their own."""
+        lab, seen = self.lab, self.seen
+        values: list[Value] = []
+        seen.epochs.append(values)
+        try:
+            for _ in range(lab.program.consumer.count):
+                item = built.pipeline.get_item()
+                values.append(value_of(item))
+                del item
+        except EOFError:
+            pass
+        except PipelineFailure as failure:
+            self._failed(failure)
+        seen.failures = built.pipeline.failures()
+        lab.rest.stop()
+        lab.on_call = lambda _stage, _number: None
+        lab.on_give_up = lambda _number: None
+        del built.pipeline
+        seen.doing = "after the pipeline is gone"
+        for inner in built.inner:
+            with contextlib.suppress(PipelineFailure):
+                inner.stop()
+        # Ops that run, and hooks that are left, go on for a while.
+        lab.host.sleep(_FORGOTTEN_SECONDS if lab.host.simulated else 0.5)
+        lab.stopped = True
+        seen.threads = lab.host.threads_left()
+        for pool in built.pools.values():
+            lab.host.release(pool)
+
     def _failed(self, failure: PipelineFailure) -> None:
         # No exception is kept, since its traceback would keep items.
         self.seen.failure = [f"{type(error).__name__}: {error}" for error in failure.exceptions]
@@ -147,6 +189,7 @@ class _Run:
             running = reference()
             if running is not None:
                 self.seen.stopped_early = True
+                self.lab.rest.stop()
                 running.stop()
 
         for meddling in self.lab.program.meddling:
@@ -171,6 +214,7 @@ class _Run:
         try:
             if meddling.deed == "stop":
                 self.seen.stopped_early = True
+                lab.rest.stop()
                 pipeline.stop()
                 lab.stopped = not any(source.kind == "pipeline" for source in lab.program.sources)
             elif meddling.deed == "statistics":
@@ -179,12 +223,15 @@ class _Run:
                 pipeline.failures()
             elif meddling.deed == "concurrency":
                 pipeline.set_concurrency(meddling.stage, meddling.value)
+                lab.rest.set_concurrency(meddling.stage, meddling.value)
             elif meddling.deed == "shut_pool":
                 built.pools[meddling.stage].shutdown(wait=False)
             elif meddling.deed == "threads":
                 pipeline.set_num_threads(meddling.value)
+                lab.rest.set_num_threads(meddling.value)
             else:
                 pipeline.set_queue_capacity(meddling.stage or "sink", meddling.value)
+                lab.rest.set_capacity(meddling.stage or "sink", meddling.value)
         except PipelineFailure as failure:
             self._failed(failure)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding.
@@ -217,19 +264,39 @@ class _Run:
         ours = consumer.reading == "interrupt" and not self.lab.host.interrupt_at(consumer.count)
         if consumer.reading == "break" and not consumer.count:
             return False
-        for item in pipeline:
+        sink = self.lab.rest.sink
+        items = iter(pipeline)
+        while True:
+            sink.readers += 1
+            try:
+                item = next(items)
+            except StopIteration:
+                return True
+            finally:
+                sink.readers -= 1
+            sink.delivered += 1
             values.append(value_of(item))
             self._pause(len(values))
             if ours and len(values) >= consumer.count:
                 raise KeyboardInterrupt
             if consumer.reading == "break" and len(values) >= consumer.count:
                 return False
-        return True
 
     def _read_together(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        sink = self.lab.rest.sink
+
         def read() -> None:
+            items = iter(pipeline)
             try:
-                for item in pipeline:
+                while True:
+                    sink.readers += 1
+                    try:
+                        item = next(items)
+                    except StopIteration:
+                        return
+                    finally:
+                        sink.readers -= 1
+                    sink.delivered += 1
                     # Appending is atomic.
                     values.append(value_of(item))
                     self._pause(len(values))
@@ -252,6 +319,7 @@ class _Run:
                 continue
             except EOFError:
                 return
+            self.lab.rest.sink.delivered += 1
             values.append(value_of(item))
             self._pause(len(values))
 
@@ -265,6 +333,8 @@ class _Run:
 def value_of(item: Any) -> Value:
     """Return what is remembered of an item that was delivered: nothing that keeps it in memory."""
     elements: list[Item] = list(item) if isinstance(item, list) else [item]
+    for element in elements:
+        element.watched = False
     return Value(
         tuple(element.key for element in elements),
         isinstance(item, list),

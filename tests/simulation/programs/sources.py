@@ -32,11 +32,13 @@ class _Maker:
         """Return the next item, or None at the end."""
         if self.position == self.source.raise_at:
             self.record.raised = True
+            self.lab.rest.fail()
             raise ProvokedError(f"source {self.record.number}")
         if self.position == self.source.size:
             self.record.exhausted += 1
             return None
         item = Item(self.record.number, self.position, self.epoch)
+        item.watched = self.lab.sees_drops
         self.position += 1
         self.record.pulled += 1
         return item
@@ -45,6 +47,7 @@ class _Maker:
         self.record.closed += 1
         self.lab.host.step()
         if self.source.raise_in_close:
+            self.lab.rest.fail()
             raise ProvokedError(f"close of source {self.record.number}")
 
 
@@ -146,7 +149,10 @@ class _AsyncAgain:
 
 def _list(lab: Lab, source: Source, record: SourceRecord) -> Iterator[Item]:
     epoch = record.iterate()
-    return iter([Item(record.number, position, epoch) for position in range(source.size)])
+    items = [Item(record.number, position, epoch) for position in range(source.size)]
+    for item in items:
+        item.watched = lab.sees_drops
+    return map(record.count, items)
 
 
 def make_source(

@@ -61,7 +61,7 @@ def test_all_kinds_of_parts_are_drawn() -> None:
     assert len({source.kind for program in programs for source in program.sources}) == 6
     assert len({pipe.op.form for pipe in pipes}) == 5
     assert {pipe.pool for pipe in pipes} == {"", "thread", "process"}
-    assert len({program.consumer.reading for program in programs}) == 6
+    assert len({program.consumer.reading for program in programs}) == 7
     assert len({deed.deed for program in programs for deed in program.meddling}) == 9
 
 

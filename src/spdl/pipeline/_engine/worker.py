@@ -105,11 +105,14 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                 cpu = thread_time()
                 begin = perf_counter()
             # The queue is empty where an item is carried past it.
-            if counters.waiting_since and (
-                counters.waiting_for or (queued and node.queue) or node.running >= node.concurrency
-            ):
+            all_slots_taken = node.running >= node.concurrency
+            if counters.waiting_since and (counters.waiting_for or (queued and node.queue) or all_slots_taken):
                 counters.waits[counters.waiting_for] += begin - counters.waiting_since
                 counters.waiting_since = 0.0
+            if not (all_slots_taken or counters.waiting_since or node.queue):
+                # Another slot waits for an item from now on, whatever it has waited for until now.
+                counters.waiting_for = STARVED
+                counters.waiting_since = begin
             if queued:
                 counters.queue.took(begin, counters.got_at, len(node.queue) - node.input.capacity)
                 queued = False

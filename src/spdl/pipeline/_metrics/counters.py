@@ -344,6 +344,10 @@ class StageCounters:
         if self.waiting_since and (self.waiting_for or waiting or all_slots_taken):
             self.waits[self.waiting_for] += now - self.waiting_since
             self.waiting_since = 0.0
+        if not (all_slots_taken or waiting or self.waiting_since):
+            # Another slot is free, and whatever it has waited for until now, it waits for an item from now on.
+            self.waiting_for = STARVED
+            self.waiting_since = now
 
     def slot_freed(self, waiting: int) -> None:
         """Note that a slot is free again, and how many items wait for one."""

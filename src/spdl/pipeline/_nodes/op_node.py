@@ -211,6 +211,12 @@ class OpNode(Node):
         """Count an op that takes longer than the stage allows. Called with the lock held."""
         self.counters.overdue += 1
 
+    def slot_freed(self) -> None:
+        super().slot_freed()
+        # The place of a result that does not come, or a ticket's turn, may be what an async generator waits for.
+        if self.wants_room and self.engine.event_loop is not None:
+            self.engine.event_loop.wake()
+
     def generator_ended(self) -> None:
         """Count an item whose generator has no more results. Called with the lock held."""
         self.counters.completed += 1
@@ -302,9 +308,6 @@ class OpNode(Node):
             assert self.order is not None
             for entry in self.order.complete(ticket):
                 self.engine.emit(self, entry)
-            # An async generator behind a later ticket may have waited for its turn.
-            if self.wants_room and self.engine.event_loop is not None:
-                self.engine.event_loop.wake()
         self.slot_freed()
 
     def fail(self, attempt: Attempt, error: BaseException) -> None:
