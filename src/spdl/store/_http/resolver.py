@@ -81,5 +81,7 @@ class Resolver:
 
 
 def _addresses(origin: Origin, flags: int) -> list[SocketAddress]:
-    found = socket.getaddrinfo(origin[1], origin[2], type=socket.SOCK_STREAM, flags=flags)
+    # Bytes need no codec: a child that was forked while one was imported would never have it.
+    host = origin[1].encode() if origin[1].isascii() else origin[1]
+    found = socket.getaddrinfo(host, origin[2], type=socket.SOCK_STREAM, flags=flags)
     return [(int(family), address) for family, _, _, _, address in found]
