@@ -61,6 +61,8 @@ class _Draw:
     def __init__(self, random: Random, chances: Mapping[str, float]) -> None:
         self.random = random
         self.names = 0
+        # Whether sources that are merged have no stages of their own.
+        self.plain_branches = chances is _PACED and random.random() < 0.6
         # What this program is about. Everything at once would hide one thing behind the other.
         self.features = {feature for feature, chance in chances.items() if random.random() < chance}
 
@@ -117,7 +119,7 @@ class _Draw:
             sizes = 100, 130
         size = random.choice(sizes)
         bad = self._has("bad source", 0.7)
-        stages = self._stages(random.choice((0, 0, 1, 2)), deep=True) if merged else ()
+        stages = self._stages(random.choice((0, 0, 1, 2)), deep=True) if merged and not self.plain_branches else ()
         return Source(
             random.choice(kinds),
             size,

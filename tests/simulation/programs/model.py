@@ -134,8 +134,9 @@ class _Walk:
         self._nothing(flow)
         if self.program.queue == "raise":
             self.may.append("a queue raises")
-        if self.program.hooks == "late" and self.tallies:
-            self.must.append("a stage's hook raises at its end")
+        if self.program.hooks == "late":
+            # Stages without an op have hooks, too.
+            (self.must if self.tallies else self.may).append("a stage's hook raises at its end")
         if self.program.queue in ("lose", "double", "keep"):
             self.uncertain.append("a queue is at fault")
             self.failures_known = False

@@ -70,7 +70,8 @@ class Rest:
         self.num_threads = program.num_threads
         self.sync_running = 0
         self.capacities: dict[str, int] = {}
-        self.changed = True
+        # Whether limits have changed since time last passed.
+        self.changed = False
         deeds = {deed.deed for deed in program.meddling}
         limited = program.max_failures or any(place.pipe.max_failures for place in self.pipes.values())
         # What gives items up or holds them up without a word to anybody here.
