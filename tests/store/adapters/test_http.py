@@ -518,8 +518,8 @@ def test_nobody_waits_for_the_address_of_another(url: str, monkeypatch: pytest.M
     looked_up = threading.Event()
     known = socket.getaddrinfo
 
-    def slow(host: str, port: int, *, flags: int = 0, **options: Any) -> Any:
-        if host == "elsewhere.invalid" and not flags:
+    def slow(host: bytes | str, port: int, *, flags: int = 0, **options: Any) -> Any:
+        if host == b"elsewhere.invalid" and not flags:
             assert looked_up.wait(20)
             host = "127.0.0.1"
         return known(host, port, flags=flags, **options)
