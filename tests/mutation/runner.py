@@ -37,6 +37,7 @@ _COPIED = (
     "tests/cuda_driver.py",
     "tests/fake_cuda_driver.c",
     "tests/hammer.py",
+    "tests/damaged_states.py",
     TESTS,
     "benchmarks/soak.py",
 )
