@@ -319,9 +319,11 @@ class Rest:
             unknown = unknown or any(
                 isinstance(each, PipePlace) and each.pipe.op.is_generator for each in (place, place.following)
             )
+            # A stage that waits for a thread may be told to be starved, too.
             findings += [
                 f"{place.name} tells of {told[what]:.4f} s {what}, not {seen:.4f} s"
                 for what, seen in place.seconds.items()
-                if abs(told[what] - seen) > TOLERANCE + INEXACT * seen and not (unknown and what != "busy")
+                if (seen - told[what] if what == "starved" else abs(told[what] - seen)) > TOLERANCE + INEXACT * seen
+                and not (unknown and what != "busy")
             ]
         return findings
