@@ -10,6 +10,7 @@
 #include "av/key_frame.h"
 #include "av/packet_samples.h"
 #include "av/plain_wav.h"
+#include "av/promised_end.h"
 #include "av/sample_clock.h"
 #include "core/interrupt.h"
 #include "core/media_error.h"
@@ -173,8 +174,8 @@ const AVInputFormat* probe(AVFormatContext& container, Input& input, const Ffmpe
 
 }  // namespace
 
-Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing)
-    : options_(std::move(options)), probing_(probing), source_(std::move(source)) {
+Container::Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing, bool costly)
+    : options_(std::move(options)), probing_(probing), costly_(costly), source_(std::move(source)) {
     if (source_->size() == 0) {
         throw MediaError(std::string(kRead) + ": there are no bytes in it");
     }
@@ -270,6 +271,33 @@ bool Container::tells_keys(int stream) {
     return number < indexed_.size() && indexed_[number] >= std::max<std::int64_t>(described.nb_frames, 1);
 }
 
+// The index of MP4 tells the places, times and key frames of packets, unless there are fragments. FFmpeg looks into
+// packets of other codecs than these even so.
+bool Container::tells_packets(int stream) {
+    const AVStream& described = *context().streams[stream];
+    const AVCodecID codec = described.codecpar->codec_id;
+    const bool told = codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC || codec == AV_CODEC_ID_AV1;
+    const auto number = static_cast<std::size_t>(stream);
+    return told && has_index(context()) && described.nb_frames > 0 && number < indexed_.size() &&
+           indexed_[number] == described.nb_frames && source_->size() > 0 &&
+           !has_fragments(*context().pb, source_->size());
+}
+
+void Container::leave_out_contents(int stream) {
+    if (!costly_ || !tells_packets(stream)) {
+        return;
+    }
+    key_places_.clear();
+    AVStream* const described = context().streams[stream];
+    for (int entry = 0; entry < avformat_index_get_entries_count(described); ++entry) {
+        const AVIndexEntry* const packet = avformat_index_get_entry(described, entry);
+        if ((packet->flags & AVINDEX_KEYFRAME) != 0) {
+            key_places_.insert(packet->pos);
+        }
+    }
+    input_->leave_out(true);
+}
+
 bool Container::can_seek(int stream) {
     return !is_raw(*context().iformat) && tells_keys(stream);
 }
@@ -309,12 +337,18 @@ PacketPtr Container::read_packet() {
         broken_ = (code < 0 && code != AVERROR_EOF) || input_->failed();
         input_->rethrow();
         if (code == AVERROR_EOF) {
+            input_->leave_out(false);
             check_end(context(), source_->size(), log, last_end_, cut_wav_);
             input_->rethrow();
             return nullptr;
         }
         check_read(code, log);
     } while (!selected_.contains(packet->stream_index));
+    if (input_->leaves_out()) {
+        // FFmpeg has looked for key frames in the contents that are not there.
+        packet->flags &= ~AV_PKT_FLAG_KEY;
+        packet->flags |= key_places_.contains(packet->pos) ? AV_PKT_FLAG_KEY : 0;
+    }
     for (const std::int64_t time : {packet->pts, packet->dts, packet->duration}) {
         check_time(time, "cannot read the file: the time of a packet");
     }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "av/packet_list.h"
@@ -26,7 +27,9 @@ enum class Probing { kAll, kPackets };
 // A file of audio and video streams that is open for reading. One thread at a time. All errors are MediaErrors.
 class Container {
   public:
-    Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing = Probing::kAll);
+    // `costly` says that reading takes longer than anything else, as from a server.
+    Container(std::unique_ptr<ByteSource> source, DemuxOptions options, Probing probing = Probing::kAll,
+              bool costly = false);
 
     [[nodiscard]] int num_streams() { return static_cast<int>(context().nb_streams); }
 
@@ -55,6 +58,10 @@ class Container {
     // Returns the next packet of the selected streams in the order of the file; null at the end.
     PacketPtr read();
 
+    // Has read() return packets without contents up to the end, if reading is costly and the header says everything
+    // else about the packets of this stream.
+    void leave_out_contents(int stream);
+
     // Goes to the last packet of a stream from which the frame at `time` can be decoded: a key frame that is not shown
     // after it; to the beginning if it cannot seek. `time` is in units of the stream's time base.
     void seek(int stream, std::int64_t time);
@@ -70,12 +77,14 @@ class Container {
     void mend();
     void discard_others();
     [[nodiscard]] bool tells_keys(int stream);
+    [[nodiscard]] bool tells_packets(int stream);
     [[nodiscard]] AVFormatContext& context();
     PacketPtr read_packet();
     bool try_seek(int stream, std::int64_t time, std::int64_t needed);
 
     DemuxOptions options_;
     Probing probing_;
+    bool costly_;
     std::unique_ptr<ByteSource> source_;
     std::unique_ptr<Input> input_;
     FormatContextPtr context_;
@@ -83,6 +92,7 @@ class Container {
     bool plain_wav_ = false;    // Whether it is a WAV file of samples, by its contents, too.
     std::vector<int> indexed_;  // The packets of each stream that the header's index tells.
     std::set<int> selected_;
+    std::unordered_set<std::int64_t> key_places_;  // Where the header's index says that key frames are.
     std::deque<PacketPtr> pending_;  // Read to look at them; read() returns them first.
     bool at_start_ = true;
     bool broken_ = false;                     // After an error, until it is opened again.

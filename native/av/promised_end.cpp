@@ -32,8 +32,10 @@ bool lacks_packets(AVFormatContext& context, std::int64_t size) {
     return false;
 }
 
-// The index of MP4, or of a fragment of it, is in a box that may be cut itself.
-bool has_cut_index(Peek file) {
+// Calls `visit` with the name of each box of MP4 and whether it is whole. Returns whether it returned true, which ends
+// this.
+template <typename Visit>
+bool find_box_where(Peek& file, Visit visit) {
     std::array<std::uint8_t, 16> head{};
     std::int64_t position = 0;
     for (int i = 0; i < kMostParts; ++i) {
@@ -45,12 +47,26 @@ bool has_cut_index(Peek file) {
         if (size == 1 && file.read(position, head)) {
             size = BoxReader(Bytes(head).subspan(8)).take(8);
         }
-        if (size < start.size() || size > static_cast<std::uint64_t>(file.size() - position)) {
-            return size >= start.size() && (is(start.data() + 4, "moov") || is(start.data() + 4, "moof"));
+        const bool whole = size <= static_cast<std::uint64_t>(file.size() - position);
+        if (size < start.size()) {
+            return false;
+        }
+        if (visit(start.data() + 4, whole)) {
+            return true;
+        }
+        if (!whole) {
+            return false;
         }
         position += static_cast<std::int64_t>(size);
     }
     return false;
+}
+
+// The index of MP4, or of a fragment of it, is in a box that may be cut itself.
+bool has_cut_index(Peek file) {
+    return find_box_where(file, [](const std::uint8_t* name, bool whole) {
+        return !whole && (is(name, "moov") || is(name, "moof"));
+    });
 }
 
 // Where an element of Matroska begins after its header, and where it ends; nothing if that is not known.
@@ -184,6 +200,11 @@ bool has_cut_page(Peek file) {
 }
 
 }  // namespace
+
+bool has_fragments(AVIOContext& input, std::int64_t size) {
+    Peek file(input, size);
+    return find_box_where(file, [](const std::uint8_t* name, bool /*whole*/) { return is(name, "moof"); });
+}
 
 bool ends_early(AVFormatContext& context, std::int64_t size) {
     if (size <= 0 || context.pb == nullptr) {

@@ -11,4 +11,7 @@ namespace spdl {
 // of reading, and leaves the input where it is.
 [[nodiscard]] bool ends_early(AVFormatContext& context, std::int64_t size);
 
+// Returns whether a file of MP4 has fragments, which its header does not name the packets of.
+[[nodiscard]] bool has_fragments(AVIOContext& input, std::int64_t size);
+
 }  // namespace spdl

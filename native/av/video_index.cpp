@@ -76,7 +76,10 @@ VideoIndex VideoIndex::scan(Container& container, int stream, FileEnds& ends) {
     Packets found(*described);
     try {
         while (const PacketPtr packet = container.read()) {
-            ends.begins_with_key = found.times.empty() ? is_key(*packet, *described) : ends.begins_with_key;
+            if (found.times.empty()) {
+                ends.begins_with_key = is_key(*packet, *described);
+                container.leave_out_contents(stream);
+            }
             found.add(*packet, false);
             ends.dts.push_back(packet->dts);
             ends.cut_packet = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;

@@ -53,9 +53,10 @@ void open_bytes(DemuxerObject* self, nb::handle bytes, std::string name, const D
                              probing(packets_only));
 }
 
-void open_file(DemuxerObject* self, nb::object file, std::string name, const DemuxOptions& options, bool packets_only) {
-    new (self)
-        DemuxerObject(std::move(name), std::make_unique<PythonSource>(std::move(file)), options, probing(packets_only));
+void open_file(DemuxerObject* self, nb::object file, std::string name, const DemuxOptions& options, bool packets_only,
+               bool costly) {
+    new (self) DemuxerObject(std::move(name), std::make_unique<PythonSource>(std::move(file)), options,
+                             probing(packets_only), costly);
 }
 
 std::optional<int> best_stream(DemuxerObject& self, bool audio) {
@@ -169,12 +170,16 @@ void bind_av_demuxer(nb::module_& module) {
         nb::inst_mark_ready(made);
         return made;
     });
-    module.def("open_file", [](nb::object file, std::string name, const DemuxOptions& options, bool packets_only) {
-        nb::object made = nb::inst_alloc(nb::type<DemuxerObject>());
-        open_file(nb::inst_ptr<DemuxerObject>(made), std::move(file), std::move(name), options, packets_only);
-        nb::inst_mark_ready(made);
-        return made;
-    });
+    module.def(
+        "open_file",
+        [](nb::object file, std::string name, const DemuxOptions& options, bool packets_only, bool costly) {
+            nb::object made = nb::inst_alloc(nb::type<DemuxerObject>());
+            open_file(nb::inst_ptr<DemuxerObject>(made), std::move(file), std::move(name), options, packets_only,
+                      costly);
+            nb::inst_mark_ready(made);
+            return made;
+        },
+        nb::arg("file"), nb::arg("name"), nb::arg("options"), nb::arg("packets_only"), nb::arg("costly"));
 }
 
 }  // namespace spdl

@@ -18,9 +18,10 @@ namespace spdl {
 // The Python object over an open file. Any number of threads may use it, one after the other.
 class DemuxerObject {
   public:
-    DemuxerObject(std::string name, std::unique_ptr<ByteSource> source, const DemuxOptions& options, Probing probing)
+    DemuxerObject(std::string name, std::unique_ptr<ByteSource> source, const DemuxOptions& options, Probing probing,
+                  bool costly = false)
         : name_(std::move(name)), container_(run("Demuxer", name_, [&] {
-              return std::make_unique<Container>(std::move(source), options, probing);
+              return std::make_unique<Container>(std::move(source), options, probing, costly);
           })) {}
     DemuxerObject(const DemuxerObject&) = delete;
     DemuxerObject& operator=(const DemuxerObject&) = delete;

@@ -1,7 +1,9 @@
 #include "ffmpeg/input.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -33,6 +35,18 @@ void Input::rethrow() {
     }
 }
 
+void Input::leave_out(bool contents) {
+    if (contents == left_out_) {
+        return;
+    }
+    left_out_ = contents;
+    // What libav has read ahead is of the other kind. It seeks back only if it believes to be elsewhere.
+    const std::int64_t place = avio_tell(context_);
+    context_->buf_ptr = context_->buf_end = context_->buffer;
+    context_->pos = place + 1;
+    avio_seek(context_, place, SEEK_SET);
+}
+
 int Input::read(void* self, std::uint8_t* into, int size) {
     auto& input = *static_cast<Input*>(self);
     if (input.error_) {
@@ -40,7 +54,13 @@ int Input::read(void* self, std::uint8_t* into, int size) {
     }
     try {
         check_interrupt();
-        const std::size_t count = input.source_.read(into, static_cast<std::size_t>(size));
+        std::size_t count = 0;
+        if (input.left_out_) {
+            count = static_cast<std::size_t>(std::min<std::int64_t>(size, input.size_ - input.position_));
+            std::memset(into, 0, count);
+        } else {
+            count = input.source_.read(into, static_cast<std::size_t>(size));
+        }
         input.position_ += static_cast<std::int64_t>(count);
         return count == 0 ? AVERROR_EOF : static_cast<int>(count);
     } catch (...) {
@@ -70,7 +90,9 @@ std::int64_t Input::seek(void* self, std::int64_t offset, int whence) {
         return AVERROR(EINVAL);
     }
     try {
-        input.source_.seek(offset);
+        if (!input.left_out_) {
+            input.source_.seek(offset);
+        }
     } catch (...) {
         input.error_ = std::current_exception();
         return AVERROR_EXTERNAL;

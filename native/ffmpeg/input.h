@@ -17,6 +17,10 @@ class Input {
 
     AVIOContext* context() { return context_; }
 
+    // Says whether what is read from now on is not looked at. Then it is zeros, and nothing is read from the source.
+    void leave_out(bool contents);
+    [[nodiscard]] bool leaves_out() const { return left_out_; }
+
     // Throws what the source threw when libav read from it. To be called when libav reports an error.
     void rethrow();
 
@@ -30,6 +34,7 @@ class Input {
     ByteSource& source_;
     std::int64_t size_;
     std::int64_t position_ = 0;
+    bool left_out_ = false;
     std::exception_ptr error_;
     AVIOContext* context_ = nullptr;
 };

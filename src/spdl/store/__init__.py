@@ -11,6 +11,7 @@ from spdl.store._adapters.obstore import ObstoreStore
 from spdl.store._ahead.read_ahead import read_ahead
 from spdl.store._ahead.windows import Part
 from spdl.store._cache.cached_store import CachedStore, CacheStatistics
+from spdl.store._open.object_file import ObjectFile
 from spdl.store._open.urls import open_store, split_url
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError
@@ -24,6 +25,7 @@ __all__ = [
     "FsspecStore",
     "HTTPStore",
     "LocalStore",
+    "ObjectFile",
     "ObstoreStore",
     "Part",
     "Store",

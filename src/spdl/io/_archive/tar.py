@@ -12,6 +12,7 @@ from spdl.io._array.array_input import ArrayInput, file_prefix, map_input
 from spdl.io._common.inputs import Readable, is_bytes
 from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
+from spdl.io._common.remote import is_url, open_url, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,8 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
 
     Args:
         src: The archive in memory (``bytes``, ``bytearray``, ``memoryview``, ``mmap``, a one-dimensional uint8 array),
-            a path, whose file is mapped into memory (see `load_npy`), or a stream: an open binary file, a pipe, a
+            a path, whose file is mapped into memory (see `load_npy`), a URL, whose object is read from begin to end, or
+            a stream: an open binary file, a pipe, a
             socket. An uncompressed stream is read up to the end of the archive and no byte further; a compressed one
             is read to its end.
 
@@ -51,6 +53,11 @@ def iter_tarfile(src: TarInput) -> Iterator[tuple[str, memoryview | bytes]]:
     """
     where = ""
     if type(src) is not bytes:
+        if is_url(src):
+            file = open_url(os.fspath(src))
+            if not isinstance(file, str):
+                return iter_stream(file.read, f"{url_of(src)!r}: ")
+            src = file
         if isinstance(src, (str, os.PathLike)):
             where, src = file_prefix(src), map_file(src)
         elif isinstance(src, socket.socket):

@@ -6,29 +6,32 @@ import os
 from typing import TYPE_CHECKING
 
 from spdl._check import check_int, check_path
+from spdl.io._archive.stored_index import stored_tar_index
 from spdl.io._archive.tar_index import TarIndex, tar_index
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file, stat_file
+from spdl.io._common.remote import is_url, open_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class TarFile:
     """A tar archive that is mapped into memory and whose members can be read in any order.
 
     `tar_index` finds the members and keeps its result beside the archive. Any number of threads may read. The file
-    stays mapped while this object or the content of a member lives, and must not be truncated meanwhile.
+    stays mapped while this object or the content of a member lives, and must not be truncated meanwhile. Of an archive
+    that a URL names, the headers are read once, and then each member when it is asked for.
 
     Args:
-        path: The archive, which must not be compressed.
+        path: The archive, which must not be compressed, or its URL.
 
     Attributes:
         index: The names, positions and sizes of the members.
 
     Raises:
         FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
-        OSError: If it cannot be mapped.
+        OSError: If it cannot be mapped, or read.
         TypeError: If `path` is no path.
 
     Example:
@@ -41,14 +44,31 @@ class TarFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_path("path", path)
+        if is_url(path):
+            found = open_url(os.fspath(path))
+            if not isinstance(found, str):
+                self._path = found.name
+                self.index: TarIndex = stored_tar_index(found.store, found.name)
+                self._content_at = found.read_at
+                return
+            path = found
         self._path = os.fsdecode(path)
+        self._content_at = self._map(path)
+
+    def _map(self, path: str | os.PathLike[str]) -> Callable[[int, int], memoryview]:
         while True:
             archive = stat_file(path)
-            self.index: TarIndex = tar_index(path)
-            self._file = map_file(path)
+            self.index = tar_index(path)
+            file = map_file(path)
             # The file may have been replaced between the two calls.
             if os.path.samestat(archive, os.stat(path)):  # noqa: PTH116
                 break
+
+        def content_at(start: int, length: int) -> memoryview:
+            # A new view each time: without the GIL, Python 3.13 miscounts the slices of one that threads share.
+            return memoryview(file)[start : start + length]
+
+        return content_at
 
     def __len__(self) -> int:
         return len(self.index)
@@ -57,7 +77,7 @@ class TarFile:
         return self.iter_from(0)
 
     def read(self, member: int | str) -> memoryview:
-        """Return the content of a member as a read-only view of the file.
+        """Return the content of a member as a read-only view of the file, or of what was read for it.
 
         Args:
             member: Its name, or its position among the regular files. A negative position counts from the end.
@@ -90,12 +110,10 @@ class TarFile:
 
     def _content(self, position: int) -> tuple[str, memoryview]:
         name, offset, size = self.index[position]
-        # A new view each time: without the GIL, Python 3.13 miscounts the slices of a memoryview that threads share.
-        view = memoryview(self._file)
-        if offset + size > len(view):
-            msg = (
-                f"{self._path!r} has {len(view)} bytes, but by its index the member {name!r} goes up to byte "
-                f"{offset + size}"
-            )
+        content = self._content_at(offset, size)
+        if len(content) < size:
+            there = os.stat(self._path).st_size  # noqa: PTH116
+            end = offset + size
+            msg = f"{self._path!r} has {there} bytes, but by its index the member {name!r} goes up to byte {end}"
             raise FormatError(msg)
-        return name, view[offset : offset + size]
+        return name, content

@@ -18,6 +18,7 @@ from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file, stat_file
 from spdl.io._common.native import native
+from spdl.io._common.remote import is_url, open_url
 
 if TYPE_CHECKING:
     from spdl.io._archive.tar_columns import Integers
@@ -114,20 +115,23 @@ class TarIndex(Sequence[TarMember]):
 def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     """Find the members of a tar archive, once.
 
+    Of an archive that a URL names, only the headers are read. Its index is kept in the user's cache folder, for this
+    version of the archive.
+
     The index is stored beside the archive as ``PATH.index``, readable for everyone who may read the archive. Later
     calls read that file, as long as the archive has the same size and modification time as before and was modified
     before the index was. If the file cannot be written, every call scans the archive.
 
     Args:
-        path: The archive. It must not be compressed: a member of a compressed archive can only be found by reading
-            everything before it.
+        path: The archive, or its URL. It must not be compressed: a member of a compressed archive can only be found by
+            reading everything before it.
 
     Returns:
         The regular files in their order.
 
     Raises:
         FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
-        OSError: If it cannot be mapped.
+        OSError: If it cannot be mapped, or read.
         TypeError: If `path` is no path.
 
     Example:
@@ -136,6 +140,13 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         (3, 'a.cls', 2)
     """
     check_path("path", path)
+    if is_url(path):
+        found = open_url(os.fspath(path))
+        if not isinstance(found, str):
+            from spdl.io._archive.stored_index import stored_tar_index  # noqa: PLC0415 - it stands on this module.
+
+            return stored_tar_index(found.store, found.name)
+        path = found
     beside = os.fsdecode(path) + SUFFIX
     archive = stat_file(path)
     known = _load(beside, archive)

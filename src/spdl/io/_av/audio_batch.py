@@ -8,10 +8,11 @@ from spdl._check import check_choice, check_int, refuse
 from spdl.io._av.default_filter import filters_of
 from spdl.io._av.filter_desc import get_audio_filter_desc
 from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.inputs import list_inputs, resolve_all
 from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
+from spdl.io._common.remote import url_of
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.config import decode_options, demux_options
 from spdl.io._image.image_input import describe
@@ -113,7 +114,7 @@ def load_audio_batch(
     threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
     given = list_inputs(srcs, "load_audio_batch")
     windows = _windows(timestamps, len(given))
-    inputs = tuple([resolve(each, "srcs", index, files=True) for index, each in enumerate(given)])
+    inputs, unread = resolve_all(given, files=True)
     known = num_channels is not None and num_frames is not None
     buffer, lengths, reasons = native.load_sounds(
         sources=inputs,
@@ -129,9 +130,9 @@ def load_audio_batch(
             storage, (len(given), num_channels or 0, num_frames or 0) if known else None, "float32"
         ),
     )
-    failures = tuple([LoadFailure(index, given[index], reason) for index, reason in reasons])
+    failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
     if failures and (on_error == "raise" or buffer is None):
-        raise LoadError(_summary(inputs, reasons, strict=on_error == "raise"), failures)
+        raise LoadError(_summary(inputs, failures, strict=on_error == "raise"), failures)
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
     if failures:
@@ -149,11 +150,14 @@ def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) 
     return [parse_window(f"timestamps[{i}]", window) for i, window in enumerate(timestamps)]
 
 
-def _summary(inputs: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:
-    lines = [f"{len(reasons)} of {len(inputs)} sounds could not be loaded"]
-    lines += [f"  srcs[{index}], {_name(inputs[index])}: {reason}" for index, reason in reasons[:_SHOWN_FAILURES]]
-    if len(reasons) > _SHOWN_FAILURES:
-        lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")
+def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], *, strict: bool) -> str:
+    lines = [f"{len(failures)} of {len(inputs)} sounds could not be loaded"]
+    lines += [
+        f"  srcs[{index}], {url_of(source) or _name(inputs[index])}: {reason}"
+        for index, source, reason in failures[:_SHOWN_FAILURES]
+    ]
+    if len(failures) > _SHOWN_FAILURES:
+        lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
     if strict:
         lines.append(
             'Pass on_error="skip" to leave failed sounds out of the batch, or on_error="zero" to keep their places; '

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from spdl._check import check_instance, check_int, check_seconds, refuse
 from spdl.io._av.bsf import apply_bsf
 from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import Readable, resolve
+from spdl.io._common.inputs import Readable, resolve, unreadable
 from spdl.io._common.native import native
+from spdl.io._common.remote import open_url, url_of
 from spdl.io._image.config import DemuxConfig, demux_options
 from spdl.io._image.demux import demux_image
 from spdl.io._image.image_input import describe
@@ -35,9 +36,17 @@ def open_container(
     if name is not None:
         check_instance("name", name, str, "a str or None")
     options = demux_options(demux_config, None)
+    url = url_of(src)
+    if url is not None:
+        label = name if name is not None else url
+        with unreadable(label):
+            found = open_url(str(src))
+            if not isinstance(found, str):
+                return native.open_file(found, describe(found, label), options, packets_only, costly=True), src
+        src, name = found, label
     if isinstance(src, Readable) and not hasattr(type(src), "__fspath__"):
         label = name if name is not None else str(getattr(src, "name", None) or f"a {type(src).__name__}")
-        return native.open_file(src, describe(src, label), options, packets_only), None
+        return native.open_file(src, describe(src, label), options, packets_only, costly=False), None
     resolved = resolve(src, "src", files=False)
     if isinstance(resolved, str):
         return native.Demuxer(resolved, describe(resolved, name), options, packets_only), resolved
@@ -61,9 +70,9 @@ class Demuxer:
     the GIL. For one window of one stream, `demux_audio` and `demux_video` are enough.
 
     Args:
-        src: A path, the bytes of a file (kept and read in place: do not change them meanwhile), or an open binary file.
-            The file is read piece by piece from its position on, and must stay open. If it has no ``seek``, it can be
-            read once.
+        src: A path or URL, the bytes of a file (kept and read in place: do not change them meanwhile), or an open
+            binary file. The file is read piece by piece from its position on, and must stay open. If it has no
+            ``seek``, it can be read once.
         demux_config: How FFmpeg reads; see `demux_config`.
         name: The file's name in errors. The default is the path, or the number of bytes.
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spdl._check import check_choice, check_flag, check_int, check_number, refuse
 from spdl.io._av.time_window import parse_window
-from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.inputs import list_inputs, resolve_all
 from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
+from spdl.io._common.remote import url_of
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._image.array_format import Dtype, Layout, make_array_format
 from spdl.io._image.config import decode_options, demux_options
@@ -141,7 +142,7 @@ def load_video_batch(
     if fps is not None and not 0 < rate < float("inf"):
         refuse(ValueError, "fps", "a number above 0, or None", fps)
     given = list_inputs(srcs, "load_video_batch")
-    sources = tuple([resolve(each, "srcs", index, files=False) for index, each in enumerate(given)])
+    sources, unread = resolve_all(given, files=False)
     shape = _picture(size, layout, PIXEL_FORMATS[pix_fmt])
     clips, lengths, reasons = native.load_video_batch(
         sources=sources,
@@ -162,9 +163,9 @@ def load_video_batch(
         keep_failed=on_error == "zero",
         storage=resolve_storage(storage, (len(given), count, *shape), dtype),
     )
-    failures = tuple([LoadFailure(index, given[index], reason) for index, reason in reasons])
+    failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
     if failures and (on_error == "raise" or clips is None):
-        raise LoadError(_summary(sources, reasons, raised=on_error == "raise"), failures)
+        raise LoadError(_summary(sources, failures, raised=on_error == "raise"), failures)
     assert clips is not None
     if failures:
         clips._set_failures(failures)  # noqa: SLF001
@@ -189,14 +190,14 @@ def _windows(timestamps: Sequence[Sequence[Seconds] | None] | None, count: int) 
     return windows
 
 
-def _summary(sources: Sequence[Any], reasons: Sequence[tuple[int, str]], *, raised: bool) -> str:
-    lines = [f"{len(reasons)} of {len(sources)} videos could not be loaded"]
-    for index, reason in reasons[:_SHOWN_FAILURES]:
+def _summary(sources: Sequence[Any], failures: Sequence[LoadFailure], *, raised: bool) -> str:
+    lines = [f"{len(failures)} of {len(sources)} videos could not be loaded"]
+    for index, given, reason in failures[:_SHOWN_FAILURES]:
         source = sources[index]
         label = None if isinstance(source, str) else f"{memoryview(source).nbytes} bytes"
-        lines.append(f"  srcs[{index}], {describe(source, label)}: {reason}")
-    if len(reasons) > _SHOWN_FAILURES:
-        lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")
+        lines.append(f"  srcs[{index}], {describe(source, url_of(given) or label)}: {reason}")
+    if len(failures) > _SHOWN_FAILURES:
+        lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
     if raised:
         lines.append(
             'Pass on_error="skip" to leave failed videos out of the batch, or on_error="zero" to keep their places; '

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from spdl._check import refuse
+from spdl.io._common.remote import fetch, fetch_all, is_url, url_of
 
 
 @runtime_checkable
@@ -19,6 +21,8 @@ class Readable(Protocol):
 def resolve(value: Any, argument: str, index: int | None = None, *, files: bool) -> Any:
     """Return an input as a path, which is a ``str``, or as an object that shows its bytes by the buffer protocol.
 
+    What a URL names is read, whole.
+
     Args:
         value: The input.
         argument: The name of the argument, for messages.
@@ -26,9 +30,48 @@ def resolve(value: Any, argument: str, index: int | None = None, *, files: bool)
         files: Whether open binary files are accepted too. They are read to their end.
 
     Raises:
+        OSError: If there is nothing at the URL, or it cannot be read.
         TypeError: If it is neither a path, nor bytes, nor an accepted file.
     """
-    if type(value) is str or isinstance(value, (bytes, bytearray)):
+    found = value if type(value) is str else _resolve(value, argument, index, files=files)
+    return fetch(found) if is_url(found) else found
+
+
+def resolve_media(value: Any, name: str | None, *, files: bool) -> tuple[Any, str | None]:
+    """Return an audio, image or video input as `resolve` does, and its name for messages if it has one.
+
+    Raises:
+        RuntimeError: If there is nothing at the URL, or it cannot be read.
+        TypeError: If it is neither a path, nor bytes, nor an accepted file.
+    """
+    url = url_of(value)
+    if url is None:
+        return resolve(value, "src", files=files), name
+    with unreadable(name or url):
+        return resolve(value, "src", files=files), name or url
+
+
+@contextmanager
+def unreadable(name: str) -> Iterator[None]:
+    """Raise RuntimeError in place of OSError, as for all media that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        msg = f"{name}: {error}"
+        raise RuntimeError(msg) from error
+
+
+def resolve_all(given: Sequence[Any], *, files: bool) -> tuple[tuple[Any, ...], dict[int, str]]:
+    """Return all inputs of a batch, as `resolve` does, and why some URLs could not be read, by their index.
+
+    In the place of those are empty bytes. What URLs name is read at the same time.
+    """
+    inputs = [each if type(each) is str else _resolve(each, "srcs", i, files=files) for i, each in enumerate(given)]
+    return fetch_all(inputs)
+
+
+def _resolve(value: Any, argument: str, index: int | None, *, files: bool) -> Any:
+    if isinstance(value, (bytes, bytearray)):
         return value
     # Quicker than asking for an os.PathLike.
     if isinstance(value, str) or hasattr(type(value), "__fspath__"):

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, 
 
 from spdl._check import check_choice, check_flag, check_instance, check_int, refuse
 from spdl._locate import callers_line
-from spdl.io._common.inputs import list_inputs, resolve
+from spdl.io._common.inputs import list_inputs, resolve_all
 from spdl.io._common.load_error import LoadError
 from spdl.io._common.load_failure import LoadFailure
 from spdl.io._common.native import native
+from spdl.io._common.remote import url_of
 from spdl.io._common.storage import Storage, resolve_storage
 from spdl.io._device.transfer import check_device_config, transfer_buffer
 from spdl.io._image.array_format import DEFAULT_ARRAY_FORMAT, ArrayFormat, Dtype, Layout, make_array_format
@@ -252,7 +253,7 @@ def load_image_batch(
     array_format = make_array_format(layout, dtype, mean, std)
     threads = check_int("num_threads", num_threads, least=1, most=_MAX_THREADS)
     given = list_inputs(srcs, "load_image_batch")
-    inputs = tuple([resolve(each, "srcs", index, files=True) for index, each in enumerate(given)])
+    inputs, unread = resolve_all(given, files=True)
     boxes, random = resolve_crop(crop, len(given))
     flips = resolve_flip(flip, len(given))
 
@@ -298,9 +299,9 @@ def load_image_batch(
             inputs, filter_desc, demux_config, decode_config, storage=storage, num_threads=threads
         )
 
-    failures = tuple([LoadFailure(index, given[index], reason) for index, reason in reasons])
+    failures = tuple([LoadFailure(index, given[index], unread.get(index, reason)) for index, reason in reasons])
     if failures and (errors == "raise" or buffer is None):
-        raise LoadError(_summary(inputs, reasons, strict=errors == "raise"), failures)
+        raise LoadError(_summary(inputs, failures, strict=errors == "raise"), failures)
     if buffer is None:  # pragma: no cover - without a reason there is a result.
         raise AssertionError
     if failures:
@@ -371,13 +372,14 @@ def _batch_shape(count: int, resize: Resize, array_format: ArrayFormat) -> tuple
     return (count, channels, height, width) if array_format.layout == "NCHW" else (count, height, width, channels)
 
 
-def _summary(inputs: Sequence[Any], reasons: Sequence[tuple[int, str]], *, strict: bool) -> str:
-    lines = [f"{len(reasons)} of {len(inputs)} images could not be loaded"]
+def _summary(inputs: Sequence[Any], failures: Sequence[LoadFailure], *, strict: bool) -> str:
+    lines = [f"{len(failures)} of {len(inputs)} images could not be loaded"]
     lines += [
-        f"  srcs[{index}], {describe(inputs[index], None)}: {reason}" for index, reason in reasons[:_SHOWN_FAILURES]
+        f"  srcs[{index}], {describe(inputs[index], url_of(source))}: {reason}"
+        for index, source, reason in failures[:_SHOWN_FAILURES]
     ]
-    if len(reasons) > _SHOWN_FAILURES:
-        lines.append(f"  and {len(reasons) - _SHOWN_FAILURES} more")
+    if len(failures) > _SHOWN_FAILURES:
+        lines.append(f"  and {len(failures) - _SHOWN_FAILURES} more")
     if strict:
         lines.append(
             'Pass strict=False to leave failed images out of the batch, or on_error="zero" to keep their places; its '

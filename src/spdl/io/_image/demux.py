@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl._check import check_instance
-from spdl.io._common.inputs import resolve
+from spdl.io._common.inputs import resolve_media
 from spdl.io._common.native import native
 from spdl.io._image.config import DemuxConfig, demux_options
 from spdl.io._image.image_input import ImageInput, describe
@@ -23,8 +23,8 @@ def demux_image(
     an error that says what it seems to be.
 
     Args:
-        src: A path, the encoded bytes (kept and read in place: do not change them before the image is decoded), or an
-            open binary file, which is read from its position to its end.
+        src: A path or URL, the encoded bytes (kept and read in place: do not change them before the image is decoded),
+            or an open binary file, which is read from its position to its end.
         demux_config: How FFmpeg reads; see `demux_config`. If it sets a format or an option, FFmpeg reads JPEG too.
         bsf: Bitstream filters to apply, in FFmpeg's syntax. FFmpeg then reads JPEG too.
         name: The image's name in errors. The default is the path, or the number of bytes.
@@ -44,7 +44,7 @@ def demux_image(
     """
     if name is not None:
         check_instance("name", name, str, "a str or None")
-    resolved = resolve(src, "src", files=True)
+    resolved, name = resolve_media(src, name, files=True)
     options = demux_options(demux_config, bsf)
     if isinstance(resolved, str):
         return native.demux_file(resolved, describe(resolved, name), options)

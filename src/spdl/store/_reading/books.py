@@ -17,6 +17,7 @@ _COUNTED = (
     "hedges_won", "hedged_bytes", "connections", "redirects",
 )  # fmt: skip
 
+_HEARD = ("answers", "throttled", "cut", "wrong", "redirects")
 _RENEWED = 64
 
 
@@ -33,6 +34,12 @@ class Books:
         self._hedging = Hedging()
         self._gap = Gap()
         self._latencies = Latencies()
+
+    @property
+    def reached(self) -> bool:
+        """Whether anything was ever heard of the server."""
+        with self._lock:
+            return any(self._counts[name] for name in _HEARD)
 
     def try_begin(self) -> bool:
         """Take a place for a request, unless all are taken."""

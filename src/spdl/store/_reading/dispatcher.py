@@ -25,6 +25,8 @@ _SILENCE_SECONDS = 20.0
 _MOST_FAULTY = 8
 """Answers that are cut or wrong come from a server or a proxy that works, and often stay so."""
 _FAULTY = ("cut", "wrong")
+_MOST_UNREACHED = 8
+"""If nobody has ever answered, the address is likely to be wrong. These attempts take about ten seconds."""
 _MOST_HEDGES = 2
 _MANY = 16
 _NAP_SHARE = 0.06
@@ -326,7 +328,8 @@ class Dispatcher:
             self._news.append((task.call, (task.index, failure)))
             return
         pause = full_jitter(task.failures, self._random) + (failure.retry_after or 0.0)
-        if task.faulty >= _MOST_FAULTY or now + pause >= task.until:
+        unreached = task.failures >= _MOST_UNREACHED and not self._books.reached
+        if task.faulty >= _MOST_FAULTY or unreached or now + pause >= task.until:
             spent = now - (task.until - self._seconds)
             error = StoreError(f"{failure.reason} (attempt {task.failures}, after {spent:.1f} s)")
             error.__cause__ = failure
