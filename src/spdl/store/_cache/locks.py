@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,12 @@ _OPEN_FILE = getattr(fcntl, "F_OFD_SETLKW", None)
 
 _held: set[int] = set()
 """The descriptors that hold locks. A forked process closes its copies: the lock has to end with the parent."""
+
+_noting = threading.RLock()
+"""Held while a descriptor is opened or closed, and by a fork: a copy that nobody knows of would keep the lock for ever.
+
+A thread may hold it twice: if a signal's handler forks.
+"""
 
 
 @contextmanager
@@ -47,27 +54,33 @@ def holding_numbers(path: str, numbers: Iterable[int]) -> Iterator[None]:
 
 
 def _open(path: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags, 0o666)
+        return _open_noted(path)
     except FileNotFoundError:  # Somebody has removed the folder.
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-        descriptor = os.open(path, flags, 0o666)
-    _held.add(descriptor)
+        return _open_noted(path)
+
+
+def _open_noted(path: str) -> int:
+    with _noting:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        _held.add(descriptor)
     return descriptor
 
 
 def _close(descriptor: int) -> None:
-    if descriptor in _held:  # A forked process has closed it already.
-        _held.discard(descriptor)
-        os.close(descriptor)
+    with _noting:
+        if descriptor in _held:  # A forked process has closed it already.
+            _held.discard(descriptor)
+            os.close(descriptor)
 
 
-def _close_all() -> None:
+def _begin_anew() -> None:
     for descriptor in _held:
         with suppress(OSError):
             os.close(descriptor)
     _held.clear()
+    _noting.release()
 
 
-os.register_at_fork(after_in_child=_close_all)
+os.register_at_fork(before=_noting.acquire, after_in_parent=_noting.release, after_in_child=_begin_anew)
