@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -14,15 +13,6 @@
 
 namespace spdl {
 namespace {
-
-// The protocol of an address such as https://host/name, empty for anything else.
-std::string_view protocol(std::string_view path) {
-    const std::string_view name = path.substr(0, path.find("://"));
-    const bool is_name = std::ranges::all_of(name, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-';
-    });
-    return name.size() < path.size() && is_name ? name : std::string_view();
-}
 
 void check_path(std::string_view path) {
     if (path.empty()) {
@@ -53,11 +43,6 @@ std::size_t finished(const Call& call) {
 FileDescriptor::FileDescriptor(std::string_view path) {
     check_path(path);
     while ((fd_ = ::open(path.data(), O_RDONLY | O_CLOEXEC)) < 0) {
-        if (errno == ENOENT && !protocol(path).empty()) {
-            throw MediaError("cannot open the address: the protocol \"" + std::string(protocol(path)) +
-                             "\" is not in this build, which reads files and bytes. Fetch it, for instance with "
-                             "urllib.request or fsspec, and pass the bytes");
-        }
         if (errno != EINTR) {
             throw MediaError(std::string("cannot open the file: ") + std::strerror(errno));
         }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_int, check_path
 from spdl.io._archive.stored_index import stored_tar_index
 from spdl.io._archive.tar_index import TarIndex, tar_index
 from spdl.io._common.format_error import FormatError
-from spdl.io._common.mapped_file import map_file, stat_file
+from spdl.io._common.mapped_file import map_file
 from spdl.io._common.remote import is_url, open_url
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class TarFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_path("path", path)
+        self._content_at: Callable[[int, int], memoryview]
         if is_url(path):
             found = open_url(os.fspath(path))
             if not isinstance(found, str):
@@ -57,11 +59,11 @@ class TarFile:
 
     def _map(self, path: str | os.PathLike[str]) -> Callable[[int, int], memoryview]:
         while True:
-            archive = stat_file(path)
+            archive = Path(path).stat()
             self.index = tar_index(path)
             file = map_file(path)
             # The file may have been replaced between the two calls.
-            if os.path.samestat(archive, os.stat(path)):  # noqa: PTH116
+            if os.path.samestat(archive, Path(path).stat()):
                 break
 
         def content_at(start: int, length: int) -> memoryview:

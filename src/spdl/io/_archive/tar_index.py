@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from spdl._check import check_path
@@ -16,7 +17,7 @@ from spdl.io._array.array_target import replaced
 from spdl.io._array.npz import load_npz
 from spdl.io._array.npz_save import save_npz
 from spdl.io._common.format_error import FormatError
-from spdl.io._common.mapped_file import map_file, stat_file
+from spdl.io._common.mapped_file import map_file
 from spdl.io._common.native import native
 from spdl.io._common.remote import is_url, open_url
 
@@ -148,7 +149,7 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
             return stored_tar_index(found.store, found.name)
         path = found
     beside = os.fsdecode(path) + SUFFIX
-    archive = stat_file(path)
+    archive = Path(path).stat()
     known = _load(beside, archive)
     if known is not None:
         return known
@@ -163,8 +164,8 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         raise
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
-    found = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
-    columns = TarColumns(found[0], found[1], found[2], names)
+    numbers = [np.frombuffer(column, np.uint64) for column in (offsets, sizes, ends)]
+    columns = TarColumns(numbers[0], numbers[1], numbers[2], names)
     # A read-only folder is no failure, since the index is here.
     with contextlib.suppress(OSError):
         _save(beside, archive, columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-from spdl.io._common.address import not_to_read
 from spdl.io._common.native import native
 
 
@@ -16,14 +15,6 @@ def map_file(path: str | os.PathLike[str]) -> native.MappedFile | bytes:
         return native.map_file(os.fsdecode(path))
     except OSError as error:
         if error.errno != errno.ENODEV:
-            raise not_to_read(error, path) from None
+            raise
     with open(path, "rb") as file:  # noqa: PTH123 - half the time of Path.open.
         return file.read()
-
-
-def stat_file(path: str | os.PathLike[str]) -> os.stat_result:
-    """Return the status of a file, with the errors that `map_file` has."""
-    try:
-        return os.stat(path)  # noqa: PTH116 - takes what os.fspath takes.
-    except OSError as error:
-        raise not_to_read(error, path) from None

@@ -7,7 +7,7 @@ import re
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ _stores: OrderedDict[str, Store] = OrderedDict()
 """The stores that URLs have named, those used last at the end. They have connections, and have learnt of the server."""
 
 
-def is_url(value: object) -> bool:
+def is_url(value: object) -> TypeGuard[str]:
     """Return whether this is a URL such as ``https://host/name``, rather than a path."""
     return isinstance(value, str) and "://" in value and _URL.match(value) is not None
 
@@ -111,9 +111,9 @@ def _find(url: str) -> tuple[Store | None, str]:
 
 
 def _begin_anew() -> None:
-    # A thread may have held the lock when the process was forked, and what obstore has opened is of no use here.
-    global _lock, _stores
-    _lock, _stores = threading.Lock(), OrderedDict()
+    # A thread may have held the lock when the process was forked. Stores begin anew by themselves.
+    global _lock
+    _lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

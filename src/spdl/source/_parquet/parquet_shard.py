@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import refuse
 from spdl.io import FormatError
-from spdl.io._common.mapped_file import stat_file
 from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
 from spdl.source._parquet.range_file import RangeFile
@@ -292,5 +292,5 @@ class ParquetShard:
 
 def _state(path: str) -> tuple[int, int, int]:
     """Return what changes when a file is written anew."""
-    status = stat_file(path)
+    status = Path(path).stat()
     return status.st_ino, status.st_size, status.st_mtime_ns

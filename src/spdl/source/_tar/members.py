@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl.io import TarIndex, tar_index
 from spdl.io._archive.stored_index import stored_tar_index
-from spdl.io._common.mapped_file import stat_file
 from spdl.source._records.contents import open_contents
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def find_members(place: Place, cache: CachePath) -> tuple[Contents, TarIndex]:
     if place.store is not None:
         return open_contents(place), stored_tar_index(place.store, place.path, cache)
     while True:
-        before = stat_file(place.path)
+        before = Path(place.path).stat()
         index = tar_index(place.path)
         contents = open_contents(place)
         # The file may have been replaced between the two calls.
-        if os.path.samestat(before, stat_file(place.path)):
+        if os.path.samestat(before, Path(place.path).stat()):
             return contents, index

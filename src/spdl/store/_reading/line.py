@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -39,6 +40,7 @@ class Line:
         self._asleep = False
         self._closing = False
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """Return the answers of all requests.
@@ -80,6 +82,8 @@ class Line:
 
         This waits for the end only if there are no calls.
         """
+        if os.getpid() != self._process:  # The thread is in another process. This one was forked from there just now.
+            return
         idle: SimpleQueue[bool] = SimpleQueue()
         thread = self._thread
         if thread is not None and thread.ident == threading.get_ident():
