@@ -84,6 +84,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def forget_stores() -> None:
+    """Close the stores that URLs have named. They are kept as long as the process, with their connections."""
+    while remote._stores:
+        store: Any = remote._stores.popitem()[1]
+        store.close()
+
+
 @contextmanager
 def serving(folder: Path) -> Iterator[FileServer]:
     """Run a server of a folder in a thread. At the end, `spdl.io` forgets the stores that URLs have named."""
@@ -93,9 +100,6 @@ def serving(folder: Path) -> Iterator[FileServer]:
         try:
             yield server
         finally:
-            # They are kept as long as the process, with their connections.
-            while remote._stores:
-                store: Any = remote._stores.popitem()[1]
-                store.close()
+            forget_stores()
             server.shutdown()
             thread.join()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SIZE = {"width": 32, "height": 24}
+SIZE: Any = {"width": 32, "height": 24}
 
 
 def decoded(packets: Any) -> Any:
@@ -59,8 +59,8 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 BATCHES = ("load_image_batch", "load_audio_batch", "load_video_batch")
 # All others raise what they raise for a file that cannot be opened.
-MEDIA = ("AudioReader", "Demuxer", "VideoReader", "demux_audio", "demux_image", "demux_video", *BATCHES)
-MEDIA = (*MEDIA, "load_audio", "load_image", "load_video")
+MEDIA = {"AudioReader", "Demuxer", "VideoReader", "demux_audio", "demux_image", "demux_video", *BATCHES}
+MEDIA |= {"load_audio", "load_image", "load_video"}
 
 
 @pytest.fixture(scope="module")

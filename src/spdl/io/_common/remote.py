@@ -112,7 +112,7 @@ def _find(url: str) -> tuple[Store | None, str]:
 
 def _begin_anew() -> None:
     # A thread may have held the lock when the process was forked. Stores begin anew by themselves.
-    global _lock
+    global _lock  # noqa: PLW0603 - the module's own.
     _lock = threading.Lock()
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from spdl._check import check_choice, check_path, check_str, refuse
+from spdl.io._common.remote import is_url, url_of
 from spdl.source._samplers.shuffled import shuffled
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class ImageNet:
     ``root/val``. The constructor lists the folders and opens no photo. Not all 1,000 classes need to be there.
 
     Args:
-        root: The folder that holds ``train`` and ``val``.
+        root: The folder that holds ``train`` and ``val``, on this machine.
         split: ``"train"`` or, by default, ``"val"``.
 
     Yields:
@@ -38,8 +39,8 @@ class ImageNet:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `split` is neither of the two, a folder's name is no class of ImageNet-1k, or photos are not in
-            folders of their classes.
+        ValueError: If `root` is a URL, `split` is neither of the two, a folder's name is no class of ImageNet-1k, or
+            photos are not in folders of their classes.
         FileNotFoundError: If ``root/split`` does not exist or holds no photo.
         NotADirectoryError: If it is no folder.
 
@@ -51,6 +52,9 @@ class ImageNet:
 
     def __init__(self, root: str | os.PathLike[str], split: str = "val") -> None:
         check_path("root", root)
+        if is_url(root):
+            remedy = "This class makes pathlib.Path objects, which no URL can be: use spdl.source.ImageFolder."
+            refuse(ValueError, "root", "a folder of this machine", url_of(root), remedy)
         check_choice("split", check_str("split", split), _SPLITS)
         self.root = Path(root)
         self.split = split

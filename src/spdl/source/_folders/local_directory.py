@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spdl._check import check_path, check_str, refuse
+from spdl.io._common.remote import is_url, url_of
 from spdl.source._samplers.shuffled import shuffled
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class LocalDirectory:
     If nothing matches, it is empty.
 
     Args:
-        root: The folder.
+        root: The folder, on this machine.
         pattern: A pattern of `pathlib.Path.glob`: ``"*.jpg"`` matches the folder's own files, ``"**/*.jpg"`` also those
             in all folders below.
 
@@ -29,7 +30,7 @@ class LocalDirectory:
         TypeError: If an argument has the wrong type.
         FileNotFoundError: If the folder does not exist.
         NotADirectoryError: If `root` is no folder.
-        ValueError: If `pattern` is empty or absolute.
+        ValueError: If `pattern` is empty or absolute, or `root` is a URL.
 
     Example:
         >>> from spdl.source.local_directory import LocalDirectory
@@ -39,6 +40,9 @@ class LocalDirectory:
 
     def __init__(self, root: str | os.PathLike[str], pattern: str) -> None:
         check_path("root", root)
+        if is_url(root):
+            remedy = "This class makes pathlib.Path objects, which no URL can be: use spdl.source.Files."
+            refuse(ValueError, "root", "a folder of this machine", url_of(root), remedy)
         self.root = Path(root)
         self.pattern = check_str("pattern", pattern)
         if not self.root.exists():

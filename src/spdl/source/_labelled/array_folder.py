@@ -17,7 +17,7 @@ class ArrayFolder(ClassFolder[ArraySample]):
     `ArraySample` records, and a source of `spdl.dataloader.ArrayLoader`.
 
     Args:
-        root: The folder with the classes.
+        root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as arrays, in any case. None are .npy and .npz.
         is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
         allow_empty: Whether a class may have no array.

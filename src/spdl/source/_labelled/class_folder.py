@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from spdl._check import check_flag, check_path, refuse
+from spdl.io._common.remote import is_url
 from spdl.source._labelled.fingerprint import fingerprint
 from spdl.source._labelled.list_files import find_classes, list_files
+from spdl.source._records.place import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,13 +50,20 @@ class ClassFolder(Sequence[Sample]):
         check_flag("allow_empty", allow_empty)
         check_flag("hidden", hidden)
         self.root = os.fsdecode(root)
+        if self.root.startswith("file://"):
+            self.root = place_of(self.root, None, {}).path
         endings = _endings(extensions, self.default_extensions)
         if is_valid_file is not None:
             if extensions is not None:
                 refuse(ValueError, "is_valid_file", "None with `extensions`, which says what counts", is_valid_file)
             if not callable(is_valid_file):
                 refuse(TypeError, "is_valid_file", "a function of a path, or None", is_valid_file)
-        found = find_classes(self.root, hidden=hidden)
+        listed: dict[str, list[str]] | None = None
+        if is_url(self.root):
+            from spdl.source._labelled.list_objects import list_objects  # noqa: PLC0415 - only for those who have a URL.
+
+            self.root, listed = list_objects(self.root, hidden=hidden)
+        found = find_classes(self.root, hidden=hidden) if listed is None else list(listed)
         self.class_to_idx: dict[str, int] = dict(
             zip(found, range(len(found)), strict=True) if class_to_idx is None else _check_numbers(class_to_idx)
         )
@@ -63,8 +72,11 @@ class ClassFolder(Sequence[Sample]):
         self._labels = array("q")
         empty = []
         for name in sorted(self.class_to_idx):
-            folder = os.path.join(self.root, name)  # noqa: PTH118 - millions of paths are listed.
-            paths = list_files(folder, hidden=hidden) if name in found else []
+            if listed is not None:
+                paths = listed.get(name, [])
+            else:
+                folder = os.path.join(self.root, name)  # noqa: PTH118 - millions of paths are listed.
+                paths = list_files(folder, hidden=hidden) if name in found else []
             chosen = (
                 [path for path in paths if path.lower().endswith(endings)]
                 if is_valid_file is None

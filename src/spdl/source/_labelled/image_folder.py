@@ -24,7 +24,7 @@ class ImageFolder(ClassFolder[ImageSample]):
     It is a sequence of `ImageSample` records. It can be a source of `spdl.dataloader.ImageLoader` or of a pipeline.
 
     Args:
-        root: The folder with the classes.
+        root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as images, with their dots, in any case. None are torchvision's:
             .jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff and .webp.
         is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.

@@ -17,7 +17,7 @@ class VideoFolder(ClassFolder[MediaSample]):
     `MediaSample` records whose windows are the whole of each file, and a source of `spdl.dataloader.ClipLoader`.
 
     Args:
-        root: The folder with the classes.
+        root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as videos, in any case. None are those of common containers, such as
             .mp4, .mkv, .webm, .mov and .avi.
         is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
@@ -60,7 +60,7 @@ class AudioFolder(ClassFolder[MediaSample]):
     `MediaSample` records whose windows are the whole of each file, and a source of `spdl.dataloader.AudioLoader`.
 
     Args:
-        root: The folder with the classes.
+        root: The folder with the classes, or its URL in a store that can be listed, such as ``s3://bucket/train``.
         extensions: The endings of names that count as sounds, in any case. None are those of common containers, such as
             .wav, .flac, .mp3, .ogg, .opus and .m4a.
         is_valid_file: Instead of `extensions`, called with each file's path; it returns whether the file counts.
