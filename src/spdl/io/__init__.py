@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from spdl.io._archive.sample_index import SampleIndex, TarSample
 from spdl.io._archive.tar import iter_tarfile
 from spdl.io._archive.tar_file import TarFile
-from spdl.io._archive.tar_index import TarIndex, TarMember, tar_index
+from spdl.io._archive.tar_index import tar_index
+from spdl.io._archive.tar_members import TarIndex, TarMember
 from spdl.io._archive.tar_samples import group_samples
 from spdl.io._array.arrays import ArrayInterface, CUDAArrayInterface, to_jax, to_numba, to_numpy, to_torch
 from spdl.io._array.npy import load_npy, save_npy

@@ -10,7 +10,7 @@ from spdl.io._archive.tar_samples import KEY, is_metadata, split_name, twice
 if TYPE_CHECKING:
     import numpy as np
 
-    from spdl.io._archive.tar_index import TarIndex, TarMember
+    from spdl.io._archive.tar_members import TarIndex, TarMember
 
     Integers = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spdl.io._archive.headers_at_once import read_headers_at_once
 from spdl.io._archive.tar_columns import TarColumns
-from spdl.io._archive.tar_index import TarIndex
+from spdl.io._archive.tar_members import TarIndex
 from spdl.io._array.kept_arrays import kept_arrays
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.stored import describe

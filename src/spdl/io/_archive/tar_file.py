@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_int, check_path
 from spdl.io._archive.stored_index import stored_tar_index
-from spdl.io._archive.tar_index import TarIndex, tar_index
+from spdl.io._archive.tar_index import tar_index
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file
 from spdl.io._common.remote import is_url, open_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from spdl.io._archive.tar_members import TarIndex
 
 
 class TarFile:

@@ -77,7 +77,12 @@ class ObjectFile(io.RawIOBase):
         return self._path
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Read the bytes that follow into a buffer. Return how many: 0 at the end, and fewer than fit at any time."""
+        """Read the bytes that follow into a buffer. Return how many: 0 at the end, and fewer than fit at any time.
+
+        Raises:
+            StoreError: If the object has changed since it was opened, or cannot be read.
+            ValueError: If the file is closed.
+        """
         if self.closed:
             msg = "I/O operation on closed file."
             raise ValueError(msg)
@@ -91,7 +96,11 @@ class ObjectFile(io.RawIOBase):
         return part.nbytes
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the bytes that follow: as many as wanted, or all with -1, and fewer only at the end."""
+        """Return the bytes that follow: as many as wanted, or all with -1, and fewer only at the end.
+
+        Raises:
+            StoreError, ValueError: As `readinto`.
+        """
         left = max(0, self._size - self._place)
         wanted = left if size is None or size < 0 else min(size, left)
         content = bytearray(wanted)
@@ -122,7 +131,11 @@ class ObjectFile(io.RawIOBase):
         return memoryview(parts[0])
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place, counted from the begin, the place now, or the end. Return it."""
+        """Go to a place, counted from the begin, the place now, or the end. Return it.
+
+        Raises:
+            ValueError: If it is before the begin.
+        """
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             msg = f"a place in a file is 0 or more, not {base + offset}"
