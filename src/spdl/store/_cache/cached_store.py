@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
+from spdl._counted import show_counters
 from spdl.store._cache.disk_cache import DiskCache
 from spdl.store._cache.memory_cache import MemoryCache
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
@@ -103,6 +104,7 @@ class CachedStore:
         self._disk = DiskCache(self._directory, self._max_bytes)
         self._renew()
         renew_in_children(self)
+        show_counters(self, repr(self))
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
@@ -229,6 +231,9 @@ class CachedStore:
         """Return what was counted so far. What the store inside has counted is in its own statistics."""
         with self._lock:
             return CacheStatistics(**self._counts, memory_bytes=self._memory.bytes)
+
+    def _counters(self) -> dict[str, float]:
+        return {**self._counts}
 
     def _add(self, counter: str, count: int) -> None:
         with self._lock:
