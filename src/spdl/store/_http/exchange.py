@@ -13,6 +13,7 @@ from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, cont
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
 from spdl.store._reading.backoff import retry_after
+from spdl.store._reading.room import make_room
 
 if TYPE_CHECKING:
     from spdl.store._http.address import Address, Origin
@@ -220,7 +221,7 @@ class HTTPExchange:
 
     def _room(self, length: int) -> memoryview:
         if self._body is None:
-            self._body = memoryview(bytearray(length))
+            self._body = make_room(length)
         return self._body
 
     def _receive_head(self) -> bool:
