@@ -145,8 +145,9 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
         found = open_url(os.fspath(path))
         if not isinstance(found, str):
             from spdl.io._archive.stored_index import stored_tar_index  # noqa: PLC0415 - it stands on this module.
+            from spdl.io._common.one_version import find_version  # noqa: PLC0415 - only for those who have a URL.
 
-            return stored_tar_index(found.store, found.name)
+            return stored_tar_index(find_version(found.store, found.name))
         path = found
     beside = os.fsdecode(path) + SUFFIX
     archive = Path(path).stat()

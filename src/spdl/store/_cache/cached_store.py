@@ -159,11 +159,13 @@ class CachedStore:
             FileNotFoundError: If there is none.
             StoreError: If it cannot be read.
         """
-        entry, key = self._look(check_object_path(path))
+        return self._get(*self._look(check_object_path(path)))
+
+    def _get(self, entry: Entry, key: str) -> Buffer:
         if entry.etag is None:
             self._add("misses", 1)
             self._add("uncached", 1)
-            return self._store.get(path)
+            return self._store.get(entry.path)
         found = self._find(key, entry.size)
         if found is not None:
             return found
@@ -192,12 +194,16 @@ class CachedStore:
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         starts, lengths = check_ranges(starts, lengths)
-        entry, whole = self._look(check_object_path(path))
-        check_inside(path, repr(self), starts, lengths, entry.size)
+        return self._get_ranges(*self._look(check_object_path(path)), starts, lengths)
+
+    def _get_ranges(
+        self, entry: Entry, whole: str, starts: builtins.list[int], lengths: builtins.list[int]
+    ) -> builtins.list[Buffer]:
+        check_inside(entry.path, repr(self), starts, lengths, entry.size)
         if entry.etag is None:
             self._add("misses", len(starts))
             self._add("uncached", len(starts))
-            return self._store.get_ranges(path, starts, lengths)
+            return self._store.get_ranges(entry.path, starts, lengths)
         parts: dict[tuple[int, int], Buffer] = {(start, 0): b"" for start in starts}
         keys = {each: self._key(entry, *each) for each in zip(starts, lengths, strict=True) if each[1]}
         missing = self._find_parts(entry, whole, keys, parts)
@@ -226,6 +232,28 @@ class CachedStore:
             else:
                 parts[start, length] = found
         return missing
+
+    def read_version(
+        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
+    ) -> tuple[Entry, builtins.list[Buffer]]:
+        """Return the version that is given, and its content, whole or in parts; see `get` and `get_ranges`.
+
+        Sources know by this that an object is the one that they have indexed. The store inside is not asked for the
+        version of what is kept. Without ranges to read, it is asked at most once.
+
+        Args:
+            path: Which object.
+            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+            StoreError: If it cannot be read, ends before one of the parts does, or has changed.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        entry, key = self._look(check_object_path(path))
+        if ranges is None:
+            return entry, [self._get(entry, key)]
+        return entry, self._get_ranges(entry, key, *check_ranges(*ranges))
 
     def statistics(self) -> CacheStatistics:
         """Return what was counted so far. What the store inside has counted is in its own statistics."""
