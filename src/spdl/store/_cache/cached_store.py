@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections import OrderedDict
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from spdl.store._protocol.entry import Entry
 
 __all__ = ["CacheStatistics", "CachedStore"]
+
+_REMEMBERED = 1 << 18
+"""Objects whose versions are remembered. Each takes about 400 bytes, so these are 100 MB."""
 
 
 class CacheStatistics(NamedTuple):
@@ -60,7 +64,8 @@ class CachedStore:
     request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known
     by it, and what is read from the store is compared with it. If the object has changed meanwhile, reading what is not
     kept is a `StoreError`, and the next call looks it up anew. What is kept is given without a look at the store: so
-    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept.
+    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept. The versions of
+    the 262,144 objects that were used last are remembered: another one is looked up again.
 
     A store of your own is asked once more after each miss, whether the object is still the same. `close` the store
     inside yourself.
@@ -109,7 +114,8 @@ class CachedStore:
     def _renew(self) -> None:
         self._lock = threading.Lock()
         self._memory = MemoryCache(self._memory_bytes)
-        self._known: dict[str, tuple[Entry, str]] = {}
+        # The versions that are given, and the keys of those that were asked for. Those used last are at the end.
+        self._known: OrderedDict[str, tuple[Entry, str | None]] = OrderedDict()
         self._counts = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "uncached": 0}
 
     def __repr__(self) -> str:
@@ -143,7 +149,7 @@ class CachedStore:
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         for entry in self._store.list(prefix):
-            self._note(entry)
+            self._note(entry, None)
             yield entry
 
     def get(self, path: str) -> Buffer:
@@ -269,11 +275,29 @@ class CachedStore:
 
     def _look(self, path: str) -> tuple[Entry, str]:
         """Return the version of an object that is given, and the key of its content."""
-        return self._known.get(path) or self._note(self._ask(path))
+        with self._lock:
+            known = self._known.get(path)
+            if known is not None:
+                self._known.move_to_end(path)
+        entry, key = known or (self._ask(path), None)
+        if key is None:
+            key = self._key(entry)
+            self._note(entry, key)
+        return entry, key
 
-    def _note(self, entry: Entry) -> tuple[Entry, str]:
-        known = self._known[entry.path] = entry, self._key(entry)
-        return known
+    def _note(self, entry: Entry, key: str | None) -> None:
+        with self._lock:
+            before = self._known.get(entry.path)
+            if key is None and before is not None and before[0] == entry:
+                key = before[1]
+            self._known[entry.path] = entry, key
+            self._known.move_to_end(entry.path)
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            self._known.pop(path, None)
 
     def _ask(self, path: str) -> Entry:
         for entry in self._store.list(path):
@@ -303,7 +327,7 @@ class CachedStore:
             parts = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
         # A server may name a version otherwise than its listing does.
         if read != entry and (now := self._ask(path)) != entry:
-            self._known.pop(path, None)
+            self._forget(path)
             raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
         views = [memoryview(part).toreadonly() for part in parts]
         if ranges is None and views[0].nbytes != entry.size:
