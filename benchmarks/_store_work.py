@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import resource
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +28,8 @@ FAULTS = Faults(seed=26, latency=LATENCY, bandwidth=BANDWIDTH, slow=0.01, busy=0
 THREADS = 64
 BATCH = 32
 EPOCHS = 7
+AT_A_TIME = 1000
+"""Objects that fsspec's `cat` returns together."""
 
 
 def cpu_seconds() -> float:
@@ -43,51 +47,71 @@ def until_it_works(read: Callable[[], Any]) -> Any:
             continue
 
 
-def by_spdl(url: str, paths: list[str]) -> list[Any]:
-    """Read by `HTTPStore`, with its own settings, from a pool of threads."""
+def by_spdl(url: str, paths: list[str], use: Callable[[str, Any], None]) -> None:
+    """Read by `HTTPStore`, with its own settings, in threads that share nothing but the order."""
     from spdl.store import HTTPStore  # noqa: PLC0415
 
-    store = HTTPStore(url)
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(store.get, paths))
+    store, following = HTTPStore(url), iter(paths)
+
+    def read() -> None:
+        for path in following:
+            use(path, store.get(path))
+
+    threads = [threading.Thread(target=read) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     store.close()
-    return found
 
 
-def by_fsspec_one(url: str, paths: list[str]) -> list[Any]:
+def by_fsspec_one(url: str, paths: list[str], use: Callable[[str, Any], None]) -> None:
     """Read by fsspec, file by file."""
     import fsspec  # noqa: PLC0415
 
     files = fsspec.filesystem("http")
-    return [until_it_works(lambda path=path: files.cat_file(f"{url}/{path}")) for path in paths]
+    for path in paths:
+        use(path, until_it_works(functools.partial(files.cat_file, f"{url}/{path}")))
 
 
-def by_fsspec_cat(url: str, paths: list[str]) -> list[Any]:
-    """Read by fsspec's concurrent `cat`, again and again those that failed."""
+def by_fsspec_cat(url: str, paths: list[str], use: Callable[[str, Any], None]) -> None:
+    """Read by fsspec's concurrent `cat`, so many at a time, and again and again those that failed."""
     import fsspec  # noqa: PLC0415
 
     files = fsspec.filesystem("http")
-    found: dict[str, bytes] = {}
-    missing = [f"{url}/{path}" for path in paths]
-    while missing:
-        answers = files.cat(missing, on_error="return")
-        found |= {name: answer for name, answer in answers.items() if isinstance(answer, bytes)}
-        missing = [name for name in missing if name not in found]
-    return [found[f"{url}/{path}"] for path in paths]
+    for start in range(0, len(paths), AT_A_TIME):
+        missing = [f"{url}/{path}" for path in paths[start : start + AT_A_TIME]]
+        while missing:
+            answers = files.cat(missing, on_error="return")
+            missing = []
+            for name, answer in answers.items():
+                if isinstance(answer, bytes):
+                    use(name.removeprefix(f"{url}/"), answer)
+                else:
+                    missing.append(name)
 
 
 READERS = {"spdl-turbo": by_spdl, "fsspec, file by file": by_fsspec_one, "fsspec, cat": by_fsspec_cat}
 
 
 def measure_reading(contender: str, count: int) -> dict[str, float]:
-    """Read objects, and compare the time with that of a line which is never idle."""
+    """Read objects, let them go again, and compare the time with that of a line which is never idle."""
     read, paths = READERS[contender], [f"{SIZE}/{number}" for number in range(count)]
+    checked = paths[: max(20, count // 10)]
+    wrong: list[str] = []
+    lengths: list[int] = []
+
+    def check(path: str, found: Any) -> None:
+        if bytes(found) != content(path):
+            wrong.append(path)
+
     with running(FAULTS) as url:
-        read(url, paths[:20])  # Imports, and what is made once.
+        read(url, checked, check)  # Imports, too, and what is made once.
         cpu, start = cpu_seconds(), time.perf_counter()
-        found = read(url, paths)
+        read(url, paths, lambda _, found: lengths.append(len(found)))
         elapsed, cpu = time.perf_counter() - start, cpu_seconds() - cpu
-    assert all(bytes(each) == content(path) for path, each in zip(paths, found, strict=True))
+    assert not wrong
+    assert lengths == [SIZE] * count
     optimum = LATENCY + count * SIZE / BANDWIDTH
     return {
         "objects_per_second": count / elapsed,

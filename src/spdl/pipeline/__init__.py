@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._hooks.task_stats_hook import TaskStatsHook
     from ._metrics.queue_perf_stats import QueuePerfStats
     from ._metrics.statistics import PipelineStatistics, StageStatistics
+    from ._metrics.stores import StoreCounts
     from ._metrics.task_perf_stats import TaskPerfStats
     from ._profiling.profile_hook import ProfileHook
     from ._profiling.profile_pipeline import profile_pipeline
@@ -60,6 +61,7 @@ __all__ = [
     "StageInfo",
     "StageStatistics",
     "StatsQueue",
+    "StoreCounts",
     "TaskHook",
     "TaskPerfStats",
     "TaskStatsHook",
@@ -95,6 +97,7 @@ _LATER = {
     "run_pipeline_in_subprocess": "_subprocess.run_pipeline",
     "StageStatistics": "_metrics.statistics",
     "StatsQueue": "_queues.stats_queue",
+    "StoreCounts": "_metrics.stores",
     "TaskHook": "_hooks.task_hook",
     "TaskPerfStats": "_metrics.task_perf_stats",
     "TaskStatsHook": "_hooks.task_stats_hook",

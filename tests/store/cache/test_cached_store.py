@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tests.store.range_server import content, running
 
 from spdl.store import CachedStore, HTTPStore, LocalStore, Store, StoreError
+from spdl.store._cache import cached_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,6 +109,42 @@ def test_a_listing_saves_requests(tmp_path: Path, kind: type[Counting], each: li
             assert bytes(store.get(f"{number}")) == b"x" * number
             assert store.size(f"{number}") == number
     assert inner.calls == ["list", *each * 5]
+
+
+def test_as_many_versions_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached_store, "_REMEMBERED", 3)
+    (tmp_path / "root").mkdir()
+    for number in range(5):
+        (tmp_path / "root" / f"{number}").write_bytes(b"%d" % number)
+    inner = Counting(LocalStore(tmp_path / "root"))
+    store = CachedStore(inner, tmp_path / "cache", 10**6)
+    assert len(list(store.list(""))) == 5
+    assert list(store._known) == ["2", "3", "4"]
+    assert bytes(store.get("2")) == b"2"
+    assert inner.calls.count("list") == 2  # One is that after reading, as this store tells no versions.
+    assert bytes(store.get("0")) == b"0"  # It is looked up again, and in the place of that used longest ago.
+    assert inner.calls.count("list") == 4
+    assert list(store._known) == ["4", "2", "0"]
+    for each in ("2", "4", "0"):
+        assert bytes(store.get(each)) == each.encode()
+    assert inner.calls.count("list") == 5
+
+
+def test_the_version_that_is_given(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").write_bytes(b"0123")
+    inner = Versioned(LocalStore(tmp_path / "root"))
+    store = CachedStore(inner, tmp_path / "cache", 10**6)
+    (entry,) = inner.inner.list("a")
+    assert store.read_version("a", ([], [])) == (entry, [])
+    for _ in range(2):
+        assert store.read_version("a") == (entry, [b"0123"])
+        assert store.read_version("a", ([2, 0], [1, 2])) == (entry, [b"2", b"01"])
+    assert inner.calls == ["list", "read_version"]
+    with pytest.raises(FileNotFoundError, match="'b'"):
+        store.read_version("b")
+    with pytest.raises(StoreError, match="it has 4 bytes, but"):
+        store.read_version("a", ([3], [2]))
 
 
 @pytest.mark.parametrize("kind", [Counting, Versioned])

@@ -1,7 +1,8 @@
 """The members of a large archive that lies far away, found from several places at once.
 
 Where a header is, only the one before it says. So an archive of a hundred thousand members takes as many requests one
-after the other: more than an hour if each takes 40 ms. Here the archive is cut into pieces. In each a header is looked
+after the other: more than an hour if each takes 40 ms. And an archive of small members, which is read as a whole, comes
+no faster than one connection carries. Here the archive is cut into pieces. In each a header is looked
 for, and from there on the headers are read, in a thread for each piece. What looks like a header may be the content of
 a member, such as an archive in the archive. So a piece counts only from a place on to which the way from the front
 leads.
@@ -28,11 +29,15 @@ __all__ = ["read_headers_at_once"]
 
 # After so many members it is known how far apart they are.
 _ENOUGH = 64
-_MOST_PIECES = 16
+# Far members: what counts is how many requests are under way. A store has fewer of them if its server slows down.
+_MOST_PIECES = 64
+# Near members: each piece has 4 MB of what it reads in memory.
+_MOST_NEAR = 16
+_LEAST_NEAR = 1 << 25
 _LEAST_MEMBERS = 64
-# To find the first header of a piece takes half the distance of two, and all pieces together a 400th of the archive.
+# What is read besides headers is a 400th of the archive.
 _SHARE = 400
-# Nearer ones are read with all that lies between them.
+# Nearer ones are read with all that lies between them: another request would cost more.
 _APART = 1 << 15
 _SEARCHED = 1 << 16
 _MAGIC, _MAGIC_AT = b"ustar", 257
@@ -78,22 +83,29 @@ def read_headers_at_once(fetch: Fetch, size: int) -> Iterator[Found]:
 def _look_through(fetch: Fetch, size: int, begin: int, apart: int) -> list[_Piece]:
     """Read the headers of what is left, whose members are about so far apart."""
     left = size - begin
-    count = min(_MOST_PIECES, left // apart // _LEAST_MEMBERS, 2 * left // apart // _SHARE)
-    if apart < _APART or count <= 1:
+    if apart < _APART:
+        count = min(_MOST_NEAR, left // _LEAST_NEAR)
+    else:
+        # Half the distance is searched for the first header of a piece, in steps.
+        extra = apart // 2 + _SEARCHED
+        count = min(_MOST_PIECES, left // apart // _LEAST_MEMBERS, left // _SHARE // extra)
+    if count <= 1:
         return []
     length = -(-left // count // BLOCK) * BLOCK
-    starts = range(begin, size, length)
-    ends = [min(start + length, size) for start in starts]
-    with ThreadPoolExecutor(len(starts), "spdl-tar-headers") as executor:
-        return list(executor.map(lambda start, end: _read_piece(fetch, size, start, end, begin), starts, ends))
+    edges = [*range(begin, size, length), size]
+
+    def read(number: int) -> _Piece:
+        start, end = edges[number : number + 2]
+        place = _find_header(fetch, start, end) if number else start
+        return _Piece([], {}, None) if place is None else _read_piece(fetch, size, place, end, apart)
+
+    with ThreadPoolExecutor(len(edges) - 1, "spdl-tar-headers") as executor:
+        return list(executor.map(read, range(len(edges) - 1)))
 
 
-def _read_piece(fetch: Fetch, size: int, start: int, end: int, begin: int) -> _Piece:
+def _read_piece(fetch: Fetch, size: int, place: int, end: int, apart: int) -> _Piece:
     piece = _Piece([], {}, None)
-    place = start if start == begin else _find_header(fetch, start, end)
-    if place is None:
-        return piece
-    walk = Walk(ReadAhead(fetch, size, place).read, size)
+    walk = Walk(ReadAhead(fetch, size, place, apart=apart, stop=end).read, size)
     while place < end:
         try:
             found, following = walk.step(place)

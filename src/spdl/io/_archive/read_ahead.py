@@ -30,12 +30,24 @@ class ReadAhead:
         fetch: Reads so many bytes from a position on.
         size: The size of the object.
         begin: Where the first range begins.
+        apart: How many bytes lie between two headers at first, if that is known.
+        stop: From where on nothing is read in advance, since others read it. None for the end of the object.
     """
 
-    def __init__(self, fetch: Callable[[int, int], bytes], size: int, begin: int = 0) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[int, int], bytes],
+        size: int,
+        begin: int = 0,
+        *,
+        apart: int | None = None,
+        stop: int | None = None,
+    ) -> None:
         self._fetch = fetch
         self._size = size
         self._begin = begin
+        self._apart = apart
+        self._stop = size if stop is None else stop
         self._start = 0
         self._bytes = b""
         self._reads = 0
@@ -47,14 +59,14 @@ class ReadAhead:
             return b""
         self._reads += 1
         if start < self._start or end > self._start + len(self._bytes):
-            want = min(max(end - start, self._ahead(start)), self._size - start)
+            want = max(end - start, min(self._ahead(start), self._stop - start))
             self._bytes, self._start = self._fetch(start, want), start
         return self._bytes[start - self._start : end - self._start]
 
     def _ahead(self, start: int) -> int:
-        if start == self._begin:
+        apart = self._apart if start == self._begin else (start - self._begin) // self._reads
+        if apart is None:
             return _FIRST
-        apart = (start - self._begin) // self._reads
         if apart < _SMALL:
             return _WHOLE
         return min(-(-apart // (_SHARE * _BLOCK)) * _BLOCK, _MOST)

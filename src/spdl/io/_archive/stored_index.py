@@ -9,27 +9,27 @@ from spdl.io._archive.tar_columns import TarColumns
 from spdl.io._archive.tar_members import TarIndex
 from spdl.io._array.kept_arrays import kept_arrays
 from spdl.io._common.format_error import FormatError
-from spdl.io._common.stored import describe
+from spdl.io._common.one_version import ChangedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from spdl.io._array.kept_arrays import CachePath
-    from spdl.store import Store
+    from spdl.io._common.one_version import OneVersion
+    from spdl.store import Entry
 
 __all__ = ["stored_tar_index"]
 
 _VERSION = 1
 
 
-def stored_tar_index(store: Store, path: str, cache: CachePath = None) -> TarIndex:
+def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
     """Find the members of a tar archive in a store, by reading its headers alone.
 
     The result is kept in a folder. Of several processes that want the same archive, one reads, and the others wait.
 
     Args:
-        store: Where the archive is.
-        path: Which object it is.
+        archive: The archive, whose version is known.
         cache: The folder, which ranks and later runs may share. None is ``spdl/tar`` in the user's cache folder. An
             archive with another size or etag has another file there.
 
@@ -37,24 +37,28 @@ def stored_tar_index(store: Store, path: str, cache: CachePath = None) -> TarInd
         The regular files in their order.
 
     Raises:
-        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, or holds a sparse file.
+        FormatError: If this is no tar archive, if it is compressed, damaged or truncated, if it holds a sparse file, or
+            if it changes meanwhile.
         OSError: If it cannot be read.
     """
-    entry = describe(store, path)
-    identity = f"{_VERSION}\n{store!r}\n{path}\n{entry.size}\n{entry.etag}"
+    entry = archive.entry
+    assert entry is not None
+    identity = f"{_VERSION}\n{archive.store!r}\n{entry.path}\n{entry.size}\n{entry.etag}"
 
     def read() -> Mapping[str, object]:
-        return _read(store, path, entry.size).arrays()
+        return _read(archive, entry).arrays()
 
     return TarIndex(*TarColumns.load(kept_arrays("tar", identity, cache, read)))
 
 
-def _read(store: Store, path: str, size: int) -> TarColumns:
+def _read(archive: OneVersion, entry: Entry) -> TarColumns:
     def fetch(start: int, length: int) -> bytes:
-        return bytes(store.get_ranges(path, [start], [length])[0])
+        return bytes(archive.read([start], [length])[0])
 
     try:
-        return TarColumns.of(read_headers_at_once(fetch, size))
+        return TarColumns.of(read_headers_at_once(fetch, entry.size))
+    except ChangedError:
+        raise
     except FormatError as error:
-        error.args = (f"{path!r} in {store!r}: {error}",)
+        error.args = (f"{entry.path!r} in {archive.store!r}: {error}",)
         raise

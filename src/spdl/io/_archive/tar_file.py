@@ -11,6 +11,7 @@ from spdl.io._archive.stored_index import stored_tar_index
 from spdl.io._archive.tar_index import tar_index
 from spdl.io._common.format_error import FormatError
 from spdl.io._common.mapped_file import map_file
+from spdl.io._common.one_version import find_version
 from spdl.io._common.remote import is_url, open_url
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class TarFile:
             found = open_url(os.fspath(path))
             if not isinstance(found, str):
                 self._path = found.name
-                self.index: TarIndex = stored_tar_index(found.store, found.name)
+                self.index: TarIndex = stored_tar_index(find_version(found.store, found.name))
                 self._content_at = found.read_at
                 return
             path = found

@@ -57,7 +57,9 @@ def tar_index(path: str | os.PathLike[str]) -> TarIndex:
     if is_url(path):
         found = open_url(os.fspath(path))
         if not isinstance(found, str):
-            return stored_tar_index(found.store, found.name)
+            from spdl.io._common.one_version import find_version  # noqa: PLC0415 - only for those who have a URL.
+
+            return stored_tar_index(find_version(found.store, found.name))
         path = found
     beside = os.fsdecode(path) + SUFFIX
     archive = Path(path).stat()

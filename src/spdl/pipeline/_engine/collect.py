@@ -33,6 +33,7 @@ def collect(engine: Engine) -> PipelineStatistics:
         thread_seconds=sum(map(_thread_seconds, engine.nodes)),
         in_flight=engine.lineage.num_out(),
         num_threads=engine.workers.num_threads,
+        stores=engine.stores.counts(),
     )
 
 

@@ -10,6 +10,7 @@ from spdl.pipeline._failures.epoch_counts import EpochCounts
 from spdl.pipeline._failures.failure_collector import FailureCollector
 from spdl.pipeline._failures.report import report_failed_item
 from spdl.pipeline._metrics.reporter import Reporter
+from spdl.pipeline._metrics.stores import StoresMeanwhile
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
 
 from .deferred_drops import DeferredDrops, drop_all
@@ -79,6 +80,7 @@ class Engine:
         "started_at",
         "stopped_at",
         "stopping",
+        "stores",
         "timer",
         "waiting",
         "workers",
@@ -147,6 +149,7 @@ class Engine:
         # This is a copy in a forked child; the threads stayed in the parent.
         self.forked = False
         self.started_at = self.stopped_at = 0.0
+        self.stores = StoresMeanwhile()
 
     def connect(self, sources: list[Source], nodes: list[Node], *, needs_event_loop: bool) -> None:
         """Take over the graph.
@@ -371,6 +374,7 @@ class Engine:
             self.failures.add(where.name, failure)
         self.done = True
         self.stopped_at = perf_counter()
+        self.stores.end()
         self.timer.end()
         self._wake_all()
 
@@ -445,6 +449,7 @@ class Engine:
         self.stopping = True
         if not self.stopped_at:
             self.stopped_at = perf_counter()
+            self.stores.end()
         self._wake_all()
 
     def _wake_all(self) -> None:
@@ -489,6 +494,7 @@ class Engine:
     def begin(self, now: float) -> None:
         """Start the clocks."""
         self.started_at = now
+        self.stores.begin()
         for source in self.sources:
             source.begin(now)
         for node in self.nodes:

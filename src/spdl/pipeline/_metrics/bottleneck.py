@@ -28,6 +28,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
     elapsed: float,
     num_threads: int,
     thread_seconds: float,
+    reading: str = "",
 ) -> str:
     """Say what limits the throughput and how one can tell.
 
@@ -38,6 +39,7 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         elapsed: Seconds that the pipeline has run.
         num_threads: How many synchronous ops may run at once.
         thread_seconds: Time that these threads spent in ops: none in those of the event loop or of executors.
+        reading: What slows reading down, which is told where something waits for it; with a space before it.
     """
     if elapsed <= 0 or not any(source.num_emitted for source in sources):
         return "Nothing has run yet."
@@ -60,22 +62,22 @@ def bottleneck(  # noqa: PLR0911 - one per verdict.
         )
     if busiest is not None and busiest.busy_share >= _SATURATED:
         slots = "its only slot was" if busiest.concurrency == 1 else f"its {busiest.concurrency} slots were"
-        return f"Stage {busiest.name!r} is the limit: {slots} busy {_percent(busiest.busy_share)} of the time."
+        return f"Stage {busiest.name!r} is the limit: {slots} busy {_percent(busiest.busy_share)} of the time.{reading}"
     if source.busy_share >= _SATURATED:
         name = "The source" if len(sources) == 1 else f"Source {source.name!r}"
-        return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time."
+        return f"{name} is the limit: its next() took {_percent(source.busy_share)} of the time.{reading}"
     threads = thread_seconds / (elapsed * num_threads)
     if threads >= _SATURATED:
         if num_threads == 1:
-            return f"The only thread is the limit: it ran ops {_percent(threads)} of the time."
-        return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time."
+            return f"The only thread is the limit: it ran ops {_percent(threads)} of the time.{reading}"
+        return f"The threads are the limit: all {num_threads} of them ran ops {_percent(threads)} of the time.{reading}"
     if busiest is None:
-        return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time."
+        return f"Nothing is saturated: the source's next() took {_percent(source.busy_share)} of the time.{reading}"
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # New in Python 3.13.
     return (
         f"Nothing is saturated: stage {busiest.name!r} is the busiest, {_percent(busiest.busy_share)} of the time. "
         "If the CPU is busy all the same, ops wait for each other"
-        f"{', or for the GIL: `spdl profile` says which of them hold it' if has_gil else ''}."
+        f"{', or for the GIL: `spdl profile` says which of them hold it' if has_gil else ''}.{reading}"
     )
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from .bottleneck import bottleneck
 from .counters import BLOCKED, HELD, STARVED
+from .stores import trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .counters import StageCounters
+    from .stores import StoreCounts
 
 __all__ = ["PipelineStatistics", "StageStatistics", "pipeline_statistics", "stage_statistics"]
 
@@ -101,7 +103,10 @@ class PipelineStatistics:
         elapsed: Seconds from the start until now, or until the end.
         stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
         in_flight: Source items handed out of which something is still under way or unread.
-        bottleneck: One sentence: what limits the throughput, and how one can tell.
+        bottleneck: One sentence: what limits the throughput, and how one can tell. If reading is a part of that, and a
+            store repeats many of its requests or keeps little of what it reads, a second sentence says so.
+        stores: What each store of `spdl.store` in this process has counted meanwhile, whoever read from it; those that
+            did nothing, and those that count nothing, are left out.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -116,6 +121,7 @@ class PipelineStatistics:
     stages: tuple[StageStatistics, ...]
     in_flight: int
     bottleneck: str
+    stores: tuple[StoreCounts, ...] = ()
 
 
 def pipeline_statistics(
@@ -127,6 +133,7 @@ def pipeline_statistics(
     in_flight: int,
     num_threads: int,
     thread_seconds: float,
+    stores: tuple[StoreCounts, ...],
 ) -> PipelineStatistics:
     """Return the statistics of a pipeline, made of those of its parts.
 
@@ -138,9 +145,18 @@ def pipeline_statistics(
         in_flight: Source items handed out of which something is still under way or unread.
         num_threads: How many synchronous ops may run at once.
         thread_seconds: Time that these threads spent in ops.
+        stores: What stores have counted since the start.
     """
-    verdict = bottleneck(sources, stages, sink, elapsed=elapsed, num_threads=num_threads, thread_seconds=thread_seconds)
-    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict)
+    verdict = bottleneck(
+        sources,
+        stages,
+        sink,
+        elapsed=elapsed,
+        num_threads=num_threads,
+        thread_seconds=thread_seconds,
+        reading=trouble(stores),
+    )
+    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, stores)
 
 
 def stage_statistics(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
 from spdl.io import FormatError
+from spdl.io._common.one_version import OneVersion
 from spdl.source._lines.line_index import find_lines
 from spdl.source._records.contents import open_contents
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from spdl.source._lines.line_index import Lines
     from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
+    from spdl.store import Entry
 
 __all__ = ["JsonShard"]
 
@@ -33,6 +35,8 @@ class JsonShard:
         self.place = place
         self._cache = cache
         self._opened: tuple[Contents, Lines] | None = None
+        # Which version is read, if it is in a store: also by copies in other processes.
+        self._entry: Entry | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -72,12 +76,15 @@ class JsonShard:
             with self._lock:
                 if self._opened is None:
                     self._opened = self._find()
+                    self._entry = self._opened[0].entry
         return self._opened
 
     def _find(self) -> tuple[Contents, Lines]:
         while True:
-            contents = open_contents(self.place)
+            contents = open_contents(self.place, self._entry)
             before = self.place.describe()
+            if isinstance(contents, OneVersion):
+                contents.check(before)
             lines = find_lines(self.place, contents, before, self._cache)
             # A file may have been replaced since it was mapped.
             if self.place.store is not None or self.place.describe() == before:

@@ -92,7 +92,7 @@ class LitDataChunk(PackedShard):
         return pieces
 
     def _load(self) -> tuple[Contents, Offsets]:
-        contents = open_contents(self.place)
+        contents = open_contents(self.place, self._entry)
         if self._cache is None:
             # One read, as every chunk that is not compressed as a whole has at least these bytes.
             table = contents.read([0], [_WORD * (self._count + 2)])[0]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spdl.source._records.byte_cache import ByteCache
     from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
+    from spdl.store import Entry
 
     Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -57,6 +58,8 @@ class PackedShard:
         self._cache = cache
         self._packing = packing
         self._opened: tuple[Contents, Offsets] | None = None
+        # Which version is read, if it is in a store: also by copies in other processes.
+        self._entry: Entry | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -95,10 +98,11 @@ class PackedShard:
             with self._lock:
                 if self._opened is None:
                     self._opened = self._load()
+                    self._entry = self._opened[0].entry
         return self._opened
 
     def _load(self) -> tuple[Contents, Offsets]:
-        contents = open_contents(self.place)
+        contents = open_contents(self.place, self._entry)
         table = contents.read([0], [_WORD * (self._count + 2)])[0]
         return contents, self._read_table(table)
 

@@ -13,12 +13,14 @@ from spdl.io import FormatError
 from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
 from spdl.source._parquet.range_file import RangeFile
+from spdl.source._records.contents import open_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from spdl.source._records.byte_cache import ByteCache
     from spdl.source._records.place import Place
+    from spdl.store import Entry
 
 __all__ = ["ParquetShard", "RowGroups", "Rows"]
 
@@ -62,6 +64,7 @@ class ParquetShard:
         self._metadata: Any = None
         # Which file the metadata are of.
         self._state: tuple[int, int, int] | None = None
+        self._entry: Entry | None = None
         self._starts: list[int] = []
         self._media: list[str] = []
         self._lock = threading.Lock()
@@ -157,7 +160,7 @@ class ParquetShard:
                     "source anew"
                 )
         else:
-            file = RangeFile(self.place.store, self.place.path, self._size)
+            file = RangeFile(open_contents(self.place, self._entry), self._size)
             file.fetch(self._ranges(piece.groups))
             source = arrow.PythonFile(file, mode="r")
 
@@ -222,9 +225,12 @@ class ParquetShard:
             self._size = self._state[1]
             source = arrow.memory_map(self.place.path) if self._size else arrow.BufferReader(b"")
         else:
-            self._size = self.place.describe().size
-            file = RangeFile(self.place.store, self.place.path, self._size)
+            entry = self.place.describe()
+            self._size = entry.size
+            contents = open_contents(self.place, entry)
+            file = RangeFile(contents, self._size)
             file.fetch([(max(self._size - _TAIL, 0), min(_TAIL, self._size))])
+            self._entry = contents.entry
             source = arrow.PythonFile(file, mode="r")
         try:
             with source:

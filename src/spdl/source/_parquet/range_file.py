@@ -7,7 +7,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spdl.store import Store
+    from spdl.source._records.contents import Contents
 
 __all__ = ["RangeFile"]
 
@@ -16,15 +16,13 @@ class RangeFile(io.RawIOBase):
     """A file whose ranges are fetched together; what is read beside them is fetched by itself.
 
     Args:
-        store: Where the object is.
-        path: Which one.
+        contents: The object.
         size: Its size in bytes.
     """
 
-    def __init__(self, store: Store, path: str, size: int) -> None:
+    def __init__(self, contents: Contents, size: int) -> None:
         super().__init__()
-        self._store = store
-        self._path = path
+        self._contents = contents
         self._size = size
         self._place = 0
         self._starts: list[int] = []
@@ -41,8 +39,7 @@ class RangeFile(io.RawIOBase):
             else:
                 starts.append(start)
                 lengths.append(length)
-        parts = self._store.get_ranges(self._path, starts, lengths)
-        self._starts, self._parts = starts, [memoryview(part) for part in parts]
+        self._starts, self._parts = starts, self._contents.read(starts, lengths)
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return the bytes that follow; fewer at the end."""
@@ -61,7 +58,7 @@ class RangeFile(io.RawIOBase):
             begin = place - self._starts[number]
             if begin + wanted <= len(self._parts[number]):
                 return self._parts[number][begin : begin + wanted]
-        return memoryview(self._store.get_ranges(self._path, [place], [wanted])[0])
+        return self._contents.read([place], [wanted])[0]
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place in the file, and return it."""

@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from spdl.io import FormatError
 from spdl.io._common.mapped_file import map_file
+from spdl.io._common.one_version import OneVersion
 
 if TYPE_CHECKING:
     from spdl.source._records.place import Place
-    from spdl.store import Store
+    from spdl.store import Entry
 
-__all__ = ["Contents", "MappedContents", "StoredContents", "open_contents"]
+__all__ = ["Contents", "MappedContents", "open_contents"]
 
 
 class Contents(Protocol):
     """A file of which parts can be read, by several threads at once."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The version of an object in a store, if that is known yet."""
 
     def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
         """Return parts of it as read-only views, in the order they were asked for."""
@@ -23,6 +28,9 @@ class Contents(Protocol):
 
 class MappedContents:
     """A file on this machine."""
+
+    # What is mapped stays what it is, also if another file takes its place.
+    entry = None
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -43,22 +51,15 @@ class MappedContents:
         return parts
 
 
-class StoredContents:
-    """An object of a store."""
-
-    def __init__(self, store: Store, path: str) -> None:
-        self._store = store
-        self._path = path
-
-    def read(self, starts: list[int], lengths: list[int]) -> list[memoryview]:
-        """Return parts that the store reads in one call."""
-        return [memoryview(part) for part in self._store.get_ranges(self._path, starts, lengths)]
-
-
-def open_contents(place: Place) -> Contents:
+def open_contents(place: Place, entry: Entry | None = None) -> Contents:
     """Open the file at a place.
+
+    Args:
+        place: Where it is.
+        entry: Which version of an object in a store it has to be: the one that was indexed. None for that which is read
+            first.
 
     Raises:
         OSError: If it is a file that cannot be mapped.
     """
-    return MappedContents(place.path) if place.store is None else StoredContents(place.store, place.path)
+    return MappedContents(place.path) if place.store is None else OneVersion(place.store, place.path, entry)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spdl.io._array.kept_arrays import CachePath
     from spdl.source._records.contents import Contents
     from spdl.source._records.place import Place
+    from spdl.store import Entry
 
 __all__ = ["TarShard"]
 
@@ -42,6 +43,8 @@ class TarShard:
         # The index of another program may be out of date, and so may ours of what lies in a store.
         self._unsure = index is not None or place.store is not None
         self._opened: tuple[Contents, SampleIndex] | None = None
+        # Which version the index is of, if it is in a store: also for copies in other processes.
+        self._entry: Entry | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -90,13 +93,14 @@ class TarShard:
             with self._lock:
                 if self._opened is None:
                     self._opened = self._load()
+                    self._entry = self._opened[0].entry
         return self._opened
 
     def _load(self) -> tuple[Contents, SampleIndex]:
         if self._index is None:
-            archive, members = find_members(self.place, self._cache)
+            archive, members = find_members(self.place, self._cache, self._entry)
         else:
-            archive, members = open_contents(self.place), read_dali_index(self._index)
+            archive, members = open_contents(self.place, self._entry), read_dali_index(self._index)
         samples = members.samples()
         if self._count is not None and len(samples) != self._count:
             raise FormatError(

@@ -12,6 +12,7 @@ from spdl.store._protocol.checks import check_inside, check_object_path, check_p
 from spdl.store._protocol.entry import Entry
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._reading.plan import cut_out, merge_ranges
+from spdl.store._reading.room import make_room
 
 if TYPE_CHECKING:
     import builtins
@@ -24,6 +25,8 @@ __all__ = ["LocalStore"]
 _GAP = 1 << 14
 """Reading so many bytes takes about as long as another system call and another hand-over of the GIL."""
 _BLOCK = 1 << 23
+_LARGE = 1 << 21
+"""From here on, bytes are read into memory that goes back to the system when they are let go."""
 _AT_ONCE = 1 << 30
 """Linux reads less than 2 GiB in one call."""
 
@@ -225,10 +228,10 @@ class LocalStore:
                 os.close(descriptor)
 
     def _read(self, path: str, descriptor: int, start: int, length: int) -> Buffer:
-        content = os.pread(descriptor, min(length, _AT_ONCE), start)
+        content = b"" if length >= _LARGE else os.pread(descriptor, length, start)
         if len(content) == length:
             return content
-        whole = memoryview(bytearray(length))
+        whole = make_room(length)
         done = len(content)
         whole[:done] = content
         while done < length:

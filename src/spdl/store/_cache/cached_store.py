@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections import OrderedDict
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
+from spdl._counted import show_counters
 from spdl.store._cache.disk_cache import DiskCache
 from spdl.store._cache.memory_cache import MemoryCache
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from spdl.store._protocol.entry import Entry
 
 __all__ = ["CacheStatistics", "CachedStore"]
+
+_REMEMBERED = 1 << 18
+"""Objects whose versions are remembered. Each takes about 400 bytes, so these are 100 MB."""
 
 
 class CacheStatistics(NamedTuple):
@@ -59,7 +64,8 @@ class CachedStore:
     request. So list what you are going to read. All that is given afterwards is of that version: what was kept is known
     by it, and what is read from the store is compared with it. If the object has changed meanwhile, reading what is not
     kept is a `StoreError`, and the next call looks it up anew. What is kept is given without a look at the store: so
-    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept.
+    use a new `CachedStore`, or list again, where objects change. Objects without ``etag`` are not kept. The versions of
+    the 262,144 objects that were used last are remembered: another one is looked up again.
 
     A store of your own is asked once more after each miss, whether the object is still the same. `close` the store
     inside yourself.
@@ -103,11 +109,13 @@ class CachedStore:
         self._disk = DiskCache(self._directory, self._max_bytes)
         self._renew()
         renew_in_children(self)
+        show_counters(self, repr(self))
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
         self._memory = MemoryCache(self._memory_bytes)
-        self._known: dict[str, tuple[Entry, str]] = {}
+        # The versions that are given, and the keys of those that were asked for. Those used last are at the end.
+        self._known: OrderedDict[str, tuple[Entry, str | None]] = OrderedDict()
         self._counts = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "uncached": 0}
 
     def __repr__(self) -> str:
@@ -141,7 +149,7 @@ class CachedStore:
 
     def _list(self, prefix: str) -> Iterator[Entry]:
         for entry in self._store.list(prefix):
-            self._note(entry)
+            self._note(entry, None)
             yield entry
 
     def get(self, path: str) -> Buffer:
@@ -157,11 +165,13 @@ class CachedStore:
             FileNotFoundError: If there is none.
             StoreError: If it cannot be read.
         """
-        entry, key = self._look(check_object_path(path))
+        return self._get(*self._look(check_object_path(path)))
+
+    def _get(self, entry: Entry, key: str) -> Buffer:
         if entry.etag is None:
             self._add("misses", 1)
             self._add("uncached", 1)
-            return self._store.get(path)
+            return self._store.get(entry.path)
         found = self._find(key, entry.size)
         if found is not None:
             return found
@@ -190,12 +200,16 @@ class CachedStore:
             ValueError: If a number is negative, or there are not as many lengths as starts.
         """
         starts, lengths = check_ranges(starts, lengths)
-        entry, whole = self._look(check_object_path(path))
-        check_inside(path, repr(self), starts, lengths, entry.size)
+        return self._get_ranges(*self._look(check_object_path(path)), starts, lengths)
+
+    def _get_ranges(
+        self, entry: Entry, whole: str, starts: builtins.list[int], lengths: builtins.list[int]
+    ) -> builtins.list[Buffer]:
+        check_inside(entry.path, repr(self), starts, lengths, entry.size)
         if entry.etag is None:
             self._add("misses", len(starts))
             self._add("uncached", len(starts))
-            return self._store.get_ranges(path, starts, lengths)
+            return self._store.get_ranges(entry.path, starts, lengths)
         parts: dict[tuple[int, int], Buffer] = {(start, 0): b"" for start in starts}
         keys = {each: self._key(entry, *each) for each in zip(starts, lengths, strict=True) if each[1]}
         missing = self._find_parts(entry, whole, keys, parts)
@@ -225,10 +239,35 @@ class CachedStore:
                 parts[start, length] = found
         return missing
 
+    def read_version(
+        self, path: str, ranges: tuple[Sequence[int], Sequence[int]] | None = None
+    ) -> tuple[Entry, builtins.list[Buffer]]:
+        """Return the version that is given, and its content, whole or in parts; see `get` and `get_ranges`.
+
+        Sources know by this that an object is the one that they have indexed. The store inside is not asked for the
+        version of what is kept. Without ranges to read, it is asked at most once.
+
+        Args:
+            path: Which object.
+            ranges: Where each part begins, and how many bytes each has. None for the whole content, as one part.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+            StoreError: If it cannot be read, ends before one of the parts does, or has changed.
+            ValueError: If a number is negative, or there are not as many lengths as starts.
+        """
+        entry, key = self._look(check_object_path(path))
+        if ranges is None:
+            return entry, [self._get(entry, key)]
+        return entry, self._get_ranges(entry, key, *check_ranges(*ranges))
+
     def statistics(self) -> CacheStatistics:
         """Return what was counted so far. What the store inside has counted is in its own statistics."""
         with self._lock:
             return CacheStatistics(**self._counts, memory_bytes=self._memory.bytes)
+
+    def _counters(self) -> dict[str, float]:
+        return {**self._counts}
 
     def _add(self, counter: str, count: int) -> None:
         with self._lock:
@@ -236,11 +275,29 @@ class CachedStore:
 
     def _look(self, path: str) -> tuple[Entry, str]:
         """Return the version of an object that is given, and the key of its content."""
-        return self._known.get(path) or self._note(self._ask(path))
+        with self._lock:
+            known = self._known.get(path)
+            if known is not None:
+                self._known.move_to_end(path)
+        entry, key = known or (self._ask(path), None)
+        if key is None:
+            key = self._key(entry)
+            self._note(entry, key)
+        return entry, key
 
-    def _note(self, entry: Entry) -> tuple[Entry, str]:
-        known = self._known[entry.path] = entry, self._key(entry)
-        return known
+    def _note(self, entry: Entry, key: str | None) -> None:
+        with self._lock:
+            before = self._known.get(entry.path)
+            if key is None and before is not None and before[0] == entry:
+                key = before[1]
+            self._known[entry.path] = entry, key
+            self._known.move_to_end(entry.path)
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            self._known.pop(path, None)
 
     def _ask(self, path: str) -> Entry:
         for entry in self._store.list(path):
@@ -270,7 +327,7 @@ class CachedStore:
             parts = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
         # A server may name a version otherwise than its listing does.
         if read != entry and (now := self._ask(path)) != entry:
-            self._known.pop(path, None)
+            self._forget(path)
             raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
         views = [memoryview(part).toreadonly() for part in parts]
         if ranges is None and views[0].nbytes != entry.size:

@@ -7,7 +7,10 @@ from urllib.parse import urljoin, urlsplit
 
 from spdl.store._protocol.shown import shown
 
-__all__ = ["Address", "parse_address"]
+__all__ = ["Address", "Origin", "host_header", "parse_address"]
+
+Origin = tuple[str, str, int]
+"""A server: scheme, host and port. The host is a name or a number."""
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -16,27 +19,22 @@ class Address(NamedTuple):
     """A server and what to ask it for.
 
     Attributes:
-        scheme: ``"http"`` or ``"https"``.
-        host: Its name or number.
-        port: Its port.
+        origin: The server. Its scheme is ``"http"`` or ``"https"``.
         target: The path, and the query if there is one, as they are sent.
     """
 
-    scheme: str
-    host: str
-    port: int
+    origin: Origin
     target: str
 
     @property
-    def origin(self) -> tuple[str, str, int]:
-        """The server."""
-        return self[:3]
+    def scheme(self) -> str:
+        """The scheme."""
+        return self.origin[0]
 
     @property
-    def host_header(self) -> str:
-        """The server as requests name it."""
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return name if _PORTS[self.scheme] == self.port else f"{name}:{self.port}"
+    def host(self) -> str:
+        """The name or number of the server."""
+        return self.origin[1]
 
     def joined(self, location: str) -> Address:
         """Return the address that a redirection names.
@@ -46,7 +44,7 @@ class Address(NamedTuple):
         """
         # Headers come as Latin-1; a URL outside of ASCII is UTF-8.
         location = location.encode("latin-1").decode("utf-8", "replace")
-        return parse_address(urljoin(f"{self.scheme}://{self.host_header}{self.target}", location))
+        return parse_address(urljoin(f"{self.scheme}://{host_header(self.origin)}{self.target}", location))
 
 
 def parse_address(url: str) -> Address:
@@ -64,4 +62,11 @@ def parse_address(url: str) -> Address:
     if not target.isascii() or any(each <= " " or each == "\x7f" for each in target):
         raise ValueError(f"a URL with characters that have to be quoted: {shown(url)[:200]!r}")
     host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
-    return Address(parts.scheme, host, parts.port or _PORTS[parts.scheme], target)
+    return Address((parts.scheme, host, parts.port or _PORTS[parts.scheme]), target)
+
+
+def host_header(origin: Origin) -> str:
+    """Return the server as requests name it."""
+    scheme, host, port = origin
+    name = f"[{host}]" if ":" in host else host
+    return name if _PORTS[scheme] == port else f"{name}:{port}"

@@ -33,6 +33,19 @@ class Connection:
         OSError: If there is no way to it.
     """
 
+    __slots__ = (
+        "_address",
+        "_connected",
+        "_context",
+        "_low",
+        "_socket",
+        "encrypted",
+        "idle_since",
+        "interest",
+        "origin",
+        "reused",
+    )
+
     def __init__(
         self, origin: tuple[str, str, int], address: tuple[int, object], context: ssl.SSLContext | None
     ) -> None:

@@ -7,14 +7,16 @@ import ssl
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from spdl.store._http.address import host_header
 from spdl.store._http.chunked import Chunked
 from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, content_range, parse_head
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
 from spdl.store._reading.backoff import retry_after
+from spdl.store._reading.room import make_room
 
 if TYPE_CHECKING:
-    from spdl.store._http.address import Address
+    from spdl.store._http.address import Address, Origin
     from spdl.store._http.connection import Connection
     from spdl.store._http.http_transport import HTTPTransport
     from spdl.store._reading.attempts import Request
@@ -46,6 +48,30 @@ class HTTPExchange:
         address: Whom to ask it.
     """
 
+    __slots__ = (
+        "_address",
+        "_body",
+        "_cancelled",
+        "_chunks",
+        "_connection",
+        "_credentials",
+        "_data",
+        "_failure",
+        "_head",
+        "_length",
+        "_range",
+        "_received",
+        "_redirects",
+        "_request",
+        "_sent",
+        "_text",
+        "_transport",
+        "_unsent",
+        "done",
+        "first_byte_at",
+        "moved_at",
+    )
+
     def __init__(self, transport: HTTPTransport, request: Request, address: Address) -> None:
         self.done = False
         self.first_byte_at: float | None = None
@@ -68,7 +94,8 @@ class HTTPExchange:
         self._data = b""
         self._head: Head | None = None
         self._range: ContentRange | None = None
-        self._body: memoryview | None = None
+        self._length: int | None = None  # Of the body, if the head says it.
+        self._body: memoryview | None = None  # None until something of it has come.
         self._received = 0
         self._chunks: Chunked | None = None
         self._text: bytearray | None = None
@@ -96,13 +123,12 @@ class HTTPExchange:
 
     def _transmit(self) -> None:
         assert self._connection is not None
-        address, start, length = self._address, self._request.start, self._request.length
-        line = "HEAD" if length is None else "GET"
-        wanted = "" if length is None else f"Range: bytes={start}-{start + length - 1}\r\n"
-        head = (
-            f"{line} {address.target} HTTP/1.1\r\nHost: {address.host_header}\r\n{wanted}"
-            "Accept-Encoding: identity\r\nAccept: */*\r\nUser-Agent: spdl\r\n"
-        )
+        _, start, length, _ = self._request
+        origin, target = self._address
+        if length is None:
+            head = f"HEAD {target} HTTP/1.1\r\n{_usual_lines(origin)}"
+        else:
+            head = f"GET {target} HTTP/1.1\r\n{_usual_lines(origin)}Range: bytes={start}-{start + length - 1}\r\n"
         self._sent = True
         self._send(b"%b%b\r\n" % (head.encode(), self._credentials))
 
@@ -118,7 +144,7 @@ class HTTPExchange:
         """Take what has arrived, be it less than was waited for."""
         before = self._received
         moved_at = self.moved_at
-        if self._body is not None:
+        if self._length is not None:
             self.ready()
         if not self.done and self._received == before:
             self.moved_at = moved_at
@@ -155,8 +181,8 @@ class HTTPExchange:
             return False
         if self._head is None:
             return self._receive_head()
-        if self._body is not None:
-            return self._receive_into(self._body)
+        if self._length is not None:
+            return self._receive_body(self._length)
         assert self._connection is not None
         data = self._connection.receive(_MANY)
         if data is None:
@@ -164,21 +190,39 @@ class HTTPExchange:
         self._take(data)
         return True
 
-    def _receive_into(self, body: memoryview) -> bool:
+    def _receive_body(self, length: int) -> bool:
         assert self._connection is not None
-        connection, left = self._connection, len(body) - self._received
-        count = connection.receive_into(body[self._received :] if self._received else body)
-        if count is None:
-            return False
+        connection = self._connection
+        if self._body is None and length <= _AT_ONCE and not connection.encrypted:
+            # It was waited for as a whole, so that it needs no memory that is filled with zeros before.
+            data = connection.receive(length)
+            if data is None:
+                return False
+            count = len(data)
+            if count == length:
+                self._body = memoryview(data)
+            elif count:
+                self._room(length)[:count] = data
+        else:
+            body = self._room(length)
+            found = connection.receive_into(body[self._received :] if self._received else body)
+            if found is None:
+                return False
+            count = found
         if not count:
             self._cut()
             return False
         self._received += count
-        if count == left:
+        if self._received == length:
             self._end_if_whole()
             return True
-        connection.await_bytes(min(left - count, _AT_ONCE))
+        connection.await_bytes(min(length - self._received, _AT_ONCE))
         return connection.encrypted
+
+    def _room(self, length: int) -> memoryview:
+        if self._body is None:
+            self._body = make_room(length)
+        return self._body
 
     def _receive_head(self) -> bool:
         assert self._connection is not None
@@ -201,8 +245,8 @@ class HTTPExchange:
         connection = self._connection
         if self.done or connection is None:
             return False
-        if self._body is not None:
-            connection.await_bytes(min(len(self._body) - self._received, _AT_ONCE))
+        if self._length is not None:
+            connection.await_bytes(min(self._length - self._received, _AT_ONCE))
         return connection.encrypted or len(data) == _FIRST_BYTES
 
     def _take_head(self, data: bytes) -> tuple[Head | None, bytes]:
@@ -222,7 +266,7 @@ class HTTPExchange:
             data = rest  # It was an interim answer.
 
     def _prepare(self, head: Head) -> None:
-        """Make room for the body."""
+        """Know how the body comes, and whether it is wanted."""
         length = 0 if self._request.length is None else head.body_length()
         good = head.status in (OK, PARTIAL)
         if good and (fault := self._fault(head, length)) is not None:
@@ -236,7 +280,7 @@ class HTTPExchange:
         elif self._has_too_much(head, length):
             self._finish(keep=False)  # The status says enough.
         else:
-            self._body = memoryview(bytearray(length))
+            self._length = length
 
     def _fault(self, head: Head, length: int | None) -> Exception | None:
         """Return what is wrong with an answer that claims to be good, before its body is received."""
@@ -270,9 +314,9 @@ class HTTPExchange:
 
     def _take(self, data: bytes) -> None:
         """Take bytes of the body; none mean that the connection has ended."""
-        if self._body is not None:
-            count = min(len(data), len(self._body) - self._received)
-            self._body[self._received : self._received + count] = data[:count]
+        if self._length is not None:
+            count = min(len(data), self._length - self._received)
+            self._room(self._length)[self._received : self._received + count] = data[:count]
             self._received += count
             self._data = data[count:]
             self._end_if_whole()
@@ -283,7 +327,7 @@ class HTTPExchange:
             self._chunks.feed(data)
             if self._chunks.ended:
                 self._body, self._data = memoryview(self._chunks.content), self._chunks.rest
-                self._received = len(self._body)
+                self._received = self._length = len(self._body)
                 self._end_if_whole()
             else:
                 self._check_growth(len(self._chunks.content))
@@ -309,7 +353,7 @@ class HTTPExchange:
             self._finish(keep=False)
 
     def _end_if_whole(self) -> None:
-        if self._body is not None and self._received == len(self._body):
+        if self._received == self._length:
             assert self._head is not None
             # More bytes than were announced: whose are they?
             self._finish(keep=self._head.keeps and not self._data)
@@ -359,8 +403,7 @@ class HTTPExchange:
         if self._chunks is not None:
             whole, received = "more", len(self._chunks.content)
         else:
-            assert self._body is not None
-            whole, received = str(len(self._body)), self._received
+            whole, received = str(self._length), self._received
         self._fail(FailedAttemptError("cut", f"the answer ended after {received} bytes of {whole}"))
 
     def _broken(self, error: OSError) -> None:
@@ -433,6 +476,12 @@ class HTTPExchange:
         if not request.or_all:
             return Answer(body[request.start : request.start + request.length], len(body), etag)
         return Answer(body, len(body), etag)
+
+
+@functools.lru_cache(maxsize=64)
+def _usual_lines(origin: Origin) -> str:
+    host = host_header(origin)
+    return f"Host: {host}\r\nAccept-Encoding: identity\r\nAccept: */*\r\nUser-Agent: spdl\r\n"
 
 
 def _words(body: memoryview) -> str:

@@ -80,7 +80,7 @@ class HTTPTransport:
         path = request.path
         if not _PLAIN.fullmatch(path):
             path = quote(path, _SAFE, errors="surrogateescape")
-        exchange = HTTPExchange(self, request, Address(*self.origin, f"{self._folder}{path}{self._query}"))
+        exchange = HTTPExchange(self, request, Address(self.origin, f"{self._folder}{path}{self._query}"))
         if exchange.done:
             self._done.append(exchange)
         return exchange

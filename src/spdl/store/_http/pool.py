@@ -12,7 +12,8 @@ from spdl.store._http.connection import Connection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spdl.store._http.resolver import Origin, SocketAddress
+    from spdl.store._http.address import Origin
+    from spdl.store._http.resolver import SocketAddress
 
 __all__ = ["Pool"]
 

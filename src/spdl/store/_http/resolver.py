@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Origin", "Resolver", "SocketAddress"]
+    from spdl.store._http.address import Origin
+
+__all__ = ["Resolver", "SocketAddress"]
 
 _GOOD_SECONDS = 60.0
-
-Origin = tuple[str, str, int]
-"""A server: scheme, host and port."""
 
 SocketAddress = tuple[int, object]
 """A family of addresses, and an address of it."""

@@ -137,6 +137,10 @@ class Books:
         """Bytes between ranges that are rather read than skipped."""
         return self._gap.bytes
 
+    def counters(self) -> dict[str, float]:
+        """Return what was counted and only grows, without the lock."""
+        return {**self._counts, "waited_seconds": self._waited}
+
     def statistics(self) -> StoreStatistics:
         """Return what was counted."""
         with self._lock:

@@ -8,6 +8,7 @@ from spdl.store._protocol.checks import check_inside
 from spdl.store._protocol.errors import StoreError
 from spdl.store._reading.attempts import Answer, Request
 from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
+from spdl.store._reading.room import make_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,7 +145,7 @@ def _check_version(answers: Sequence[Answer], version: Version) -> None:
 
 
 def _joined(answers: Sequence[Answer], length: int) -> memoryview:
-    whole = memoryview(bytearray(length))
+    whole = make_room(length)
     done = 0
     for answer in answers:
         whole[done : done + len(answer.content)] = answer.content

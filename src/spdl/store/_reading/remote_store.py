@@ -8,6 +8,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
+from spdl._counted import show_counters
 from spdl.store._protocol.checks import check_object_path, check_ranges
 from spdl.store._protocol.entry import Entry
 from spdl.store._reading.books import Books
@@ -39,6 +40,7 @@ class RemoteStore:
         self._timeout = check_seconds("timeout", timeout, above_zero=True)
         self._begin()
         renew_in_children(self)
+        show_counters(self, repr(self))
 
     def _begin(self) -> None:
         self._books = Books()
@@ -141,5 +143,11 @@ class RemoteStore:
         self._line.close()
 
     def statistics(self) -> StoreStatistics:
-        """Return what was counted so far. The counts go on meanwhile, and begin anew in a forked process."""
+        """Return what was counted so far. The counts go on meanwhile, and begin anew in a forked process.
+
+        The statistics of pipelines have what was counted since their start.
+        """
         return self._books.statistics()
+
+    def _counters(self) -> dict[str, float]:
+        return self._books.counters()
