@@ -35,6 +35,8 @@ _IGNORED = "the server does not send parts of objects; it ignored the header Ran
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 _BUSY = (429, 503)
 _PASSING = (408, 425, 500, 502, 504)
+_NO_HEAD = (400, 403, 405, 501)
+"""What servers say to HEAD that would answer GET: among them those whose signatures are of one method."""
 
 
 class HTTPExchange:
@@ -53,6 +55,8 @@ class HTTPExchange:
         self._transport = transport
         self._request = request
         self._redirects = 0
+        self._by_get = False
+        """Whether only the size is wanted, and HEAD was in vain: the first byte is asked for, and not received."""
         self._cancelled = False
         self._failure: Exception | None = None
         self._connection: Connection | None = None
@@ -97,8 +101,13 @@ class HTTPExchange:
     def _transmit(self) -> None:
         assert self._connection is not None
         address, start, length = self._address, self._request.start, self._request.length
-        line = "HEAD" if length is None else "GET"
-        wanted = "" if length is None else f"Range: bytes={start}-{start + length - 1}\r\n"
+        line, wanted = "GET", ""
+        if length is not None:
+            wanted = f"Range: bytes={start}-{start + length - 1}\r\n"
+        elif self._by_get:
+            wanted = "Range: bytes=0-0\r\n"
+        else:
+            line = "HEAD"
         head = (
             f"{line} {address.target} HTTP/1.1\r\nHost: {address.host_header}\r\n{wanted}"
             "Accept-Encoding: identity\r\nAccept: */*\r\nUser-Agent: spdl\r\n"
@@ -312,7 +321,7 @@ class HTTPExchange:
         if self._body is not None and self._received == len(self._body):
             assert self._head is not None
             # More bytes than were announced: whose are they?
-            self._finish(keep=self._head.keeps and not self._data)
+            self._finish(keep=self._head.keeps and not self._data and not self._by_get)
 
     # ---- the end ----------------------------------------------------------------------------------------------
 
@@ -327,8 +336,16 @@ class HTTPExchange:
             self._transport.discard(connection)
         if self._head.status in _REDIRECTIONS and "location" in self._head.headers:
             self._follow(self._head.headers["location"])
+        elif self._request.length is None and not self._by_get and self._says_no_size(self._head):
+            self._by_get = True
+            self._begin(self._address)
         else:
             self.done = True
+
+    @staticmethod
+    def _says_no_size(head: Head) -> bool:
+        """Return whether an answer to HEAD leaves to ask otherwise."""
+        return head.status in _NO_HEAD or (head.status == OK and not head.headers.get("content-length", "").isdecimal())
 
     def _follow(self, location: str) -> None:
         self._transport.redirected()
@@ -404,7 +421,8 @@ class HTTPExchange:
         body = self._body if self._body is not None else memoryview(b"")
         if status in (OK, PARTIAL):
             return self._good_answer(status, headers, body.toreadonly())
-        if status == TOO_FAR and self._request.length is not None and (found := content_range(headers)) is not None:
+        asked = self._request.length is not None or self._by_get
+        if status == TOO_FAR and asked and (found := content_range(headers)) is not None:
             return Answer(memoryview(b""), found.size, headers.get("etag"))
         if status in (404, 410):
             raise not_found(self._request.path, self._transport.store)
@@ -420,22 +438,25 @@ class HTTPExchange:
     def _good_answer(self, status: int, headers: dict[str, str], body: memoryview) -> Answer:
         request, etag = self._request, headers.get("etag") or headers.get("last-modified")
         if request.length is None:
-            text = headers.get("content-length", "")
-            if not text.isdecimal():
+            found = content_range(headers) if status == PARTIAL else None
+            text = headers.get("content-length", "") if status == OK else ""
+            if found is None and not text.isdecimal():
                 raise StoreError("the server does not say how many bytes it has")
-            return Answer(body, int(text), etag)
+            return Answer(body, int(text) if found is None else found.size, etag)
         if status == PARTIAL:
             found = self._range
             assert found is not None
             if len(body) != found.stop - found.start:
                 raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
             return Answer(body, found.size, etag)
+        said = self._text is None
         if not request.or_all:
-            return Answer(body[request.start : request.start + request.length], len(body), etag)
-        return Answer(body, len(body), etag)
+            return Answer(body[request.start : request.start + request.length], len(body), etag, said)
+        return Answer(body, len(body), etag, said)
 
 
 def _words(body: memoryview) -> str:
     """Return the beginning of what a server says about an error."""
     text = " ".join(bytes(body[:1000]).decode("utf-8", "replace").split())
-    return f": {text[:200]}" if text else ""
+    # What is no text, such as the content of an object, would only garble the message.
+    return f": {text[:200]}" if text[:200].isprintable() and text and "\ufffd" not in text[:200] else ""

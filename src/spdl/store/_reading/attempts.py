@@ -35,11 +35,13 @@ class Answer(NamedTuple):
         content: The bytes; a read-only view of memory that belongs to the answer.
         size: The bytes of the whole object.
         etag: The version of the object, if the server says.
+        said: Whether the server said how long the answer is. Otherwise its end is where the connection ended.
     """
 
     content: memoryview
     size: int
     etag: str | None
+    said: bool = True
 
 
 class FailedAttemptError(StoreError):
