@@ -165,3 +165,17 @@ def test_what_is_no_text_is_not_in_a_message() -> None:
         with pytest.raises(StoreError, match=r"the server answered 418 \(attempt 1|the server answered 418$"):
             store.get("x")
         store.close()
+
+
+def test_an_empty_object_has_the_same_version_however_it_is_read() -> None:
+    modified = "Wed, 21 Oct 2015 07:28:00 GMT"
+
+    def answer(method: str, _: str) -> tuple[bytes, bool]:
+        if method == "HEAD":
+            return say("200 OK", Content_Length="0", Last_Modified=modified), True
+        return say("416 Range", Content_Length="0", Content_Range="bytes */0", Last_Modified=modified), True
+
+    with serving(answer) as (url, _):
+        store = HTTPStore(url, timeout=5)
+        assert [store.read_version("x")[0]] == list(store.list("x"))
+        store.close()

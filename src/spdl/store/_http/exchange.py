@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spdl.store._http.chunked import Chunked
 from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, content_range, parse_head
 from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
+from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, UnknownSizeError
 from spdl.store._reading.backoff import retry_after
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ class HTTPExchange:
             return self._good_answer(status, headers, body.toreadonly())
         asked = self._request.length is not None or self._by_get
         if status == TOO_FAR and asked and (found := content_range(headers)) is not None:
-            return Answer(memoryview(b""), found.size, headers.get("etag"))
+            return Answer(memoryview(b""), found.size, _version(headers))
         if status in (404, 410):
             raise not_found(self._request.path, self._transport.store)
         reason = f"the server answered {status}{_words(body)}"
@@ -436,13 +436,9 @@ class HTTPExchange:
         raise StoreError(reason)
 
     def _good_answer(self, status: int, headers: dict[str, str], body: memoryview) -> Answer:
-        request, etag = self._request, headers.get("etag") or headers.get("last-modified")
+        request, etag = self._request, _version(headers)
         if request.length is None:
-            found = content_range(headers) if status == PARTIAL else None
-            text = headers.get("content-length", "") if status == OK else ""
-            if found is None and not text.isdecimal():
-                raise StoreError("the server does not say how many bytes it has")
-            return Answer(body, int(text) if found is None else found.size, etag)
+            return Answer(body, _told_size(status, headers), etag)
         if status == PARTIAL:
             found = self._range
             assert found is not None
@@ -453,6 +449,24 @@ class HTTPExchange:
         if not request.or_all:
             return Answer(body[request.start : request.start + request.length], len(body), etag, said)
         return Answer(body, len(body), etag, said)
+
+
+def _version(headers: dict[str, str]) -> str | None:
+    return headers.get("etag") or headers.get("last-modified")
+
+
+def _told_size(status: int, headers: dict[str, str]) -> int:
+    """Return how many bytes an object has, of which at most the first was asked for."""
+    if status == PARTIAL:
+        found = content_range(headers)
+        if found is None or (found.start, found.stop) != (0, 1):
+            said = headers.get("content-range", "nothing")[:100]
+            raise FailedAttemptError("wrong", f"the first byte was asked for, but {said} came")
+        return found.size
+    text = headers.get("content-length", "")
+    if not text.isdecimal():
+        raise UnknownSizeError("the server does not say how many bytes it has")
+    return int(text)
 
 
 def _words(body: memoryview) -> str:

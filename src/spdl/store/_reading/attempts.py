@@ -9,7 +9,7 @@ from spdl.store._protocol.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport"]
+__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport", "UnknownSizeError"]
 
 
 class Request(NamedTuple):
@@ -71,6 +71,10 @@ class ExpiredError(FailedAttemptError):
     def __init__(self, reason: str, renew: Callable[[], bool]) -> None:
         super().__init__("wrong", reason)
         self.renew = renew
+
+
+class UnknownSizeError(StoreError):
+    """Raised if a server does not say how many bytes an object has, though it answers."""
 
 
 class Exchange(Protocol):

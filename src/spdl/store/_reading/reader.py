@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from spdl.store._protocol.checks import check_inside
 from spdl.store._protocol.errors import StoreError
-from spdl.store._reading.attempts import Answer, Request
+from spdl.store._reading.attempts import Answer, Request, UnknownSizeError
 from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
 
 if TYPE_CHECKING:
@@ -134,20 +134,21 @@ class Reader:
     def _ask(self, path: str, requests: list[Request]) -> list[Answer]:
         try:
             answers = self._answers_of(requests)
+            if not all(answer.said for answer in answers):
+                self._check_lengths(path, answers)
         except FileNotFoundError:
             raise
         except StoreError as error:
             raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
-        if not all(answer.said for answer in answers):
-            self._check_lengths(path, answers)
         return answers
 
     def _check_lengths(self, path: str, answers: Sequence[Answer]) -> None:
         """Compare answers whose length the server did not say with the size of the object, if it tells that."""
         try:
-            size = self.look(path).size
-        except StoreError:
+            (now,) = self._answers_of([Request(path, 0, None)])
+        except UnknownSizeError:
             return
+        size = now.size
         if any(answer.size != size for answer in answers if not answer.said):
             raise _ShortError
 
