@@ -31,7 +31,7 @@ def stored_tar_index(store: Store, path: str, cache: CachePath = None) -> TarInd
         store: Where the archive is.
         path: Which object it is.
         cache: The folder, which ranks and later runs may share. None is ``spdl/tar`` in the user's cache folder. An
-            archive with another size or etag has another file there.
+            archive with another size or etag has another file there. Without an etag nothing is kept.
 
     Returns:
         The regular files in their order.
@@ -41,7 +41,8 @@ def stored_tar_index(store: Store, path: str, cache: CachePath = None) -> TarInd
         OSError: If it cannot be read.
     """
     entry = describe(store, path)
-    identity = f"{_VERSION}\n{store!r}\n{path}\n{entry.size}\n{entry.etag}"
+    # Without an etag, another archive of the same size would have the same identity.
+    identity = None if entry.etag is None else f"{_VERSION}\n{store!r}\n{path}\n{entry.size}\n{entry.etag}"
 
     def read() -> Mapping[str, object]:
         return _read(store, path, entry.size).arrays()
