@@ -132,6 +132,16 @@ def test_a_server_that_is_not_there() -> None:
     store.close()
 
 
+def test_an_endpoint_without_encryption_has_to_be_allowed(server: str) -> None:
+    config = {name: value for name, value in obstore_config(server).items() if name != "client_options"}
+    store = ObstoreStore("s3://bucket", config=config, timeout=30)
+    start = time.monotonic()
+    with pytest.raises(StoreError, match=r"config=\{'client_options': \{'allow_http': True\}\} allows it"):
+        store.get("1")
+    assert time.monotonic() - start < 10, "it is not repeated"
+    store.close()
+
+
 def test_settings_that_are_none() -> None:
     with pytest.raises(StoreError, match=r"s3://bucket: .*nonsense"):
         ObstoreStore("s3://bucket", config={"nonsense": "1"})
