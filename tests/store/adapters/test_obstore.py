@@ -16,9 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.store.s3_server import needs_s3, obstore_config, running_s3
+from tests.store.s3_server import fsspec_options, needs_s3, obstore_config, running_s3
 
-from spdl.store import ObstoreStore, StoreError
+from spdl.source import Files
+from spdl.store import FsspecStore, ObstoreStore, Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,21 @@ def test_a_copy_is_another_store(store: ObstoreStore) -> None:
     copy = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own.
     assert bytes(copy.get("3")) == CONTENT[3:]
     copy.close()
+
+
+def test_marks_of_folders_are_no_objects(server: str) -> None:
+    del server  # Its threads are there already.
+    objects = {"a/": b"", "a/1": b"1", "a/empty": b"", "a/b/": b"", "b": b"22", "b/": b"", "b/x": b"x", "c/": b""}
+    with running_s3("bucket", objects) as url:
+        for root, paths in (
+            ("s3://bucket", ["a/1", "a/empty", "b", "b/x"]),
+            ("s3://bucket/a", ["1", "empty"]),
+        ):
+            obstore = ObstoreStore("s3://bucket", config=obstore_config(url))
+        assert [entry.path for entry in obstore.list("b")] == ["b", "b/x"]
+        assert [entry.path for entry in obstore.list("a/b")] == []
+        assert [record.path for record in Files("a", store=obstore)] == ["a/1", "a/empty"]
+        obstore.close()
 
 
 def test_it_goes_on_after_close(store: ObstoreStore) -> None:
