@@ -69,7 +69,13 @@ def test_marks_of_folders_are_no_objects(server: str) -> None:
             ("s3://bucket", ["a/1", "a/empty", "b", "b/x"]),
             ("s3://bucket/a", ["1", "empty"]),
         ):
-            obstore = ObstoreStore("s3://bucket", config=obstore_config(url))
+            inner = ObstoreStore(root, config=obstore_config(url))
+            stores: list[Store] = [inner, FsspecStore(root, options=fsspec_options(url))]
+            for each in stores:
+                assert [entry.path for entry in each.list("")] == paths
+                assert all(len(memoryview(each.get(entry.path))) == entry.size for entry in each.list(""))
+            inner.close()
+        obstore = ObstoreStore("s3://bucket", config=obstore_config(url))
         assert [entry.path for entry in obstore.list("b")] == ["b", "b/x"]
         assert [entry.path for entry in obstore.list("a/b")] == []
         assert [record.path for record in Files("a", store=obstore)] == ["a/1", "a/empty"]

@@ -114,7 +114,9 @@ class ObstoreStore(RemoteStore):
         asked = [path for path in paths if path not in markers]
         if asked:
             with ThreadPoolExecutor(min(len(asked), _AT_ONCE), "spdl-list") as executor:
-                markers.update(path for path, marks in zip(asked, executor.map(self._is_marker, asked)) if marks)
+                markers.update(
+                    path for path, marks in zip(asked, executor.map(self._is_marker, asked), strict=True) if marks
+                )
         return markers
 
     def _is_marker(self, path: str) -> bool:
