@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
+from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.source._lines.line_index import find_lines
 from spdl.source._records.contents import open_contents
@@ -33,7 +33,7 @@ class JsonShard:
         self.place = place
         self._cache = cache
         self._opened: tuple[Contents, Lines] | None = None
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return len(self._open()[1].starts)
@@ -84,8 +84,4 @@ class JsonShard:
                 return contents, lines
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        return {**self.__dict__, "_opened": None}

@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
+from spdl._forks import renew_in_children
 from spdl.store._cache.disk_cache import DiskCache
 from spdl.store._cache.memory_cache import MemoryCache
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._protocol.store import Store
 from spdl.store._protocol.versioned import VersionedStore
-from spdl.store._reading.forks import renew_in_children
 
 if TYPE_CHECKING:
     import builtins
