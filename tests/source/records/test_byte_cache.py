@@ -70,7 +70,7 @@ def test_a_process_that_is_forked_while_threads_read_rows(tmp_path: Path) -> Non
     def read() -> None:
         while not stop.is_set():
             for position in range(0, 5000, 100):
-                rows[position]  # noqa: B018 - decodes a row group.
+                rows[position]
 
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
