@@ -6,15 +6,8 @@ import os
 import pickle
 import signal
 import threading
-from typing import TYPE_CHECKING
 
-import pytest
-
-from spdl.source import ParquetFiles
 from spdl.source._records.byte_cache import ByteCache
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_what_fits_is_kept_and_the_last_one_always() -> None:
@@ -57,32 +50,3 @@ def test_a_forked_process_does_not_wait_for_what_its_parent_makes() -> None:
         end.set()
         thread.join()
     assert cache.get("key", lambda: ("another", 1)) == "the parent's"
-
-
-def test_a_process_that_is_forked_while_threads_read_rows(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"a": range(5000)}), tmp_path / "a.parquet", row_group_size=100)
-    rows = ParquetFiles(tmp_path / "a.parquet", prefetch_bytes=0)
-    assert rows[0] == {"a": 0}
-    stop = threading.Event()
-
-    def read() -> None:
-        while not stop.is_set():
-            for position in range(0, 5000, 100):
-                rows[position]
-
-    threads = [threading.Thread(target=read) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(10):
-            child = os.fork()
-            if not child:
-                signal.alarm(20)
-                os._exit(0 if all(rows[position] == {"a": position} for position in range(50, 5000, 100)) else 1)
-            assert os.waitpid(child, 0)[1] == 0
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
