@@ -59,7 +59,17 @@ _PACKAGES = {
     "_command": {"cli"},
     "_check": {"_locate"},
 }
-_BELOW_ALL = {"_cache_folder", "_guard", "_check", "_cores", "_counted", "_locate", "_random_key", "_type_vars"}
+_BELOW_ALL = {
+    "_cache_folder",
+    "_check",
+    "_cores",
+    "_counted",
+    "_forks",
+    "_guard",
+    "_locate",
+    "_random_key",
+    "_type_vars",
+}
 
 # Imported where it is asked for, by what stands below it.
 _UPWARDS = {

@@ -199,3 +199,19 @@ def test_random_files(tmp_path: Path, seed: int) -> None:
         source = JsonLines(path, cache=tmp_path)
         assert list(source) == records
         assert source.__getitems__([8, 0, 3]) == [records[8], records[0], records[3]]
+
+
+class Nameless(CountingStore):
+    """A store that tells no versions."""
+
+    def list(self, prefix: str) -> Any:
+        for entry in super().list(prefix):
+            yield entry._replace(etag=None)
+
+
+def test_another_object_of_the_same_size_where_nobody_tells_versions(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"b": 2}\n{"c": 3}\n')
+    store = Nameless(tmp_path)
+    assert list(JsonLines("x.jsonl", store=store, cache=tmp_path / "c")) == [{"a": 1}, {"b": 2}, {"c": 3}]
+    (tmp_path / "x.jsonl").write_text('{"a": 4}\n\n\n\n\n\n\n\n\n\n{"c": 5}\n')
+    assert list(JsonLines("x.jsonl", store=store, cache=tmp_path / "c")) == [{"a": 4}, {"c": 5}]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import threading
 import time
 import weakref
@@ -261,3 +263,30 @@ def test_what_is_fetched_in_advance_is_bounded(tmp_path: Path) -> None:
     while store.held and time.monotonic() < deadline:
         time.sleep(0.001)
     assert not store.held
+
+
+def test_a_process_that_is_forked_while_threads_read_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": range(5000)}), tmp_path / "a.parquet", row_group_size=100)
+    rows = ParquetFiles(tmp_path / "a.parquet", prefetch_bytes=0)
+    assert rows[0] == {"a": 0}
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            for position in range(0, 5000, 100):
+                rows[position]
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                os._exit(0 if all(rows[position] == {"a": position} for position in range(50, 5000, 100)) else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

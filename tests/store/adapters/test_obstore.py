@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.store.s3_server import needs_s3, obstore_config, running_s3
 
+from spdl.source import Files
 from spdl.store import ObstoreStore, StoreError
 
 if TYPE_CHECKING:
@@ -58,6 +59,25 @@ def test_a_copy_is_another_store(store: ObstoreStore) -> None:
     copy = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own.
     assert bytes(copy.get("3")) == CONTENT[3:]
     copy.close()
+
+
+def test_marks_of_folders_are_no_objects(server: str) -> None:
+    del server  # Its threads are there already.
+    objects = {"a/": b"", "a/1": b"1", "a/empty": b"", "a/b/": b"", "b": b"22", "b/": b"", "b/x": b"x", "c/": b""}
+    with running_s3("bucket", objects) as url:
+        for root, paths in (
+            ("s3://bucket", ["a/1", "a/empty", "b", "b/x"]),
+            ("s3://bucket/a", ["1", "empty"]),
+        ):
+            inner = ObstoreStore(root, config=obstore_config(url))
+            assert [entry.path for entry in inner.list("")] == paths
+            assert all(len(memoryview(inner.get(entry.path))) == entry.size for entry in inner.list(""))
+            inner.close()
+        obstore = ObstoreStore("s3://bucket", config=obstore_config(url))
+        assert [entry.path for entry in obstore.list("b")] == ["b", "b/x"]
+        assert [entry.path for entry in obstore.list("a/b")] == []
+        assert [record.path for record in Files("a", store=obstore)] == ["a/1", "a/empty"]
+        obstore.close()
 
 
 def test_it_goes_on_after_close(store: ObstoreStore) -> None:
@@ -129,6 +149,16 @@ def test_a_server_that_is_not_there() -> None:
     with pytest.raises(StoreError, match=r"the list of all in ObstoreStore"):
         list(store.list(""))
     assert store.statistics().broken > 0
+    store.close()
+
+
+def test_an_endpoint_without_encryption_has_to_be_allowed(server: str) -> None:
+    config = {name: value for name, value in obstore_config(server).items() if name != "client_options"}
+    store = ObstoreStore("s3://bucket", config=config, timeout=30)
+    start = time.monotonic()
+    with pytest.raises(StoreError, match=r"config=\{'client_options': \{'allow_http': True\}\} allows it"):
+        store.get("1")
+    assert time.monotonic() - start < 10, "it is not repeated"
     store.close()
 
 

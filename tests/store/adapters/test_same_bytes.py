@@ -56,9 +56,19 @@ def fsspec_local(folder: Path) -> Iterator[Store]:
     yield FsspecStore(f"file://{folder}")
 
 
+def in_bucket() -> dict[str, bytes]:
+    """Return the objects of a bucket, among them marks of folders: consoles make such, and they are no objects."""
+    return {
+        **{f"pre/{path}": content for path, content in OBJECTS.items()},
+        "pre/": b"",
+        "pre/a/": b"",
+        "pre/new/": b"",
+    }
+
+
 @contextlib.contextmanager
 def obstore_s3(folder: Path) -> Iterator[Store]:
-    with running_s3("bucket", {f"pre/{path}": content for path, content in OBJECTS.items()}) as url:
+    with running_s3("bucket", in_bucket()) as url:
         store = ObstoreStore("s3://bucket/pre", config=obstore_config(url), timeout=30)
         yield store
         store.close()
@@ -66,7 +76,7 @@ def obstore_s3(folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def fsspec_s3(folder: Path) -> Iterator[Store]:
-    with running_s3("bucket", {f"pre/{path}": content for path, content in OBJECTS.items()}) as url:
+    with running_s3("bucket", in_bucket()) as url:
         yield FsspecStore("s3://bucket/pre", options=fsspec_options(url))
 
 

@@ -31,7 +31,7 @@ def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
     Args:
         archive: The archive, whose version is known.
         cache: The folder, which ranks and later runs may share. None is ``spdl/tar`` in the user's cache folder. An
-            archive with another size or etag has another file there.
+            archive with another size or etag has another file there. Without an etag nothing is kept.
 
     Returns:
         The regular files in their order.
@@ -43,7 +43,9 @@ def stored_tar_index(archive: OneVersion, cache: CachePath = None) -> TarIndex:
     """
     entry = archive.entry
     assert entry is not None
-    identity = f"{_VERSION}\n{archive.store!r}\n{entry.path}\n{entry.size}\n{entry.etag}"
+    # Without an etag, another archive of the same size would have the same identity.
+    named = f"{_VERSION}\n{archive.store!r}\n{entry.path}\n{entry.size}\n{entry.etag}"
+    identity = None if entry.etag is None else named
 
     def read() -> Mapping[str, object]:
         return _read(archive, entry).arrays()

@@ -25,15 +25,19 @@ CachePath: TypeAlias = str | os.PathLike[str] | None
 _IDENTITY = "identity"
 
 
-def kept_arrays(kind: str, identity: str, cache: CachePath, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+def kept_arrays(
+    kind: str, identity: str | None, cache: CachePath, make: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
     """Return arrays from a folder, or make them and keep them there. Of several processes, one makes them.
 
     Args:
         kind: The name of the folder below the user's, if no other is given.
-        identity: A text that says what the arrays are of, and in which version.
+        identity: A text that says what the arrays are of, and in which version. None if nobody knows: they are made.
         cache: The folder. One that cannot be written to is no failure.
         make: Makes the arrays.
     """
+    if identity is None:
+        return make()
     text = identity.encode("utf-8", "surrogateescape")
     folder = cache_folder() / kind if cache is None else Path(cache)
     file = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.index"
@@ -54,8 +58,9 @@ def kept_arrays(kind: str, identity: str, cache: CachePath, make: Callable[[], M
 def _load(file: Path, identity: bytes) -> Mapping[str, Any] | None:
     """Return what is kept; None if there is nothing, or something damaged."""
     try:
-        arrays = load_npz(file, verify=True)
-        return arrays if arrays[_IDENTITY].tobytes() == identity else None
+        # All of them, since each is verified when it is taken.
+        arrays = dict(load_npz(file, verify=True))
+        return arrays if arrays[_IDENTITY].tobytes() == _described(identity, arrays) else None
     except (OSError, FormatError, KeyError, TypeError, ValueError):
         return None
 
@@ -64,4 +69,10 @@ def _save(file: Path, arrays: Mapping[str, Any], identity: bytes) -> None:
     import numpy as np  # noqa: PLC0415 - not everyone who imports spdl.io needs it.
 
     with contextlib.suppress(OSError), replaced(file) as target:
-        save_npz(target, {**arrays, _IDENTITY: np.frombuffer(identity, np.uint8)})
+        save_npz(target, {**arrays, _IDENTITY: np.frombuffer(_described(identity, arrays), np.uint8)})
+
+
+def _described(identity: bytes, arrays: Mapping[str, Any]) -> bytes:
+    """Return what the arrays are of, and their names: checksums tell of damage to contents alone."""
+    names = sorted(name for name in arrays if name != _IDENTITY)
+    return b"\n".join((identity, *(name.encode("utf-8", "surrogateescape") for name in names)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
 from spdl._check import show
+from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.io._common.one_version import OneVersion
 from spdl.source._lines.line_index import find_lines
@@ -37,7 +37,7 @@ class JsonShard:
         self._opened: tuple[Contents, Lines] | None = None
         # Which version is read, if it is in a store: also by copies in other processes.
         self._entry: Entry | None = None
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return len(self._open()[1].starts)
@@ -91,8 +91,4 @@ class JsonShard:
                 return contents, lines
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        return {**self.__dict__, "_opened": None}

@@ -48,7 +48,8 @@ def find_lines(place: Place, contents: Contents, entry: Entry, cache: CachePath)
         OSError: If it cannot be read.
     """
     where = os.path.abspath(place.path) if place.store is None else f"{place.store!r}\n{place.path}"  # noqa: PTH100
-    identity = f"lines {_VERSION}\n{where}\n{entry.size}\n{entry.etag}"
+    # Without an etag, another object of the same size would have the same identity.
+    identity = None if entry.etag is None else f"lines {_VERSION}\n{where}\n{entry.size}\n{entry.etag}"
 
     def read() -> Mapping[str, Any]:
         return _read(place, contents, entry.size)._asdict()

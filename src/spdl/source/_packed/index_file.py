@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["IndexFile"]
 
 _NAME = "index.json"
+# Samples are found by numbers of 32 bits.
+_LARGEST = (1 << 32) - 1
 
 
 class IndexFile:
@@ -53,6 +55,13 @@ class IndexFile:
             names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise self.refuse(f"its {what} is {show(value)}, not of the type {names}")
         return value
+
+    def count(self, value: Any, what: str) -> int:
+        """Return a number of samples or bytes of the index, which the table of a shard could say, too."""
+        number: int = self.take(value, what, int)
+        if not 0 <= number <= _LARGEST:
+            raise self.refuse(f"its {what} is {show(number)}, and no shard has more than {_LARGEST} or fewer than none")
+        return number
 
     def file(self, name: Any, what: str) -> Place:
         """Return the place of a file that the index names, which is below the folder."""

@@ -78,9 +78,7 @@ def _chunk(
     index: IndexFile, chunk: Any, decode: Callable[[memoryview], Any], cache: ByteCache, *, compressed: bool
 ) -> LitDataChunk:
     index.take(chunk, "chunk", dict)
-    count = index.take(chunk.get("chunk_size"), "'chunk_size'", int)
-    if count < 0:
-        raise index.refuse(f"a chunk has {count} samples")
+    count = index.count(chunk.get("chunk_size"), "'chunk_size'")
     return LitDataChunk(index.file(chunk.get("filename"), "'filename'"), count, decode, cache, compressed=compressed)
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["MDSShards"]
 
 _WORD = 4
-# Samples are found by numbers of 32 bits.
-_LARGEST = (1 << 32) - 1
 
 
 class MDSShards(ShardedRecords[dict[str, Any], PackedShard]):
@@ -83,8 +81,8 @@ def _shard(index: IndexFile, shard: Any, cache: ByteCache) -> PackedShard:
     names, encodings, sizes = (
         index.take(shard.get(name), f"'{name}'", list) for name in ("column_names", "column_encodings", "column_sizes")
     )
-    count = index.take(shard.get("samples"), "'samples'", int)
-    if not len(names) == len(encodings) == len(sizes) or count < 0:
+    count = index.count(shard.get("samples"), "'samples'")
+    if not len(names) == len(encodings) == len(sizes):
         raise index.refuse("the columns of a shard are not as many as their encodings and sizes")
     columns = []
     for name, encoding, size in zip(names, encodings, sizes, strict=True):
@@ -110,10 +108,7 @@ def _packing(index: IndexFile, shard: Any, compression: str) -> Packing:
     if method not in METHODS:
         raise index.refuse(f"its shards are compressed by {compression!r}, and {', '.join(METHODS)} can be read")
     raw = index.take(shard.get("raw_data"), "'raw_data'", dict)
-    size = index.take(raw.get("bytes"), "'bytes'", int)
-    if not 0 <= size <= _LARGEST:
-        raise index.refuse(f"a shard has {size} bytes, more than its table can say")
-    packing = Packing(method, size)
+    packing = Packing(method, index.count(raw.get("bytes"), "'bytes'"))
     packing.check()
     return packing
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.source._packed.unpack import open_packed
 from spdl.source._records.contents import open_contents
@@ -60,7 +60,7 @@ class PackedShard:
         self._opened: tuple[Contents, Offsets] | None = None
         # Which version is read, if it is in a store: also by copies in other processes.
         self._entry: Entry | None = None
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return self._count
@@ -131,11 +131,7 @@ class PackedShard:
         return offsets
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        return {**self.__dict__, "_opened": None}
 
 
 def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:

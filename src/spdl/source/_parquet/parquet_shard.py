@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import refuse
+from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.source._hub.media_columns import find_media, unwrap
 from spdl.source._parquet.arrow import import_arrow
@@ -67,7 +67,7 @@ class ParquetShard:
         self._entry: Entry | None = None
         self._starts: list[int] = []
         self._media: list[str] = []
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return self._open()[-1]
@@ -287,13 +287,6 @@ class ParquetShard:
         # A nested column has several, and a name may have dots.
         wanted = tuple(f"{name}." for name in self._columns)
         return [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(wanted)]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
 
 
 def _state(path: str) -> tuple[int, int, int]:

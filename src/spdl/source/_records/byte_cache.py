@@ -7,6 +7,8 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from spdl._forks import renew_in_children
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -22,6 +24,11 @@ class ByteCache:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self._renew()
+        renew_in_children(self)
+
+    def _renew(self) -> None:
+        # In a forked process nobody makes what threads of the parent were about to.
         self._lock = threading.Lock()
         # The one that was asked for last is at the end. The bytes are known when it is made.
         self._kept: OrderedDict[Hashable, Future[tuple[Any, int]]] = OrderedDict()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
+from spdl._forks import RenewedLock
 from spdl.io import FormatError
 from spdl.io._archive.tar_headers import BLOCK, has_checksum, member_name, read_number
 from spdl.io._archive.tar_samples import KEY
@@ -45,7 +45,7 @@ class TarShard:
         self._opened: tuple[Contents, SampleIndex] | None = None
         # Which version the index is of, if it is in a store: also for copies in other processes.
         self._entry: Entry | None = None
-        self._lock = threading.Lock()
+        self._lock = RenewedLock()
 
     def __len__(self) -> int:
         return len(self._open()[1]) if self._count is None else self._count
@@ -116,11 +116,7 @@ class TarShard:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        return {**self.__dict__, "_opened": None}
 
 
 def _span(sample: TarSample) -> tuple[int, int]:

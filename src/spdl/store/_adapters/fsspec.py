@@ -116,6 +116,8 @@ class FsspecStore:
             return
         base = self._base.lstrip("/")
         for name in sorted(found):
+            if name.endswith("/"):  # Some programs mark folders so, with an object that nobody can name.
+                continue
             info = found[name]
             version = next((str(info[key]) for key in _VERSIONS if info.get(key) is not None), None)
             yield Entry(name.lstrip("/").removeprefix(base), int(info["size"]), version)

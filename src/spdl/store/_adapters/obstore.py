@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from spdl.store._protocol.shown import shown
 from spdl.store._reading.remote_store import RemoteStore
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Iterator, Mapping
 
     from spdl.store._reading.attempts import Transport
@@ -25,6 +27,7 @@ __all__ = ["ObstoreStore"]
 
 # Requests are repeated by `answer_all`, which knows when to stop.
 _ONCE = {"max_retries": 0, "retry_timeout": timedelta(0)}
+_AT_ONCE = 16
 
 
 class ObstoreStore(RemoteStore):
@@ -92,11 +95,35 @@ class ObstoreStore(RemoteStore):
                 pass
         try:
             for chunk in self._obstore.list(self._source, prefix or None):
-                for meta in chunk:
-                    yield Entry(meta["path"], meta["size"], meta["e_tag"])
+                entries = [Entry(meta["path"], meta["size"], meta["e_tag"]) for meta in chunk]
+                markers = self._find_markers([entry.path for entry in entries if not entry.size], prefix)
+                yield from (entry for entry in entries if entry.size or entry.path not in markers)
+        except StoreError:
+            raise
         except Exception as error:
             found = translated(error, prefix, repr(self))
             raise StoreError(f"{prefix or 'the list of all'} in {self!r}: {found}") from error
+
+    def _find_markers(self, paths: builtins.list[str], prefix: str) -> set[str]:
+        """Return which paths of objects without content are none: consoles mark folders so.
+
+        The key of such an object ends with a slash, and obstore lists it without. So whoever asks for it finds none, or
+        another object.
+        """
+        markers = {"", prefix}  # The folder itself; an object of that path was listed already.
+        asked = [path for path in paths if path not in markers]
+        if asked:
+            with ThreadPoolExecutor(min(len(asked), _AT_ONCE), "spdl-list") as executor:
+                markers.update(
+                    path for path, marks in zip(asked, executor.map(self._is_marker, asked), strict=True) if marks
+                )
+        return markers
+
+    def _is_marker(self, path: str) -> bool:
+        try:
+            return self._reader.look(path).size > 0
+        except FileNotFoundError:
+            return True
 
 
 def _make(url: str, config: Mapping[str, Any], timeout: float) -> ObstoreStore:

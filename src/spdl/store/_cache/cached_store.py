@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spdl._check import check_instance, check_int, check_path, positive, refuse
 from spdl._counted import show_counters
+from spdl._forks import renew_in_children
 from spdl.store._cache.disk_cache import DiskCache
 from spdl.store._cache.memory_cache import MemoryCache
 from spdl.store._protocol.checks import check_inside, check_object_path, check_prefix, check_ranges
 from spdl.store._protocol.errors import StoreError, not_found
 from spdl.store._protocol.store import Store
 from spdl.store._protocol.versioned import VersionedStore
-from spdl.store._reading.forks import renew_in_children
 
 if TYPE_CHECKING:
     import builtins
@@ -31,6 +31,8 @@ __all__ = ["CacheStatistics", "CachedStore"]
 
 _REMEMBERED = 1 << 18
 """Objects whose versions are remembered. Each takes about 400 bytes, so these are 100 MB."""
+_REPETITIONS = 3
+"""How often a server has to repeat other names for a version than those of its listing."""
 
 
 class CacheStatistics(NamedTuple):
@@ -116,6 +118,7 @@ class CachedStore:
         self._memory = MemoryCache(self._memory_bytes)
         # The versions that are given, and the keys of those that were asked for. Those used last are at the end.
         self._known: OrderedDict[str, tuple[Entry, str | None]] = OrderedDict()
+        self._names_agree = False
         self._counts = {"memory_hits": 0, "disk_hits": 0, "misses": 0, "uncached": 0}
 
     def __repr__(self) -> str:
@@ -325,14 +328,37 @@ class CachedStore:
             read, parts = self._store.read_version(path, ranges)
         else:
             parts = [self._store.get(path)] if ranges is None else self._store.get_ranges(path, *ranges)
-        # A server may name a version otherwise than its listing does.
-        if read != entry and (now := self._ask(path)) != entry:
+        now = self._ask(path) if read is None else self._same_naming(entry, read)
+        if now != entry:
             self._forget(path)
             raise StoreError(f"{path} in {self!r}: it has changed since it was looked up: {_difference(entry, now)}")
         views = [memoryview(part).toreadonly() for part in parts]
         if ranges is None and views[0].nbytes != entry.size:
             raise StoreError(f"{path} in {self!r}: {views[0].nbytes} bytes came, but it has {entry.size}")
         return views
+
+    def _same_naming(self, entry: Entry, read: Entry) -> Entry:
+        """Return the version that was read, by the name that the listing of the server has for it.
+
+        A few servers name a version otherwise in their answers than in their listings. That is believed only of one
+        whose names have never agreed, and if its answers and its listing repeat what they say. Where they have agreed
+        once, another name is another version, even if the object is the former one again when one asks.
+        """
+        if (read.size, _bare(read.etag)) == (entry.size, _bare(entry.etag)):
+            self._names_agree = True
+            return entry
+        for _ in range(_REPETITIONS):
+            if read.size != entry.size or (self._names_agree and read.etag is not None):
+                return read
+            now = self._ask(entry.path)
+            if now != entry or read.etag is None:
+                return now
+            assert isinstance(self._store, VersionedStore)
+            again = self._store.read_version(entry.path, ([0], [min(1, entry.size)]))[0]
+            self._names_agree = _bare(again.etag) == _bare(now.etag)
+            if again != read:
+                return read
+        return entry
 
     def _key(self, entry: Entry, start: int = 0, length: int = -1) -> str:
         text = "\0".join((self._place, entry.path, str(entry.etag), str(entry.size), str(start), str(length)))
@@ -356,6 +382,11 @@ class CachedStore:
         if not self._disk.write(key, content):
             self._add("uncached", 1)
         self._memory.put(key, content)
+
+
+def _bare(etag: str | None) -> str | None:
+    """Return the name of a version without its quotes: the listings of some servers have none."""
+    return None if etag is None else etag.removeprefix("W/").strip('"')
 
 
 def _difference(before: Entry, now: Entry) -> str:

@@ -146,6 +146,16 @@ class Connection:
         except ssl.SSLEOFError:
             return 0
 
+    def is_silent(self) -> bool:
+        """Return whether nothing has come since the last answer.
+
+        What a server sends without being asked is no answer to the next request. Mostly it has closed the connection.
+        """
+        try:
+            return self.receive(1) is None
+        except OSError:
+            return False
+
     def reuse(self, now: float) -> None:
         """Note that it has carried an answer and may carry the next."""
         self.reused = True

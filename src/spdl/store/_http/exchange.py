@@ -11,7 +11,7 @@ from spdl.store._http.address import host_header
 from spdl.store._http.chunked import Chunked
 from spdl.store._http.head import OK, PARTIAL, TOO_FAR, ContentRange, Head, content_range, parse_head
 from spdl.store._protocol.errors import StoreError, not_found
-from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError
+from spdl.store._reading.attempts import Answer, ExpiredError, FailedAttemptError, UnknownSizeError
 from spdl.store._reading.backoff import retry_after
 from spdl.store._reading.room import make_room
 
@@ -37,6 +37,8 @@ _IGNORED = "the server does not send parts of objects; it ignored the header Ran
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 _BUSY = (429, 503)
 _PASSING = (408, 425, 500, 502, 504)
+_NO_HEAD = (400, 403, 405, 501)
+"""What servers say to HEAD that would answer GET: among them those whose signatures are of one method."""
 
 
 class HTTPExchange:
@@ -51,6 +53,7 @@ class HTTPExchange:
     __slots__ = (
         "_address",
         "_body",
+        "_by_get",
         "_cancelled",
         "_chunks",
         "_connection",
@@ -79,6 +82,8 @@ class HTTPExchange:
         self._transport = transport
         self._request = request
         self._redirects = 0
+        self._by_get = False
+        """Whether only the size is wanted, and HEAD was in vain: the first byte is asked for, and not received."""
         self._cancelled = False
         self._failure: Exception | None = None
         self._connection: Connection | None = None
@@ -125,10 +130,14 @@ class HTTPExchange:
         assert self._connection is not None
         _, start, length, _ = self._request
         origin, target = self._address
-        if length is None:
-            head = f"HEAD {target} HTTP/1.1\r\n{_usual_lines(origin)}"
+        line, wanted = "GET", ""
+        if length is not None:
+            wanted = f"Range: bytes={start}-{start + length - 1}\r\n"
+        elif self._by_get:
+            wanted = "Range: bytes=0-0\r\n"
         else:
-            head = f"GET {target} HTTP/1.1\r\n{_usual_lines(origin)}Range: bytes={start}-{start + length - 1}\r\n"
+            line = "HEAD"
+        head = f"{line} {target} HTTP/1.1\r\n{_usual_lines(origin)}{wanted}"
         self._sent = True
         self._send(b"%b%b\r\n" % (head.encode(), self._credentials))
 
@@ -356,7 +365,7 @@ class HTTPExchange:
         if self._received == self._length:
             assert self._head is not None
             # More bytes than were announced: whose are they?
-            self._finish(keep=self._head.keeps and not self._data)
+            self._finish(keep=self._head.keeps and not self._data and not self._by_get)
 
     # ---- the end ----------------------------------------------------------------------------------------------
 
@@ -371,8 +380,16 @@ class HTTPExchange:
             self._transport.discard(connection)
         if self._head.status in _REDIRECTIONS and "location" in self._head.headers:
             self._follow(self._head.headers["location"])
+        elif self._request.length is None and not self._by_get and self._says_no_size(self._head):
+            self._by_get = True
+            self._begin(self._address)
         else:
             self.done = True
+
+    @staticmethod
+    def _says_no_size(head: Head) -> bool:
+        """Return whether an answer to HEAD leaves to ask otherwise."""
+        return head.status in _NO_HEAD or (head.status == OK and not head.headers.get("content-length", "").isdecimal())
 
     def _follow(self, location: str) -> None:
         self._transport.redirected()
@@ -447,8 +464,9 @@ class HTTPExchange:
         body = self._body if self._body is not None else memoryview(b"")
         if status in (OK, PARTIAL):
             return self._good_answer(status, headers, body.toreadonly())
-        if status == TOO_FAR and self._request.length is not None and (found := content_range(headers)) is not None:
-            return Answer(memoryview(b""), found.size, headers.get("etag"))
+        asked = self._request.length is not None or self._by_get
+        if status == TOO_FAR and asked and (found := content_range(headers)) is not None:
+            return Answer(memoryview(b""), found.size, _version(headers))
         if status in (404, 410):
             raise not_found(self._request.path, self._transport.store)
         reason = f"the server answered {status}{_words(body)}"
@@ -461,21 +479,37 @@ class HTTPExchange:
         raise StoreError(reason)
 
     def _good_answer(self, status: int, headers: dict[str, str], body: memoryview) -> Answer:
-        request, etag = self._request, headers.get("etag") or headers.get("last-modified")
+        request, etag = self._request, _version(headers)
         if request.length is None:
-            text = headers.get("content-length", "")
-            if not text.isdecimal():
-                raise StoreError("the server does not say how many bytes it has")
-            return Answer(body, int(text), etag)
+            return Answer(body, _told_size(status, headers), etag)
         if status == PARTIAL:
             found = self._range
             assert found is not None
             if len(body) != found.stop - found.start:
                 raise FailedAttemptError("wrong", f"{len(body)} bytes came, but {headers['content-range']} was said")
             return Answer(body, found.size, etag)
+        said = self._text is None
         if not request.or_all:
-            return Answer(body[request.start : request.start + request.length], len(body), etag)
-        return Answer(body, len(body), etag)
+            return Answer(body[request.start : request.start + request.length], len(body), etag, said)
+        return Answer(body, len(body), etag, said)
+
+
+def _version(headers: dict[str, str]) -> str | None:
+    return headers.get("etag") or headers.get("last-modified")
+
+
+def _told_size(status: int, headers: dict[str, str]) -> int:
+    """Return how many bytes an object has, of which at most the first was asked for."""
+    if status == PARTIAL:
+        found = content_range(headers)
+        if found is None or (found.start, found.stop) != (0, 1):
+            said = headers.get("content-range", "nothing")[:100]
+            raise FailedAttemptError("wrong", f"the first byte was asked for, but {said} came")
+        return found.size
+    text = headers.get("content-length", "")
+    if not text.isdecimal():
+        raise UnknownSizeError("the server does not say how many bytes it has")
+    return int(text)
 
 
 @functools.lru_cache(maxsize=64)
@@ -487,4 +521,5 @@ def _usual_lines(origin: Origin) -> str:
 def _words(body: memoryview) -> str:
     """Return the beginning of what a server says about an error."""
     text = " ".join(bytes(body[:1000]).decode("utf-8", "replace").split())
-    return f": {text[:200]}" if text else ""
+    # What is no text, such as the content of an object, would only garble the message.
+    return f": {text[:200]}" if text[:200].isprintable() and text and "\ufffd" not in text[:200] else ""

@@ -156,6 +156,9 @@ class HTTPTransport:
             OSError: If there is no way to the server.
         """
         connection = None if fresh else self._pool.take(origin)
+        while connection is not None and not connection.is_silent():
+            self.discard(connection)
+            connection = self._pool.take(origin)
         if connection is None:
             address = self._resolver.next(origin)
             if address is None:

@@ -22,6 +22,9 @@ __all__ = ["ObstoreTransport", "translated"]
 
 _BUSY = re.compile(r"\b(429|503)\b|SlowDown|Too Many Requests|ServiceUnavailable")
 _REFUSED = re.compile(r"\bstatus(?: code)?:? 4\d\d\b")
+# What obstore says of a request that it does not send.
+_UNBUILT = "builder error"
+_PLAIN = "{'client_options': {'allow_http': True}}"
 _FINAL = (
     "PermissionDeniedError",
     "UnauthenticatedError",
@@ -207,6 +210,8 @@ def translated(error: BaseException, path: str, store: str) -> BaseException:
     text = " ".join(str(error).partition("Debug source")[0].split())[:500]
     if type(error).__name__ in _FINAL or isinstance(error, PermissionError):
         return StoreError(text)
+    if _UNBUILT in text:
+        return StoreError(f"{text}. If the endpoint is http://, config={_PLAIN} allows it")
     if _BUSY.search(text):
         return FailedAttemptError("throttled", text)
     return StoreError(text) if _REFUSED.search(text) else FailedAttemptError("broken", text)

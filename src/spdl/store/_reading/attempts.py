@@ -9,7 +9,7 @@ from spdl.store._protocol.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport"]
+__all__ = ["Answer", "Exchange", "ExpiredError", "FailedAttemptError", "Request", "Transport", "UnknownSizeError"]
 
 
 class Request(NamedTuple):
@@ -35,11 +35,13 @@ class Answer(NamedTuple):
         content: The bytes; a read-only view of memory that belongs to the answer.
         size: The bytes of the whole object.
         etag: The version of the object, if the server says.
+        said: Whether the server said how long the answer is. Otherwise its end is where the connection ended.
     """
 
     content: memoryview
     size: int
     etag: str | None
+    said: bool = True
 
 
 class FailedAttemptError(StoreError):
@@ -69,6 +71,10 @@ class ExpiredError(FailedAttemptError):
     def __init__(self, reason: str, renew: Callable[[], bool]) -> None:
         super().__init__("wrong", reason)
         self.renew = renew
+
+
+class UnknownSizeError(StoreError):
+    """Raised if a server does not say how many bytes an object has, though it answers."""
 
 
 class Exchange(Protocol):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from spdl.store._protocol.checks import check_inside
 from spdl.store._protocol.errors import StoreError
-from spdl.store._reading.attempts import Answer, Request
+from spdl.store._reading.attempts import Answer, Request, UnknownSizeError
 from spdl.store._reading.plan import cut_out, merge_ranges, split_evenly
 from spdl.store._reading.room import make_room
 
@@ -38,6 +38,16 @@ class Version(NamedTuple):
 
 class _ChangedError(Exception):
     """Raised if two answers are of different versions of an object."""
+
+    reason = "it changed while it was read"
+    counter = "changed"
+
+
+class _ShortError(_ChangedError):
+    """Raised if an answer whose length nobody told ends before the object does."""
+
+    reason = "the connection ended before the answer did, whose length the server did not say"
+    counter = "cut"
 
 
 class Reader:
@@ -124,19 +134,34 @@ class Reader:
 
     def _ask(self, path: str, requests: list[Request]) -> list[Answer]:
         try:
-            return self._answers_of(requests)
+            answers = self._answers_of(requests)
+            if not all(answer.said for answer in answers):
+                self._check_lengths(path, answers)
         except FileNotFoundError:
             raise
         except StoreError as error:
             raise StoreError(f"{path} in {self._store}: {error}") from error.__cause__
+        return answers
+
+    def _check_lengths(self, path: str, answers: Sequence[Answer]) -> None:
+        """Compare answers whose length the server did not say with the size of the object, if it tells that."""
+        try:
+            (now,) = self._answers_of([Request(path, 0, None)])
+        except UnknownSizeError:
+            return
+        size = now.size
+        if any(answer.size != size for answer in answers if not answer.said):
+            raise _ShortError
 
     def _unchanged(self, path: str, read: Callable[[], _T]) -> _T:
+        reason = ""
         for _ in range(_BEGINNINGS):
             try:
                 return read()
-            except _ChangedError:
-                self._books.count("changed")
-        raise StoreError(f"{path} in {self._store}: it changed while it was read, {_BEGINNINGS} times")
+            except _ChangedError as error:
+                reason = error.reason
+                self._books.count(error.counter)
+        raise StoreError(f"{path} in {self._store}: {reason}, {_BEGINNINGS} times")
 
 
 def _check_version(answers: Sequence[Answer], version: Version) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from spdl._check import check_seconds
 from spdl._counted import show_counters
+from spdl._forks import renew_in_children
 from spdl.store._protocol.checks import check_object_path, check_ranges
 from spdl.store._protocol.entry import Entry
 from spdl.store._reading.books import Books
 from spdl.store._reading.dispatcher import Surroundings
-from spdl.store._reading.forks import renew_in_children
 from spdl.store._reading.line import Line
 from spdl.store._reading.reader import Reader
 

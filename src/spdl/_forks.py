@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
-from typing import Protocol
+from typing import Any, Protocol
 
-__all__ = ["renew_in_children"]
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+__all__ = ["RenewedLock", "renew_in_children"]
 
 
 class _Renewable(Protocol):
@@ -22,6 +25,26 @@ def renew_in_children(renewable: _Renewable) -> None:
     Other threads may have held locks at that moment, and exist no more. So it must take none, and make all anew.
     """
     _ALL.add(renewable)
+
+
+class RenewedLock:
+    """A lock that nobody holds in a forked process, or in a copy of its owner, whoever holds it here."""
+
+    def __init__(self) -> None:
+        self._renew()
+        renew_in_children(self)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RenewedLock, ()
 
 
 def _renew_all() -> None:
