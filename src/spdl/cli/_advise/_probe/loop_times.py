@@ -60,11 +60,18 @@ class LoaderTimes:
             self.step_seconds += seconds
             self.step_cpu += cpu_seconds
 
-    def add_wait(self, seconds: float, cpu_seconds: float) -> None:
-        """Count the time from a request to the arrival of a batch."""
+    def add_wait(self, seconds: float, cpu_seconds: float, delayed: float) -> None:
+        """Count the time from a request to the arrival of a batch.
+
+        Args:
+            seconds: The time.
+            cpu_seconds: The CPU time of the thread in that time.
+            delayed: The part of the time in which the thread could run but had no core. It counts as part of a step.
+        """
         if not self._left_out:
             self.waits += 1
-            self.wait_seconds += seconds
+            self.wait_seconds += seconds - delayed
+            self.step_seconds += delayed
             self.wait_cpu += cpu_seconds
 
     def leave_out(self, steps: int) -> None:

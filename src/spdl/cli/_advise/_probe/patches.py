@@ -17,6 +17,7 @@ from .call_site import call_site
 from .fetch_times import TimedCollate
 from .loop_times import LOOPS
 from .makers import MAKERS, WorkerLoop
+from .run_queue import RunQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ class _Reading:
                 raise error
             LOOPS.give(self.times, perf_counter(), ahead=self.idle)
             return batch
-        cpu = thread_time()
+        cpu, delay = thread_time(), _RUN_QUEUE.seconds()
         try:
             batch = method(iterator)
         except StopIteration:
@@ -97,7 +98,10 @@ class _Reading:
             raise
         now = perf_counter()
         if self.start_seconds is None:
-            self.times.add_wait(now - asked_at, thread_time() - cpu)
+            # On a busy machine a thread whose batch has come waits for a core, as it does in its step. Without workers,
+            # it is the one that loads.
+            delayed = min(now - asked_at, _RUN_QUEUE.seconds() - delay) if self.ahead is not None else 0.0
+            self.times.add_wait(now - asked_at, thread_time() - cpu, delayed)
         else:
             self.times.add_start(self.start_seconds + now - asked_at)
             self.start_seconds = None
@@ -105,6 +109,7 @@ class _Reading:
         return batch
 
 
+_RUN_QUEUE = RunQueue()
 _AHEAD: WeakKeyDictionary[LoaderTimes, Ahead] = WeakKeyDictionary()
 
 
