@@ -148,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
         " (default: %(default)s)",
     )
+    profile.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
     _add_advise(commands)
     return parser
 
