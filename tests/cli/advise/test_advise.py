@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -65,9 +66,30 @@ def test_the_verdict(job: str, kind: str, advised: Callable[[str], Advised]) -> 
     assert figures["verdict"] == kind, advised(job).page
 
 
-@pytest.mark.parametrize("job", [job for job, _ in CASES])
+@pytest.mark.parametrize("job", [*(job for job, _ in CASES), "odd_loaders"])
 def test_the_job_has_the_results_that_it_has_alone(job: str, advised: Callable[[str], Advised]) -> None:
     assert advised(job).printed == advised(job).alone
+
+
+def test_loaders_of_every_kind_are_measured(advised: Callable[[str], Advised]) -> None:
+    loaders = advised("odd_loaders").figures["loaders"]
+    lines = (JOBS / "odd_loaders.py").read_text().splitlines()
+    found = {re.findall(r'read\("([a-z ]*)|$', lines[it["description"]["line"] - 1])[0]: it for it in loaders}
+    batches = {name: it["batches"] for name, it in found.items()}
+    assert batches == {
+        "within the loop": 35,
+        "grouped": 18,
+        "stream": 14,
+        "kept": 20,
+        "no batches": 40,
+        "drawing": 150,
+        "generator": 140,
+        "not forked": 5,
+        "failing": batches["failing"],
+        "": batches[""],
+    }
+    assert all(it["ahead_steps"] == 0 for name, it in found.items() if name in ("within the loop", "drawing"))
+    assert {name for name, it in found.items() if it["description"]["iterable"]} == {"stream"}
 
 
 def test_batches_are_collected_for_a_few_steps(advised: Callable[[str], Advised]) -> None:

@@ -17,11 +17,13 @@ class Change:
 
     Attributes:
         line: The number of its first line, from 1.
-        old: The line as it is.
+        last: That of its last line.
+        old: The statement as it is, in one line.
         new: What takes its place.
     """
 
     line: int
+    last: int
     old: str
     new: tuple[str, ...]
 
@@ -50,8 +52,8 @@ def find_changes(file: str, line: int) -> list[Change]:
         old = lines[call.lineno - 1]
         new = old.replace(ast.unparse(call), "PyTorchDataLoader")
         place = _first_import(tree)
-        added = Change(place, lines[place - 1], (_NEW_IMPORT, lines[place - 1]))
-        return [added, Change(call.lineno, old, (new,))] if new != old else []
+        added = Change(place, place, lines[place - 1], (_NEW_IMPORT, lines[place - 1]))
+        return [added, Change(call.lineno, call.lineno, old, (new,))] if new != old else []
     for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or node.module not in (
             "torch.utils.data",
@@ -104,4 +106,4 @@ def _without(node: ast.ImportFrom, name: ast.alias, lines: list[str]) -> Change:
     statements = [ast.unparse(others)] if others.names else []
     end = node.end_lineno or node.lineno
     old = " ".join(part.strip() for part in lines[node.lineno - 1 : end])
-    return Change(node.lineno, old, tuple(indent + statement for statement in [*statements, new]))
+    return Change(node.lineno, end, old, tuple(indent + statement for statement in [*statements, new]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from spdl.cli._advise.measured import read_records
 from spdl.cli._advise.page import headline, page
 from spdl.cli._advise.verdict import judge
 from spdl.cli._common.errors import CommandError
+from spdl.cli._common.json_file import check_writable
 from spdl.cli._common.provenance import provenance
 
 if TYPE_CHECKING:
@@ -40,10 +40,7 @@ def advise(options: Namespace) -> int:
     command = options.job[1:] if options.job[:1] == ["--"] else options.job
     if not command:
         raise CommandError("no job is given. Write its command after two dashes: spdl advise -- python train.py")
-    if options.json is not None:
-        place = options.json if options.json.exists() else options.json.absolute().parent
-        if options.json.is_dir() or not os.access(place, os.W_OK):
-            raise CommandError(f"--json {options.json} cannot be written: name a file in a folder you may write to.")
+    check_writable(options.json)
     cores = available_cores()
     with tempfile.TemporaryDirectory(prefix="spdl-advise-", ignore_cleanup_errors=True) as folder:
         status = run_job(command, Path(folder))

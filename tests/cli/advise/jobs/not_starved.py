@@ -9,11 +9,13 @@ from torch.utils.data import TensorDataset
 
 def main() -> None:
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     random.seed(0)
     numbers = TensorDataset(torch.randn(400, 64), torch.randn(400, 1))
     model = torch.nn.Sequential(torch.nn.Linear(64, 1500), torch.nn.ReLU(), torch.nn.Linear(1500, 1))
     matrix = torch.randn(1200, 1200)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    loss = torch.zeros(())
     for epoch, loader in enumerate(2 * [Loader(numbers, 8, shuffle=True, num_workers=1)]):
         for inputs, targets in loader:
             loss = torch.nn.functional.mse_loss(model(inputs), targets) + 0 * (matrix @ matrix).mean()
