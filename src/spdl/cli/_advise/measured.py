@@ -29,7 +29,7 @@ class Loader:
         ahead_steps, ahead: The same for steps whose batches had been there before, while the workers had nothing to do.
         batches, fetch, fetch_cpu, collate, collate_cpu: What was made for it: calls of the dataset, and collating.
         observed, kinds, released: The time in which the dataset's calls were looked at, the part of it that they read,
-            decode or wait, and the part of it without the GIL.
+            decode, transform or wait, and the part of it without the GIL.
         on_core, for_core: How long the threads that make batches were on a core, and how long they waited for one.
         sent, send_cpu, sent_bytes: What worker processes pickled and sent.
         other_thread: Whether a thread other than the main one reads the loader.

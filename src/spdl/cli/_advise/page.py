@@ -24,11 +24,14 @@ _LITTLE = 1.1
 _CAUSES = {
     "reading": "reading files",
     "decoding": "decoding",
+    "transforming": "resizing, cropping and other transforms",
     "waiting": "sleeping and locks",
     "other": "the dataset's own code",
     "collating": "collating",
     "pickling": "pickling batches in the workers and unpickling them in the loop's process",
 }
+_MOST_BUSY = 0.75
+_BUSY = "The machine was busy with other work, so these times are longer than usual, and the prediction is a guess."
 _NOTHING = (
     "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
     " this (python -I or -E, or an environment cleared by the job)."
@@ -48,11 +51,18 @@ def page(measured: Measured, verdicts: list[Verdict], cores: float) -> str:
         paragraphs.append("\n".join([_call(loader), *_evidence(loader, verdict)]))
     if verdicts and verdicts[0].costs is not None:
         paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0], verdicts[0].costs, cores)))
+        if _is_busy(verdicts[0].costs, cores):
+            paragraphs.append(_filled(_BUSY))
         if verdicts[0].kind != "not starved":
             paragraphs += _changes(measured.loaders[0])
     if len(measured.ranks) > 1:
         paragraphs.append(_ranks(measured))
     return "\n\n".join(paragraphs)
+
+
+def _is_busy(costs: Costs, cores: float) -> bool:
+    """Return whether other work than the job's kept the cores from it."""
+    return costs.got < _MOST_BUSY and costs.used < _MOST_BUSY * cores
 
 
 def headline(measured: Measured, verdicts: list[Verdict]) -> str:
@@ -132,8 +142,8 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         found = f"Switching to spdl's threads alone would gain little ({gain}): {limits[verdict.limit]}."
         if verdict.limit == "GIL":
             found += ' PyTorchDataLoader(..., workers="process") keeps processes.'
-        if verdict.kind == "decoding":
-            found += " spdl.io decodes with less CPU time than most libraries, and resizes while decoding."
+        if verdict.kind in ("decoding", "transforming"):
+            found += " For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
         return found
     found = f"Switching to spdl's threads: {gain}; {limits[verdict.limit]}."
     if not loader.workers:

@@ -16,7 +16,7 @@ NOT_STARVED = 0.05
 LEAST_STEPS = 5
 """Fewer steps than these say nothing."""
 
-_OBSERVED = ("reading", "decoding", "waiting")
+_OBSERVED = ("reading", "decoding", "transforming", "waiting")
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Costs:
         step_alone: A step whose batch was there before, while no worker had anything to do. None if this was not
             measured.
         step_cpu: The CPU time of the loop's process in a step.
-        parts: What a worker spends its time on: `reading`, `decoding`, `waiting`, `other`, `collating`, `pickling`, and
-            `receiving`, which the loop's process does.
+        parts: What a worker spends its time on: `reading`, `decoding`, `transforming`, `waiting`, `other`, `collating`,
+            `pickling`, and `receiving`, which the loop's process does.
         cpu: The CPU time of the dataset's calls and of collating.
         gil: The part of it that holds the GIL in a process with threads, at most.
         idle: The part of the dataset's time that is spent waiting, for a disk or a network.

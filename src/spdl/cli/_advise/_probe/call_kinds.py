@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["DECODING", "READING", "WAITING", "kind_of_builtin", "kind_of_function", "releases_gil"]
+__all__ = ["DECODING", "READING", "TRANSFORMING", "WAITING", "kind_of_builtin", "kind_of_function", "releases_gil"]
 
 READING = "reading"
 DECODING = "decoding"
+TRANSFORMING = "transforming"
 WAITING = "waiting"
 
 _READING = (
@@ -23,6 +24,11 @@ _DECODING = (
     *("nibabel", "numpy.lib._format_impl", "numpy.lib._npyio_impl", "numpy.lib.format", "numpy.lib.npyio", "orjson"),
     *("pandas.io", "pickle", "pyarrow.parquet", "pydicom", "rawpy", "simplejpeg", "skimage.io", "soundfile", "spdl.io"),
     *("tifffile", "torchaudio", "torchcodec", "torchvision.io", "turbojpeg", "zstandard"),
+)
+_TRANSFORMING = (
+    *("PIL.Image", "PIL.ImageChops", "PIL.ImageEnhance", "PIL.ImageFilter", "PIL.ImageOps", "albumentations"),
+    *("imgaug", "kornia", "monai.transforms", "scipy.ndimage", "skimage.transform", "torchvision.transforms"),
+    *("torchvision.tv_tensors",),
 )
 _BUILTINS: dict[str, tuple[str, ...]] = {
     READING: ("_socket", "_ssl", "h5py", "lmdb", "mmap", "_sqlite3"),
@@ -74,7 +80,9 @@ def kind_of_function(frame: FrameType) -> str | None:
         return READING
     if _is_in(module, _DECODING) or (module.startswith("PIL.") and module.endswith("ImagePlugin")):
         return DECODING
-    return DECODING if (module, frame.f_code.co_name) == ("PIL.Image", "open") else None
+    if (module, frame.f_code.co_name) == ("PIL.Image", "open"):
+        return DECODING
+    return TRANSFORMING if _is_in(module, _TRANSFORMING) else None
 
 
 def kind_of_builtin(function: Any) -> str | None:
@@ -89,7 +97,7 @@ def kind_of_builtin(function: Any) -> str | None:
     if module in ("posix", "nt"):
         return READING if name in _SYSTEM_CALLS else None
     if module == "cv2":
-        return DECODING if name in _CV2_CALLS else None
+        return DECODING if name in _CV2_CALLS else TRANSFORMING
     if module == "torch":
         # Operators that torchvision and torchcodec register.
         return DECODING if name.startswith("decode_") else None

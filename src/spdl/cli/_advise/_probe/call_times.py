@@ -22,7 +22,7 @@ _TRIALS = 1000
 
 
 class CallTimes:
-    """Sums the time in functions that read, decode or wait, by Python's profiling hook.
+    """Sums the time in functions that read, decode, transform or wait, by Python's profiling hook.
 
     Attributes:
         seconds: The time observed, without the cost of observing.
