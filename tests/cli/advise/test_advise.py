@@ -140,6 +140,20 @@ def test_the_lines_to_change(job: str, changes: list[list[str]], advised: Callab
         assert f"  + {new[0]}" in advised(job).page
 
 
+def test_ranks(tmp_path: Path) -> None:
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    file = tmp_path / "figures.json"
+    done = run("advise", "--json", file, "--", sys.executable, *launch, JOBS / "ranks.py", timeout=120)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(file.read_text())
+    assert sorted(rank["name"] for rank in figures["ranks"]) == ["0", "1"]
+    (loader,) = figures["loaders"]
+    # What was measured in the last second is lost.
+    assert 20 < loader["steps"] <= 2 * 75
+    assert loader["epochs"] == 2
+    assert "2 processes read loaders; rank " in done.stderr
+
+
 def test_a_job_that_is_not_starved_is_told_to_change_nothing(advised: Callable[[str], Advised]) -> None:
     page = " ".join(advised("not_starved").page.split())
     assert "the loader is not the limit" in page

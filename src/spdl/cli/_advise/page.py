@@ -135,7 +135,8 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
         "cores": f"then the cores are the limit: loading takes {milliseconds(costs.cpu)} of CPU a batch, the step"
         f" {milliseconds(costs.step_cpu)}, and {number(usable_cores(costs, cores))} of {cores:g} cores were to be had",
         "GIL": f"then Python code is the limit, which threads run one at a time: {milliseconds(costs.gil)} a batch",
-        "waiting": f"then waiting for storage is the limit with {several(verdict.threads, 'thread')}: more may help",
+        "threads": f"then the threads are the limit, each of which takes {milliseconds(costs.cpu + costs.idle)} for a"
+        " batch",
     }
     gain = f"{ratio(verdict.gain)} as fast by prediction, with {several(verdict.threads, 'thread')}"
     if verdict.gain < _LITTLE:
@@ -146,7 +147,7 @@ def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str
             found += " For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
         return found
     found = f"Switching to spdl's threads: {gain}; {limits[verdict.limit]}."
-    if not loader.workers:
+    if loader.workers != verdict.threads:
         found += f" Pass num_workers={verdict.threads} as well."
     of = loader.description
     reasons = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ NOT_STARVED = 0.05
 
 LEAST_STEPS = 5
 """Fewer steps than these say nothing."""
+
+MOST_THREADS = 32
+"""More threads than these are not proposed, however long they wait."""
 
 _OBSERVED = ("reading", "decoding", "transforming", "waiting")
 
@@ -65,9 +69,9 @@ class Verdict:
         costs: What a batch costs. None if `unknown`.
         headspace: How many times faster the job would be with a loader that costs nothing.
         headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
-        threads: The threads for which the gain is predicted.
+        threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
         gain: How many times faster the job would be with spdl's threads, by prediction.
-        limit: What would be the limit then: `step`, `cores`, `GIL` or `waiting`.
+        limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
     """
 
     kind: str
@@ -96,18 +100,17 @@ def judge(loader: Loader, cores: float) -> Verdict:
     measured = costs.step_alone is not None
     alone = min(costs.step_alone or costs.step, costs.period)
     headspace = costs.period / alone
-    threads = loader.workers or max(1, int(cores))
     if share < NOT_STARVED:
         kind = "start" if start_share >= 2 * NOT_STARVED else "not starved"
-        return Verdict(kind, share, start_share, costs, headspace, measured, threads)
+        return Verdict(kind, share, start_share, costs, headspace, measured, loader.workers)
     limits = {
         "step": alone,
         "cores": (costs.step_cpu + costs.cpu) / usable_cores(costs, cores),
         "GIL": costs.gil,
-        "waiting": (costs.cpu + costs.idle) / threads,
     }
-    if not loader.workers:
-        limits.pop("waiting")
+    one_thread = costs.cpu + costs.idle
+    threads = max(loader.workers, min(MOST_THREADS, math.ceil(one_thread / max(limits.values()))))
+    limits["threads"] = one_thread / threads
     limit = max(limits, key=limits.__getitem__)
     gain = costs.period / limits[limit]
     return Verdict(_cause(costs, loader.workers), share, start_share, costs, headspace, measured, threads, gain, limit)
