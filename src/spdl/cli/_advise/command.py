@@ -41,10 +41,10 @@ def advise(options: Namespace) -> int:
     if not command:
         raise CommandError("no job is given. Write its command after two dashes: spdl advise -- python train.py")
     check_writable(options.json)
-    cores = available_cores()
     with tempfile.TemporaryDirectory(prefix="spdl-advise-", ignore_cleanup_errors=True) as folder:
         status = run_job(command, Path(folder))
         measured = read_records(Path(folder))
+    cores = available_cores() / measured.ranks_at_once
     verdicts = [judge(loader, cores) for loader in measured.loaders]
     print(f"\nspdl advise\n\n{page(measured, verdicts, cores)}", file=sys.stderr)
     if options.json is not None:

@@ -130,6 +130,11 @@ class Measured:
     ranks: list[Rank]
     torch: str
 
+    @property
+    def ranks_at_once(self) -> int:
+        """How many processes share the machine: the ranks of a distributed job. Others may run one after the other."""
+        return max(1, len({rank.name for rank in self.ranks} - {None}))
+
 
 def read_records(folder: Path) -> Measured:
     """Read what the processes of a job have left in a folder."""

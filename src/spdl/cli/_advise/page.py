@@ -44,7 +44,7 @@ def page(measured: Measured, verdicts: list[Verdict], cores: float) -> str:
     Args:
         measured: What the job has measured.
         verdicts: The verdict on each of its loaders.
-        cores: How many cores it may use.
+        cores: How many cores each of its ranks may use.
     """
     paragraphs = [_filled(headline(measured, verdicts))]
     for loader, verdict in zip(measured.loaders, verdicts, strict=True):

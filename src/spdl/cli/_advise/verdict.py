@@ -90,7 +90,7 @@ def judge(loader: Loader, cores: float) -> Verdict:
 
     Args:
         loader: The measurements.
-        cores: How many cores the job may use.
+        cores: How many cores each rank of the job may use.
     """
     if loader.steps < LEAST_STEPS or loader.waits < LEAST_STEPS or not loader.batches:
         return Verdict("unknown")
