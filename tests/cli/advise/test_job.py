@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.running import run, running
+from tests.cli.running import COMMAND, run, running
 
 from spdl.cli import main
 
@@ -52,6 +52,49 @@ def test_signals_reach_the_job(name: str) -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 5
     assert "spdl advise" in errors
+
+
+COUNTING = """
+import signal, time
+count = 0
+def interrupted(*_):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, interrupted)
+print("ready", flush=True)
+while not count:
+    time.sleep(0.1)
+time.sleep(1)
+print("interrupted", count, flush=True)
+"""
+# Presses Ctrl-C on a terminal of its own, whose foreground is the command and the job.
+TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if not pid:
+    os.execv(sys.argv[1], sys.argv[1:])
+shown = b""
+while b"ready" not in shown:
+    shown += os.read(terminal, 1000)
+os.write(terminal, bytes([3]))
+try:
+    while data := os.read(terminal, 1000):
+        shown += data
+except OSError:
+    pass
+print(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_ctrl_c_reaches_the_job_once() -> None:
+    command = [*COMMAND, "advise", "--", sys.executable, "-c", COUNTING]
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINAL, *command], check=False, capture_output=True, text=True, timeout=50
+    )
+    assert "interrupted 1\r\n" in done.stdout
+    assert "spdl advise" in done.stdout
+    assert done.returncode == 0
 
 
 def test_the_search_path_is_that_of_the_job_alone(tmp_path: Path) -> None:
