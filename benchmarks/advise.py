@@ -103,6 +103,7 @@ def main() -> int:
             steps.append(step_microseconds(*ADVISE, "--") - step_microseconds())
             for name, each in rounds.items():
                 each.append(run_round(JOBS / f"{name}.py", Path(folder)))
+                print(name, each[-1], flush=True)
     added = statistics.median(steps)
     held = {"step": added < MOST_STEP_MICROSECONDS}
     print(f"a step: {added:.3g} microseconds added{'' if held['step'] else ' MISSED'}")

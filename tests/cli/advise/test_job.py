@@ -92,7 +92,7 @@ def test_ctrl_c_reaches_the_job_once() -> None:
     done = subprocess.run(
         [sys.executable, "-c", TERMINAL, *command], check=False, capture_output=True, text=True, timeout=50
     )
-    assert "interrupted 1\r\n" in done.stdout
+    assert "interrupted 1\n" in done.stdout
     assert "spdl advise" in done.stdout
     assert done.returncode == 0
 
