@@ -9,6 +9,7 @@ machine. Without `--run`, it only updates the pages from that file. A test compa
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -38,11 +39,12 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Printed:
-    """An output on a page: the index of its program there, which is saved as loading.py, and the command to run."""
+    """An output on a page: the index of its program there, the command to run, and the name it is saved under."""
 
     page: str
     program: int
     command: tuple[str, ...] = ("python", "loading.py")
+    file: str = "loading.py"
 
 
 PRINTED = {
@@ -53,6 +55,8 @@ PRINTED = {
     "profile": Printed("profiling.md", 0, ("spdl", "profile", "loading:pipeline", "--num-inputs", "500")),
     "neighbours": Printed("noisy_neighbours.md", 0),
     "headspace": Printed("headspace.md", 0),
+    "advise": Printed("is_it_the_loader.md", 0, ("spdl", "advise", "--", "python", "train.py"), "train.py"),
+    "advise_fixed": Printed("is_it_the_loader.md", 1, ("python", "train.py"), "train.py"),
 }
 
 
@@ -65,11 +69,15 @@ def program(it: Printed) -> str:
 def output(it: Printed, photos: Path) -> str:
     """Run the program in its own folder, and return what it prints."""
     with TemporaryDirectory() as folder:
-        Path(folder, "loading.py").write_text(program(it), encoding="utf-8")
+        Path(folder, it.file).write_text(program(it), encoding="utf-8")
         Path(folder, "photos").symlink_to(photos)
         command = [sys.executable if it.command[0] == "python" else SPDL, *it.command[1:]]
-        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=120)
-    return done.stdout.replace(f"{folder}/", "")
+        # A command that runs `python` means this one.
+        environment = os.environ | {"PATH": f"{SPDL.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+        done = subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, text=True, timeout=120, env=environment
+        )
+    return (done.stdout + done.stderr).replace(f"{folder}/", "")
 
 
 def run(names: Sequence[str]) -> None:

@@ -16,11 +16,13 @@ sys.exit(main())
 COMMAND = [sys.executable, "-c", PROGRAM]
 
 
-def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `spdl ARGUMENTS` with its output in pipes, in this process's environment or another."""
+def run(
+    *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 50
+) -> subprocess.CompletedProcess[str]:
+    """Run `spdl ARGUMENTS` with its output in pipes, in this process's environment or another, for so many seconds."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL, env=environment
+        command, check=False, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, env=environment
     )
 
 

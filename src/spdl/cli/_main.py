@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after the command's name. The default is those of the process.
 
     Returns:
-        The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C.
+        The exit status: 0 for success, 1 for a failure, 2 for wrong input, 130 after Ctrl-C. That of the job for
+        `spdl advise`.
 
     Raises:
         SystemExit: For `--help`, `--version` (status 0) and wrong options (status 2), as argparse does.
@@ -71,6 +72,10 @@ def _run(options: argparse.Namespace) -> int:
         from spdl.cli._profile.command import profile  # noqa: PLC0415
 
         return profile(options)
+    if options.command == "advise":
+        from spdl.cli._advise.command import advise  # noqa: PLC0415
+
+        return advise(options)
     from spdl.cli._demo.bench_images import bench_images  # noqa: PLC0415
 
     return bench_images(options.folder, options)
@@ -81,6 +86,7 @@ examples:
   spdl demo                              512 real photos, beside other loaders
   spdl bench images photos --no-peers    your own folder, without the others
   spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
+  spdl advise -- python train.py         a PyTorch job: does it wait for its loader?
 
 `spdl COMMAND --help` lists the options of a command.
 """
@@ -142,7 +148,24 @@ def _parser() -> argparse.ArgumentParser:
         help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
         " (default: %(default)s)",
     )
+    profile.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    _add_advise(commands)
     return parser
+
+
+def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    advise = commands.add_parser(
+        "advise",
+        help="run a PyTorch job and say whether it waits for its loader",
+        description="Run a job that loads by PyTorch's DataLoader, unchanged, and measure its loops and its workers."
+        " When it ends, a page on stderr says which share of the time it waits for data, for what, how much switching"
+        " to spdl would gain, and which lines to change. The job keeps its streams, signals and exit status.",
+        epilog="Processes that the job starts are measured, too: spdl advise -- torchrun --nproc-per-node 4 train.py",
+    )
+    advise.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
+    advise.add_argument(
+        "job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command that runs the job, as in a shell"
+    )
 
 
 def _job_options() -> argparse.ArgumentParser:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._metrics.statistics import PipelineStatistics, StageStatistics
     from ._metrics.stores import StoreCounts
     from ._metrics.task_perf_stats import TaskPerfStats
+    from ._profiling.profile_failure import ProfileFailure
     from ._profiling.profile_hook import ProfileHook
     from ._profiling.profile_pipeline import profile_pipeline
     from ._profiling.profile_result import ProfileResult, ProfileStats
@@ -54,6 +55,7 @@ __all__ = [
     "PriorityThreadPoolExecutor",
     "ProcessGroupResourceUsage",
     "ProcessGroupStatsMonitor",
+    "ProfileFailure",
     "ProfileHook",
     "ProfileResult",
     "ProfileStats",
@@ -91,6 +93,7 @@ _LATER = {
     "ProcessGroupStatsMonitor": "_background.process_group_monitor",
     "profile_pipeline": "_profiling.profile_pipeline",
     "ProfileHook": "_profiling.profile_hook",
+    "ProfileFailure": "_profiling.profile_failure",
     "ProfileResult": "_profiling.profile_result",
     "ProfileStats": "_profiling.profile_result",
     "QueuePerfStats": "_metrics.queue_perf_stats",

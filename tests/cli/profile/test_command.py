@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -75,6 +76,22 @@ def flaky(x):
 
 def partly_failing():
     return PipelineBuilder().add_source(range(64)).pipe(flaky).pipe(nap).add_sink()
+
+def picky(x):
+    if x % 4 == 1:
+        raise ValueError(x)
+    if x % 8 == 2:
+        raise KeyError(str(x))
+    return x
+
+def picking():
+    return PipelineBuilder().add_source(range(64)).pipe(picky).pipe(nap).add_sink()
+
+def lacking(x):
+    import no_such_package
+
+def needing():
+    return PipelineBuilder().add_source(range(64)).pipe(lacking).add_sink()
 
 def failing():
     return PipelineBuilder().add_source([1, 2]).pipe(broken).add_sink()
@@ -239,3 +256,44 @@ def test_the_module_of_the_current_folder_wins(folder: Path) -> None:
 def test_help_names_it() -> None:
     done = subprocess.run([sys.executable, "-m", "spdl", "--help"], check=False, capture_output=True, text=True)
     assert "    profile  " in done.stdout
+
+
+@pytest.mark.usefixtures("short")
+def test_failures_are_counted_by_cause_and_shown_once(
+    folder: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert main(["profile", "pipelines:picking", "--json", "figures.json"]) == 0
+    output = capsys.readouterr().out
+    # Each time it was profiled, every stage got the items again and again.
+    assert re.search(
+        r"^'picky' failed on 16 of its 64 items: ValueError: \d+ \(.*pipelines.py:\d+\)$", output, re.MULTILINE
+    )
+    assert re.search(
+        r"^'picky' failed on 8 of its 64 items: KeyError: '\d+' \(.*pipelines.py:\d+\)$", output, re.MULTILINE
+    )
+    assert [record.getMessage().count("Traceback") for record in caplog.records] == [1, 1]
+    first, second = json.loads((folder / "figures.json").read_text())["stages"]
+    assert [(it["error"].partition(":")[0], it["num_items"]) for it in first["failures"]] == [
+        ("ValueError", 16),
+        ("KeyError", 8),
+    ]
+    assert first["failures"][0]["num_calls"] > 16
+    assert (first["name"], first["num_items"], first["recommended_concurrency"] >= 1) == ("picky", 64, True)
+    assert (second["num_items"], second["failures"]) == (40, [])
+
+
+def test_a_stage_that_always_fails_is_shown_once(
+    folder: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert main(["profile", "pipelines:needing"]) == 1
+    assert re.fullmatch(
+        r"spdl: The stage 'lacking' failed on every item that it was profiled with, 64 of them:"
+        r" ModuleNotFoundError: No module named 'no_such_package' \(.*pipelines.py:\d+\)\n",
+        capsys.readouterr().err,
+    )
+    assert [record.getMessage().count("Traceback") for record in caplog.records] == [1]
+
+
+def test_figures_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "pipelines:one", "--json", "no/such/file"]) == 2
+    assert "--json no/such/file cannot be written" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import spdl
 from spdl.cli._common.cache import abbreviated
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import INTERRUPTED, CommandError
+from spdl.cli._common.json_file import check_writable
 from spdl.cli._common.provenance import provenance
 from spdl.cli._common.text import mebibytes, milliseconds, number, printable, several
 from spdl.cli._demo.comparison import compare
@@ -112,10 +113,7 @@ def _check_memory(options: Namespace, workers: int) -> None:
 
 def _check_places(options: Namespace) -> None:
     """Refuse outputs that cannot be written, before the run rather than after it."""
-    if options.json:
-        place = options.json if options.json.exists() else options.json.absolute().parent
-        if options.json.is_dir() or not os.access(place, os.W_OK):
-            raise CommandError(f"--json {options.json} cannot be written: name a file in a folder you may write to.")
+    check_writable(options.json)
     if not options.no_peers:
         try:
             options.report.mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spdl._cores import available_cores
 from spdl.cli._common.console import Console
 from spdl.cli._common.errors import FAILED, INTERRUPTED, CommandError
+from spdl.cli._common.json_file import check_writable
+from spdl.cli._common.provenance import provenance
 from spdl.cli._profile.advice import advise
 from spdl.cli._profile.subject import describe, find_pipeline
 from spdl.cli._profile.view import print_profile
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
     import rich.status
 
+    from spdl.cli._profile.advice import Advice
     from spdl.pipeline import ProfileResult
 
 
@@ -31,9 +36,11 @@ def profile(options: Namespace) -> int:
         The exit status: 0, or 130 after Ctrl-C, when it prints the measurements up to then.
 
     Raises:
-        CommandError: There is no such pipeline, it has no stages, or it failed.
+        CommandError: There is no such pipeline, it has no stages, it failed, or the file for the figures cannot be
+            written.
     """
     console = Console()
+    check_writable(options.json)
     config = find_pipeline(options.subject)
     rank = os.environ.get("LOCAL_RANK", "").strip()
     if rank not in ("", "0"):
@@ -51,13 +58,31 @@ def profile(options: Namespace) -> int:
         raise CommandError(str(error), exit_status=FAILED) from error
     if progress.results:
         cores = available_cores()
-        print_profile(progress.results, advise(progress.results, cores), cores, console)
+        advice = advise(progress.results, cores)
+        print_profile(progress.results, advice, cores, console)
+        if options.json is not None:
+            options.json.write_text(json.dumps(_figures(progress.results, advice), indent=2) + "\n", encoding="utf-8")
+            console.print(f"wrote {options.json}")
     elif not interrupted:
         raise CommandError(f"{options.subject} has no stages, so there is nothing to profile: add some with pipe().")
     if interrupted:
         console.print("interrupted: these stages were measured before")
         return INTERRUPTED
     return 0
+
+
+def _figures(results: list[ProfileResult], advice: Advice) -> dict[str, Any]:
+    stages = [
+        {"gil": result.gil, "cpu_share": result.cpu_share, "recommended_concurrency": recommended} | asdict(result)
+        for result, recommended in zip(results, advice.concurrency, strict=True)
+    ]
+    return {
+        "stages": stages,
+        "num_threads": advice.num_threads,
+        "items_per_second": advice.items_per_second,
+        "limit": advice.limit,
+        **provenance(),
+    }
 
 
 class _Progress(ProfileHook):

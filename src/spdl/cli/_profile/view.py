@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from spdl.cli._common.console import Console
     from spdl.cli._profile.advice import Advice
-    from spdl.pipeline import ProfileResult
+    from spdl.pipeline import ProfileFailure, ProfileResult
 
 NEGLIGIBLE = 0.02
 """A stage that holds the GIL for less than this share of the time keeps no other waiting."""
@@ -56,6 +56,8 @@ def print_profile(results: Sequence[ProfileResult], advice: Advice, cores: float
     _print_plot(results, console)
     console.print()
     for result in results:
+        for failure in result.failures:
+            console.print(_failure(result, failure))
         if _has_choice(result) and result.gil in REMEDIES:
             console.print(f"{result.name!r} {_remark(result, advice)}")
     console.print(advice.limit)
@@ -90,6 +92,11 @@ def profile_table(results: Sequence[ProfileResult], advice: Advice) -> Table:
             row.append(_failed(result))
         table.rows.append(row)
     return table
+
+
+def _failure(result: ProfileResult, failure: ProfileFailure) -> str:
+    place = f" ({failure.place})" if failure.place else ""
+    return f"{result.name!r} failed on {failure.num_items:,} of its {result.num_items:,} items: {failure.error}{place}"
 
 
 def _failed(result: ProfileResult) -> str:

@@ -21,6 +21,7 @@ from .thread_times import TimesOfNewThreads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spdl.pipeline._declare.policy import OnFailure
     from spdl.pipeline._declare.records import MergeConfig, StageConfig
 
 __all__ = ["Measurement", "bare_pipeline", "measure"]
@@ -56,7 +57,13 @@ def bare_pipeline(
 
 
 def measure(
-    stage: StageConfig, items: Sequence[Any], concurrency: int, *, repeat: bool, most_outputs: int
+    stage: StageConfig,
+    items: Sequence[Any],
+    concurrency: int,
+    *,
+    repeat: bool,
+    most_outputs: int,
+    on_failure: OnFailure | None = None,
 ) -> Measurement:
     """Run a stage alone.
 
@@ -66,13 +73,14 @@ def measure(
         concurrency: How many items it works on at once.
         repeat: Whether to give the items again once all were given.
         most_outputs: How many results to keep.
+        on_failure: Called with each item that the op fails on.
 
     Raises:
         PipelineFailure: If the whole stage failed: its aggregator raised, or its op raised something other than an
             Exception.
     """
     feed = Feed(items, concurrency, TimesOfNewThreads(), repeat=repeat)
-    pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency)], concurrency)
+    pipeline = bare_pipeline(SourceConfig(feed), [_alone(stage, concurrency, on_failure)], concurrency)
     engine = pipeline._engine  # noqa: SLF001 - the public statistics would be too slow to read while it runs.
     feed.watch(engine)
     counters = engine.nodes[0].counters
@@ -107,13 +115,13 @@ def measure(
     return Measurement(stats, taken.outputs, failure)
 
 
-def _alone(stage: StageConfig, concurrency: int) -> StageConfig:
+def _alone(stage: StageConfig, concurrency: int, on_failure: OnFailure | None) -> StageConfig:
     """Return the stage with the settings that it is measured with."""
     if not isinstance(stage, PipeConfig):
         return stage
     # Retries are part of a stage's speed. Timeouts and `max_failures` mean nothing if a stage is overloaded on purpose,
-    # and `on_failure` must not report failures that lose no item.
-    policy = replace(stage.policy, max_failures=None, on_failure=None, timeout=None)
+    # and the user's `on_failure` must not report failures that lose no item.
+    policy = replace(stage.policy, max_failures=None, on_failure=on_failure, timeout=None)
     return replace(stage, concurrency=concurrency, executor=None, policy=policy)
 
 

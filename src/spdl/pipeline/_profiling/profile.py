@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spdl.pipeline._declare.op import is_async
 from spdl.pipeline._declare.records import MergeConfig, PathVariantsConfig, PipeConfig
 
+from .failure_counts import FailureCounts
 from .first_items import first_items
 from .fork import join, merged, split
 from .measure import measure
@@ -115,10 +116,13 @@ class Profile:
         return _Flow(join(fork, results), flow.rate if fork.batched else rate, repr(name))
 
     def _of_stage(self, stage: StageConfig, flow: _Flow, name: str, most_outputs: int) -> _Flow:
-        measured, outputs = self._measure(stage, flow.items, name, most_outputs)
+        counts = FailureCounts(stage.name)
+        with counts.logged_once():
+            measured, outputs, num_items = self._measure(stage, flow.items, name, most_outputs, counts)
         stats = [it.stats for it in measured]
         passed_on = sum(it.num_outputs for it in stats) / max(1, sum(it.num_inputs for it in stats))
-        result = ProfileResult(name, stats, flow.rate, isinstance(stage, PipeConfig) and is_async(stage.op))
+        with_events = isinstance(stage, PipeConfig) and is_async(stage.op)
+        result = ProfileResult(name, stats, flow.rate, with_events, num_items, counts.as_results())
         self.results.append(result)
         _LOG.info("%s", result)
         if self._callback is not None:
@@ -126,8 +130,8 @@ class Profile:
         return _Flow(outputs, flow.rate * passed_on, repr(name))
 
     def _measure(
-        self, stage: StageConfig, items: list[Any], name: str, most_outputs: int
-    ) -> tuple[list[Measurement], list[Any]]:
+        self, stage: StageConfig, items: list[Any], name: str, most_outputs: int, counts: FailureCounts
+    ) -> tuple[list[Measurement], list[Any], int]:
         concurrencies = _CONCURRENCIES if isinstance(stage, PipeConfig) else (1,)
         trial = try_again(stage, items)
         repeat = trial.used_up is None
@@ -139,22 +143,26 @@ class Profile:
                 f"{self._num_inputs}."
             )
         measured: list[Measurement] = []
-        for concurrency, share in zip(concurrencies, shares, strict=True):
+        num_items = 0 if repeat else trial.num_items
+        for index, (concurrency, share) in enumerate(zip(concurrencies, shares, strict=True)):
             if not share:
                 continue
+            note = counts.of_share(0 if repeat else index, len(share))
             # If all measurements use the same items, the results of one are enough.
             most = 0 if repeat and measured else most_outputs - len(outputs)
             with self._hooked(name, concurrency):
-                it = measure(stage, share, concurrency, repeat=repeat, most_outputs=most)
+                it = measure(stage, share, concurrency, repeat=repeat, most_outputs=most, on_failure=note)
+            given = min(it.stats.num_given, len(share))
+            num_items = max(num_items, given) if repeat else num_items + given
             if it.failure is not None:
+                why = "; ".join(f"{each.error} ({each.place})" for each in counts.as_results())
                 raise RuntimeError(
-                    f"The stage {name!r} failed on every item that it was profiled with, at a concurrency of "
-                    f"{concurrency}. {it.failure.exceptions[0]}"
+                    f"The stage {name!r} failed on every item that it was profiled with, {num_items} of them: {why}"
                 ) from it.failure
             measured.append(it)
             outputs += it.outputs
             it.outputs.clear()
-        return measured, outputs
+        return measured, outputs, num_items
 
     def _hooked(self, name: str, concurrency: int) -> AbstractContextManager[object]:
         return nullcontext() if self._hook is None else self._hook.stage_profile_hook(name, concurrency)

@@ -44,7 +44,7 @@ def profile_pipeline(
       processes. Timeouts, ``max_failures`` and ``on_failure`` are left out as well. Retries are not.
     * In a fork, each path is measured with the items that the router sends there. A path that gets no items is left out
       with a warning. Pipelines that are merged are measured one after the other, and their results are merged.
-    * Items that an op fails on are logged and left out, as always.
+    * Items that an op fails on are left out. One failure of each cause is logged, with its traceback.
 
     At most ``num_inputs`` items of a stage, and as many of its results, are in memory at a time. Lower this number if
     the items are large.

@@ -10,6 +10,8 @@ from .gil import GilUse, cpu_share, gil_use
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .profile_failure import ProfileFailure
+
 __all__ = ["ProfileResult", "ProfileStats"]
 
 
@@ -71,6 +73,8 @@ class ProfileResult:
         flow: How many items enter the stage for each item that leaves the source (each of the sources, if several are
             merged).
         is_async: Whether its ops run on the event loop, so that they need no threads.
+        num_items: How many different items it got. Those that it can take again, it gets several times.
+        failures: Why its op failed, the most frequent cause first. Empty if it did not.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder, profile_pipeline
@@ -83,6 +87,8 @@ class ProfileResult:
     stats: Sequence[ProfileStats]
     flow: float = 1.0
     is_async: bool = False
+    num_items: int = 0
+    failures: tuple[ProfileFailure, ...] = ()
 
     @property
     def gil(self) -> GilUse:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,7 @@ from spdl.pipeline._declare.records import AggregateConfig, PipeConfig
 from .measure import measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from spdl.pipeline._declare.records import StageConfig
 
@@ -47,7 +45,8 @@ class Trial:
 def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
     """Try a stage on one item several times.
 
-    It cannot take an item again if it had a result the first time, but then fails or has none.
+    It cannot take an item again if it had a result the first time, but then fails or has none. The pipelines log its
+    failures, so the caller has to keep these back.
     """
     if isinstance(stage, AggregateConfig):
         return Trial(0, None)
@@ -59,27 +58,11 @@ def try_again(stage: StageConfig, items: Sequence[Any]) -> Trial:
         if first.stats.seconds > _SLOW_SECONDS:
             break
         if first.outputs:
-            with _failures_not_logged(stage):
-                if not any(_try(stage, item).outputs for _ in range(_REFUSALS)):
-                    return Trial(index + 1, first.outputs)
+            if not any(_try(stage, item).outputs for _ in range(_REFUSALS)):
+                return Trial(index + 1, first.outputs)
             break
     return Trial(0, None)
 
 
 def _try(stage: StageConfig, item: Any) -> Measurement:
     return measure(stage, [item], 1, repeat=False, most_outputs=1)
-
-
-@contextmanager
-def _failures_not_logged(stage: StageConfig) -> Iterator[None]:
-    """Log no failures of the stage, since refusing an item the second time is not a mistake."""
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return not (record.msg.startswith("Stage ") and isinstance(record.args, tuple) and stage.name in record.args)
-
-    log = logging.getLogger("spdl.pipeline")
-    log.addFilter(is_other)
-    try:
-        yield
-    finally:
-        log.removeFilter(is_other)

@@ -1,0 +1,59 @@
+"""Wait for the job to import PyTorch's loader."""
+
+from __future__ import annotations
+
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+__all__ = ["measure_when_imported"]
+
+_MODULE = "torch.utils.data.dataloader"
+
+
+def measure_when_imported() -> None:
+    """Have PyTorch's loader measured from its import on."""
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds one module, once, by way of the other finders."""
+
+    def find_spec(self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            vars(spec).update(loader=_Loader(spec.loader))
+        return spec
+
+
+class _Loader(Loader):
+    """Runs a module as another loader does, then has it measured."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        # What looks at the loader of a module (`inspect.getsource`) finds the real one's methods.
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        try:
+            from .patches import measure_loaders  # noqa: PLC0415 - most processes never get here.
+
+            measure_loaders(module)
+        except Exception as error:  # noqa: BLE001 - the job must run, whatever its PyTorch is.
+            sys.stderr.write(f"spdl advise: the loaders of this PyTorch cannot be measured: {error!r}\n")

@@ -1,0 +1,169 @@
+"""The time that loops spend waiting for their loaders, and the time that they spend otherwise."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from time import perf_counter, process_time
+from typing import Any
+
+from .records import RecordFile
+
+__all__ = ["LOOPS", "LoaderTimes", "Loops"]
+
+
+class LoaderTimes:
+    """The times of all loaders that one line makes.
+
+    Attributes:
+        description: The line and the arguments of the loader.
+        epochs: How many iterations have begun.
+        start_seconds: The time from the beginning of an iteration to its first batch, and that of its end.
+        waits: How many batches came after the first one of an iteration.
+        wait_seconds: The time that the loop waited for these.
+        wait_cpu: The CPU seconds that the waiting thread spent on these: with worker processes, on receiving them.
+        steps: How many times the loop did something with a batch. The first time of all is left out.
+        step_seconds: The time that it took for that.
+        step_cpu: The CPU seconds of the process in that time.
+        ahead_steps, ahead_seconds, ahead_cpu: The same for steps whose batches had all been there before.
+        other_thread: Whether a thread other than the main one reads the loader.
+    """
+
+    def __init__(self, description: dict[str, Any]) -> None:
+        self.description = description
+        self.epochs = self.waits = self.steps = self.ahead_steps = 0
+        self.start_seconds = self.wait_seconds = self.wait_cpu = 0.0
+        self.step_seconds = self.step_cpu = self.ahead_seconds = self.ahead_cpu = 0.0
+        self.other_thread = False
+        self._is_warm = False
+        self._left_out = 0
+
+    def add_start(self, seconds: float) -> None:
+        """Count the time that an iteration took to give its first batch, or to find that there are no more."""
+        self.start_seconds += seconds
+
+    def add_step(self, seconds: float, cpu_seconds: float, *, ahead: bool) -> None:
+        """Count the time from the arrival of a batch to the next request."""
+        if not self._is_warm:
+            # The first step of all compiles kernels and fills caches.
+            self._is_warm = True
+        elif ahead:
+            self.ahead_steps += 1
+            self.ahead_seconds += seconds
+            self.ahead_cpu += cpu_seconds
+        elif self._left_out:
+            self._left_out -= 1
+        else:
+            self.steps += 1
+            self.step_seconds += seconds
+            self.step_cpu += cpu_seconds
+
+    def add_wait(self, seconds: float, cpu_seconds: float, delayed: float) -> None:
+        """Count the time from a request to the arrival of a batch.
+
+        Args:
+            seconds: The time.
+            cpu_seconds: The CPU time of the thread in that time.
+            delayed: The part of the time in which the thread could run but had no core. It counts as part of a step.
+        """
+        if not self._left_out:
+            self.waits += 1
+            self.wait_seconds += seconds - delayed
+            self.step_seconds += delayed
+            self.wait_cpu += cpu_seconds
+
+    def leave_out(self, steps: int) -> None:
+        """Leave out the next steps: something other than the loader and the loop has a part in their times."""
+        self._left_out = steps
+
+    def share(self) -> float:
+        """Return the share of the time, 0 to 1, in which the loop waits, the start of iterations aside."""
+        if not self.waits or not self.steps:
+            return 0.0
+        wait, step = self.wait_seconds / self.waits, self.step_seconds / self.steps
+        return wait / (wait + step) if wait else 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the times as JSON can hold them."""
+        return self.description | {name: value for name, value in vars(self).items() if _is_public(name)}
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_") and name != "description"
+
+
+class _Given(threading.local):
+    """The last batch that a thread got.
+
+    Attributes:
+        batch: The times that it counts for, when it came by the clock and by the process's CPU time, and whether it had
+            been there before. None after the end of an iteration: what comes then is no step.
+    """
+
+    batch: tuple[LoaderTimes, float, float, bool] | None = None
+
+    def note(self, batch: tuple[LoaderTimes, float, float, bool]) -> None:
+        """Note that a batch was given."""
+        self.batch = batch
+
+    def take(self) -> tuple[LoaderTimes, float, float, bool] | None:
+        """Return the batch, which counts no more."""
+        batch, self.batch = self.batch, None
+        return batch
+
+
+class Loops:
+    """The loops of this process."""
+
+    def __init__(self) -> None:
+        self._loaders: dict[str, LoaderTimes] = {}
+        self._given = _Given()
+        self._file: RecordFile | None = None
+        self._pid = 0
+
+    def times_of(self, site: str, description: dict[str, Any]) -> LoaderTimes:
+        """Return the times of the loaders that a line makes, one of which begins an iteration."""
+        if self._pid != os.getpid():
+            # A forked process has loops of its own.
+            self._loaders, self._pid = {}, os.getpid()
+            self._given.take()
+            self._file = RecordFile(f"loop-{self._pid}.json", self._record)
+            atexit.register(self._file.write)
+        times = self._loaders.setdefault(site, LoaderTimes(description))
+        times.epochs += 1
+        return times
+
+    def request(self, now: float) -> None:
+        """Called when a loop asks for a batch, or for an iterator: a step has ended."""
+        given = self._given.take()
+        if given is not None:
+            times, then, cpu, ahead = given
+            times.add_step(now - then, process_time() - cpu, ahead=ahead)
+
+    def give(self, times: LoaderTimes, now: float, *, ahead: bool) -> None:
+        """Called when a loop gets its batch: a step begins."""
+        if threading.current_thread() is not threading.main_thread():
+            times.other_thread = True
+        if self._file is not None:
+            self._file.write_when_due(now)
+        self._given.note((times, perf_counter(), process_time(), ahead))
+
+    def write(self) -> None:
+        """Write the record now, as at the end of an epoch."""
+        if self._file is not None:
+            self._file.write()
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "kind": "loop",
+            "pid": os.getpid(),
+            "rank": os.environ.get("RANK"),
+            "program": sys.argv[0] if sys.argv else "",
+            "torch": getattr(sys.modules.get("torch"), "__version__", ""),
+            "loaders": [times.as_record() for times in self._loaders.values()],
+        }
+
+
+LOOPS = Loops()

@@ -1,0 +1,180 @@
+"""Put measurements around PyTorch's loaders.
+
+Classes and methods stay what they are for everybody who looks. The times of an object are kept in a slot of its
+dictionary, under a name that nobody else uses.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from .ahead import Ahead
+from .call_site import call_site
+from .fetch_times import TimedCollate
+from .loop_times import LOOPS
+from .makers import MAKERS, WorkerLoop
+from .run_queue import RunQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from .loop_times import LoaderTimes
+
+__all__ = ["measure_loaders"]
+
+_SLOT = "_spdl_advise"
+_ARGUMENTS = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
+
+
+def measure_loaders(module: ModuleType) -> None:
+    """Measure every loader that is made from now on.
+
+    Args:
+        module: `torch.utils.data.dataloader`, just imported.
+    """
+    loader, iterator = module.DataLoader, module._BaseDataLoaderIter  # noqa: SLF001 - there is no public place.
+    parts = module._utils  # noqa: SLF001
+    _wrap(loader, "__init__", _make_loader)
+    _wrap(loader, "__iter__", functools.partial(_begin_iteration, parts.worker))
+    _wrap(iterator, "__next__", _take)
+    fetchers = parts.fetch
+    _wrap(fetchers._BaseDatasetFetcher, "__init__", _make_fetcher)  # noqa: SLF001
+    for fetcher in (fetchers._MapDatasetFetcher, fetchers._IterableDatasetFetcher):  # noqa: SLF001
+        _wrap(fetcher, "fetch", _fetch)
+
+
+def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Have a method called by a function that gets it as its first argument."""
+    method = getattr(owner, name)
+
+    @functools.wraps(method)
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        return around(method, *arguments, **named)
+
+    setattr(owner, name, wrapped)
+
+
+class _Reading:
+    """One reading of a loader.
+
+    Attributes:
+        times: The times of the loops over loaders that the same line makes.
+        ahead: Collects batches from time to time. None without worker processes.
+        held: The batches that were collected.
+        idle: Whether the workers are idle while these are used up.
+        start_seconds: The time that making the iterator took. None once there was a batch.
+    """
+
+    def __init__(self, times: LoaderTimes, ahead: Ahead | None, start_seconds: float) -> None:
+        self.times = times
+        self.ahead = ahead
+        self.held: deque[tuple[Any, BaseException | None]] = deque()
+        self.idle = False
+        self.start_seconds: float | None = start_seconds
+
+    def take(self, method: Any, iterator: Any) -> Any:
+        """Return the next batch of the iterator."""
+        asked_at = perf_counter()
+        LOOPS.request(asked_at)
+        if not self.held and self.ahead is not None and self.start_seconds is None:
+            self.idle = self.ahead.collect(iterator, method, self.held)
+        if self.held:
+            batch, error = self.held.popleft()
+            if error is not None:
+                raise error
+            LOOPS.give(self.times, perf_counter(), ahead=self.idle)
+            return batch
+        cpu, delay = thread_time(), _RUN_QUEUE.seconds()
+        try:
+            batch = method(iterator)
+        except StopIteration:
+            self.times.add_start(perf_counter() - asked_at)
+            LOOPS.write()
+            raise
+        now = perf_counter()
+        if self.start_seconds is None:
+            # On a busy machine a thread whose batch has come waits for a core, as it does in its step. Without workers,
+            # it is the one that loads.
+            delayed = min(now - asked_at, _RUN_QUEUE.seconds() - delay) if self.ahead is not None else 0.0
+            self.times.add_wait(now - asked_at, thread_time() - cpu, delayed)
+        else:
+            self.times.add_start(self.start_seconds + now - asked_at)
+            self.start_seconds = None
+        LOOPS.give(self.times, now, ahead=False)
+        return batch
+
+
+_RUN_QUEUE = RunQueue()
+_AHEAD: WeakKeyDictionary[LoaderTimes, Ahead] = WeakKeyDictionary()
+
+
+def _make_loader(method: Any, loader: Any, *arguments: Any, **named: Any) -> None:
+    method(loader, *arguments, **named)
+    vars(loader)[_SLOT] = call_site(loader)
+
+
+def _describe(loader: Any) -> tuple[str, dict[str, Any]]:
+    file, line, by_library = vars(loader)[_SLOT]
+    description: dict[str, Any] = {name: getattr(loader, name, None) for name in _ARGUMENTS}
+    description |= {
+        "file": file,
+        "line": line,
+        "by_library": by_library,
+        "class": f"{type(loader).__module__}.{type(loader).__qualname__}",
+        "iterable": getattr(loader, "_dataset_kind", 0) == 1,
+        "worker_init_fn": loader.worker_init_fn is not None,
+        "multiprocessing_context": loader.multiprocessing_context is not None,
+    }
+    return f"{file}:{line}", description
+
+
+def _begin_iteration(worker: Any, method: Any, loader: Any) -> Any:
+    """Return an iterator of a loader, whose workers are measured."""
+    if _SLOT not in vars(loader):  # Its class does not call the initialiser.
+        return method(loader)
+    began = perf_counter()
+    LOOPS.request(began)
+    site, description = _describe(loader)
+    times = LOOPS.times_of(site, description)
+    before = MAKERS.work_for(site)
+    loop = worker._worker_loop  # noqa: SLF001 - what PyTorch tells its processes to run.
+    vars(worker)["_worker_loop"] = WorkerLoop(site, loop)
+    try:
+        iterator = method(loader)
+    finally:
+        vars(worker)["_worker_loop"] = loop
+        MAKERS.work_for(before)
+    known = vars(iterator)
+    ahead = _AHEAD.setdefault(times, Ahead(times)) if "_worker_result_queue" in known else None
+    known[_SLOT] = _Reading(times, ahead, perf_counter() - began)
+    return iterator
+
+
+def _take(method: Any, iterator: Any) -> Any:
+    reading = vars(iterator).get(_SLOT)
+    return method(iterator) if reading is None else reading.take(method, iterator)
+
+
+def _make_fetcher(
+    method: Any,
+    fetcher: Any,
+    dataset: Any,
+    auto_collation: Any,
+    collate_fn: Any,
+    *arguments: Any,
+) -> None:
+    maker = MAKERS.current()
+    if maker is not None:
+        collate_fn = TimedCollate(maker.fetches, collate_fn)
+        vars(fetcher)[_SLOT] = maker
+    method(fetcher, dataset, auto_collation, collate_fn, *arguments)
+
+
+def _fetch(method: Any, fetcher: Any, index: Any) -> Any:
+    maker = vars(fetcher).get(_SLOT)
+    return method(fetcher, index) if maker is None else maker.fetch(method, fetcher, index)

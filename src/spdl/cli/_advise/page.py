@@ -1,0 +1,190 @@
+"""The page that `spdl advise` prints: the verdict, its evidence, and what to do."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from typing import TYPE_CHECKING
+
+from spdl.cli._advise.call_lines import find_changes
+from spdl.cli._advise.verdict import usable_cores
+from spdl.cli._common.text import milliseconds, number, ratio, several, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.cli._advise.measured import Loader, Measured
+    from spdl.cli._advise.verdict import Costs, Verdict
+
+__all__ = ["headline", "page"]
+
+_WIDTH = 80
+_LITTLE = 1.1
+
+_CAUSES = {
+    "reading": "reading files",
+    "decoding": "decoding",
+    "transforming": "resizing, cropping and other transforms",
+    "waiting": "sleeping and locks",
+    "other": "the dataset's own code",
+    "collating": "collating",
+    "pickling": "pickling batches in the workers and unpickling them in the loop's process",
+}
+_MOST_BUSY = 0.75
+_BUSY = "The machine was busy with other work, so these times are longer than usual, and the prediction is a guess."
+_NOTHING = (
+    "No DataLoader of PyTorch was read. Either the job has another loader, or it ran a Python that takes no part in"
+    " this (python -I or -E, or an environment cleared by the job)."
+)
+
+
+def page(measured: Measured, verdicts: list[Verdict], cores: float) -> str:
+    """Return the page.
+
+    Args:
+        measured: What the job has measured.
+        verdicts: The verdict on each of its loaders.
+        cores: How many cores each of its ranks may use.
+    """
+    paragraphs = [_filled(headline(measured, verdicts))]
+    for loader, verdict in zip(measured.loaders, verdicts, strict=True):
+        paragraphs.append("\n".join([_call(loader), *_evidence(loader, verdict)]))
+    if verdicts and verdicts[0].costs is not None:
+        paragraphs.append(_filled(_advice(measured.loaders[0], verdicts[0], verdicts[0].costs, cores)))
+        if _is_busy(verdicts[0].costs, cores):
+            paragraphs.append(_filled(_BUSY))
+        if verdicts[0].kind != "not starved":
+            paragraphs += _changes(measured.loaders[0])
+    if len(measured.ranks) > 1:
+        paragraphs.append(_ranks(measured))
+    return "\n\n".join(paragraphs)
+
+
+def _is_busy(costs: Costs, cores: float) -> bool:
+    """Return whether other work than the job's kept the cores from it."""
+    return costs.got < _MOST_BUSY and costs.used < _MOST_BUSY * cores
+
+
+def headline(measured: Measured, verdicts: list[Verdict]) -> str:
+    """Return the verdict on the whole job in one sentence or two."""
+    if not verdicts:
+        return _NOTHING
+    verdict, loader = verdicts[0], measured.loaders[0]
+    if verdict.costs is None:
+        return f"The job took too few batches to judge its loader: {loader.steps:,} steps were counted."
+    part = f"The loop waits for data {share(verdict.share)} of its time"
+    part += f" ({milliseconds(verdict.costs.wait)} of {milliseconds(verdict.costs.period)} a step)"
+    if verdict.kind == "not starved":
+        return f"{part}: the loader is not the limit. Look at the step itself."
+    if verdict.kind == "start":
+        return (
+            f"{part}, but {share(verdict.start_share)} of all time goes to the beginning and the end of"
+            f" {several(loader.epochs, 'iteration')}, when workers start and stop."
+        )
+    return f"{part}: the loader is the limit. Most of what it does is {_CAUSES[verdict.kind]}."
+
+
+def _call(loader: Loader) -> str:
+    of = loader.description
+    arguments = f"batch_size={of['batch_size']}, num_workers={of['num_workers']}"
+    by = " (made there by a library)" if of["by_library"] else ""
+    name = of["class"].rpartition(".")[2]
+    return f"{_shown(of['file'])}:{of['line']}{by}: {name}({arguments})"
+
+
+def _evidence(loader: Loader, verdict: Verdict) -> Iterator[str]:
+    yield f"  steps       {loader.steps:,} counted in {several(loader.epochs, 'iteration')}"
+    if verdict.costs is None:
+        return
+    costs = verdict.costs
+    yield (
+        f"  a step      {milliseconds(costs.period)}: {milliseconds(costs.wait)} waiting for data,"
+        f" {milliseconds(costs.step)} otherwise"
+    )
+    yield f"  beginnings  {milliseconds(loader.start / loader.epochs)} each, for the first batch"
+    who = several(loader.workers, "worker") if loader.workers else "the loop's process"
+    total = sum(seconds for kind, seconds in costs.parts.items() if kind != "receiving")
+    spent = [
+        f"{kind} {share(seconds / total)}"
+        for kind, seconds in costs.parts.items()
+        if kind != "receiving" and seconds >= 0.005 * total
+    ]
+    lines = textwrap.wrap(f"{who}: {', '.join(spent)}; {milliseconds(total)} a batch", _WIDTH - 14)
+    yield f"  making      {lines[0]}"
+    yield from (f"              {line}" for line in lines[1:])
+    if "receiving" in costs.parts:
+        yield f"  receiving   {milliseconds(costs.parts['receiving'])} of CPU a batch in the loop's process"
+    how = (
+        f"measured on {several(loader.ahead_steps, 'step')} whose batches were there before"
+        if verdict.headspace_measured
+        else "estimated: the same steps without the waiting"
+    )
+    yield f"  headspace   {ratio(verdict.headspace)} ({how})"
+
+
+def _advice(loader: Loader, verdict: Verdict, costs: Costs, cores: float) -> str:
+    if verdict.kind == "not starved":
+        return f"Another loader would gain {ratio(verdict.headspace)} at most, so switching is not worth it."
+    if verdict.kind == "start":
+        return (
+            "spdl's threads start in a millisecond. With PyTorch's workers, persistent_workers=True keeps them from"
+            " one iteration to the next."
+        )
+    limits = {
+        "step": "then the step itself is the limit",
+        "cores": f"then the cores are the limit: loading takes {milliseconds(costs.cpu)} of CPU a batch, the step"
+        f" {milliseconds(costs.step_cpu)}, and {number(usable_cores(costs, cores))} of {cores:g} cores were to be had",
+        "GIL": f"then Python code is the limit, which threads run one at a time: {milliseconds(costs.gil)} a batch",
+        "threads": f"then the threads are the limit, each of which takes {milliseconds(costs.cpu + costs.idle)} for a"
+        " batch",
+    }
+    gain = f"{ratio(verdict.gain)} as fast by prediction, with {several(verdict.threads, 'thread')}"
+    if verdict.gain < _LITTLE:
+        found = f"Switching to spdl's threads alone would gain little ({gain}): {limits[verdict.limit]}."
+        if verdict.limit == "GIL":
+            found += ' PyTorchDataLoader(..., workers="process") keeps processes.'
+        if verdict.kind in ("decoding", "transforming"):
+            found += " For photos, ImageLoader decodes and resizes with less CPU time than most libraries."
+        return found
+    found = f"Switching to spdl's threads: {gain}; {limits[verdict.limit]}."
+    if loader.workers != verdict.threads:
+        found += f" Pass num_workers={verdict.threads} as well."
+    of = loader.description
+    reasons = [
+        *(["an IterableDataset"] if of["iterable"] else []),
+        *(["worker_init_fn"] if of["worker_init_fn"] else []),
+        *(["multiprocessing_context"] if of["multiprocessing_context"] else []),
+    ]
+    if reasons:
+        found += f' With {" and ".join(reasons)} it keeps processes, unless workers="thread" is passed.'
+    if loader.other_thread:
+        found += " A thread of the job reads this loader, so its waiting may not be that of the step."
+    return found
+
+
+def _changes(loader: Loader) -> list[str]:
+    of = loader.description
+    changes = find_changes(of["file"], of["line"])
+    if not changes:
+        return [_filled(f"To switch, make the loader of {_shown(of['file'])}:{of['line']} a PyTorchDataLoader.")]
+    lines = ["To switch, change"]
+    for change in changes:
+        lines += [f"  {_shown(of['file'])}:{change.line}", f"  - {change.old}", *(f"  + {new}" for new in change.new)]
+    return ["\n".join(lines)]
+
+
+def _ranks(measured: Measured) -> str:
+    worst = max(measured.ranks, key=lambda rank: rank.share)
+    name = "one of them" if worst.name is None else f"rank {worst.name}"
+    return _filled(
+        f"{len(measured.ranks)} processes read loaders; {name} waits most, {share(worst.share)} of its time."
+    )
+
+
+def _shown(file: str) -> str:
+    relative = os.path.relpath(file)
+    return file if relative.startswith("..") else relative
+
+
+def _filled(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False))

@@ -1,0 +1,162 @@
+"""Whether a job waits for its loader, for what, and what switching to threads would gain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spdl.cli._advise.measured import Loader
+
+__all__ = ["Costs", "Verdict", "judge", "usable_cores"]
+
+NOT_STARVED = 0.05
+"""The share of the time that a loop may wait before its loader is worth a change."""
+
+LEAST_STEPS = 5
+"""Fewer steps than these say nothing."""
+
+MOST_THREADS = 32
+"""More threads than these are not proposed, however long they wait."""
+
+_OBSERVED = ("reading", "decoding", "transforming", "waiting")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one batch costs, in seconds.
+
+    Attributes:
+        period: From one batch to the next, on average.
+        wait: The part of it in which the loop waits.
+        step: The rest of it.
+        step_alone: A step whose batch was there before, while no worker had anything to do. None if this was not
+            measured.
+        step_cpu: The CPU time of the loop's process in a step.
+        parts: What a worker spends its time on: `reading`, `decoding`, `transforming`, `waiting`, `other`, `collating`,
+            `pickling`, and `receiving`, which the loop's process does.
+        cpu: The CPU time of the dataset's calls and of collating.
+        gil: The part of it that holds the GIL in a process with threads, at most.
+        idle: The part of the dataset's time that is spent waiting, for a disk or a network.
+        used: How many cores the job used, on average.
+        got: The share of the time in which a thread could use a core that it had one. Less than 1 if other work, or
+            too many workers, keep the cores busy.
+    """
+
+    period: float
+    wait: float
+    step: float
+    step_alone: float | None
+    step_cpu: float
+    parts: dict[str, float]
+    cpu: float
+    gil: float
+    idle: float
+    used: float
+    got: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on a loader.
+
+    Attributes:
+        kind: `unknown` (too few steps), `not starved`, `start` (only the beginning of iterations takes time), or the
+            part of the loader's work that the loop waits for most.
+        share: The share of the time, 0 to 1, in which the loop waits.
+        start_share: The share of all time that goes to the beginning and the end of iterations.
+        costs: What a batch costs. None if `unknown`.
+        headspace: How many times faster the job would be with a loader that costs nothing.
+        headspace_measured: Whether this was measured. Otherwise it follows from the time spent waiting.
+        threads: The threads for which the gain is predicted: as many as there are workers, or more if that helps.
+        gain: How many times faster the job would be with spdl's threads, by prediction.
+        limit: What would be the limit then: `step`, `cores`, `GIL` or `threads`.
+    """
+
+    kind: str
+    share: float = 0.0
+    start_share: float = 0.0
+    costs: Costs | None = None
+    headspace: float = 1.0
+    headspace_measured: bool = False
+    threads: int = 0
+    gain: float = 1.0
+    limit: str = "step"
+
+
+def judge(loader: Loader, cores: float) -> Verdict:
+    """Judge a loader by what was measured.
+
+    Args:
+        loader: The measurements.
+        cores: How many cores each rank of the job may use.
+    """
+    if loader.steps < LEAST_STEPS or loader.waits < LEAST_STEPS or not loader.batches:
+        return Verdict("unknown")
+    costs = _costs(loader)
+    share = costs.wait / costs.period
+    start_share = loader.start / (loader.start + loader.wait + loader.step + loader.ahead)
+    measured = costs.step_alone is not None
+    alone = min(costs.step_alone or costs.step, costs.period)
+    headspace = costs.period / alone
+    if share < NOT_STARVED:
+        kind = "start" if start_share >= 2 * NOT_STARVED else "not starved"
+        return Verdict(kind, share, start_share, costs, headspace, measured, loader.workers)
+    limits = {
+        "step": alone,
+        "cores": (costs.step_cpu + costs.cpu) / usable_cores(costs, cores),
+        "GIL": costs.gil,
+    }
+    one_thread = costs.cpu + costs.idle
+    threads = max(loader.workers, min(MOST_THREADS, math.ceil(one_thread / max(limits.values()))))
+    limits["threads"] = one_thread / threads
+    limit = max(limits, key=limits.__getitem__)
+    gain = costs.period / limits[limit]
+    return Verdict(_cause(costs, loader.workers), share, start_share, costs, headspace, measured, threads, gain, limit)
+
+
+def usable_cores(costs: Costs, cores: float) -> float:
+    """Return how many of the cores the job can have beside the other work of the machine."""
+    return min(cores, max(costs.used, cores * costs.got))
+
+
+def _costs(loader: Loader) -> Costs:
+    wait, step = loader.wait / loader.waits, loader.step / loader.steps
+    fetch, fetch_cpu = loader.fetch / loader.batches, loader.fetch_cpu / loader.batches
+    collate_cpu = loader.collate_cpu / loader.batches
+    observed = {kind: loader.kinds.get(kind, 0.0) / loader.observed if loader.observed else 0.0 for kind in _OBSERVED}
+    parts = {kind: share * fetch for kind, share in observed.items()}
+    parts["other"] = max(0.0, fetch - sum(parts.values()))
+    parts["collating"] = loader.collate / loader.batches
+    if loader.sent:
+        parts["pickling"] = loader.send_cpu / loader.sent
+        parts["receiving"] = loader.wait_cpu / loader.waits
+    held = 1 - min(1.0, loader.released / loader.observed) if loader.observed else 1.0
+    got = loader.on_core / (loader.on_core + loader.for_core) if loader.on_core else 1.0
+    # A thread that is not on a core, and does not wait for one, waits for something else.
+    idle = min(parts["reading"] + parts["waiting"], max(0.0, fetch - fetch_cpu / got))
+    step_cpu, wait_cpu = loader.step_cpu / loader.steps, loader.wait_cpu / loader.waits
+    cpu = fetch_cpu + collate_cpu
+    # Without workers, the loop's own thread makes the batches while it waits.
+    made = cpu + parts.get("pickling", 0.0) if loader.workers else 0.0
+    return Costs(
+        period=wait + step,
+        wait=wait,
+        step=step,
+        step_alone=loader.ahead / loader.ahead_steps if loader.ahead_steps else None,
+        step_cpu=step_cpu,
+        parts=parts,
+        cpu=cpu,
+        gil=held * fetch_cpu,
+        idle=idle,
+        used=(step_cpu + wait_cpu + made) / (wait + step),
+        got=got,
+    )
+
+
+def _cause(costs: Costs, workers: int) -> str:
+    # What the loop's process does to receive a batch, nobody else can do meanwhile.
+    pickling = costs.parts.get("pickling", 0.0) + max(1, workers) * costs.parts.get("receiving", 0.0)
+    causes = {kind: seconds for kind, seconds in costs.parts.items() if kind != "receiving"} | {"pickling": pickling}
+    return max(causes, key=causes.__getitem__)

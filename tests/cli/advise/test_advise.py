@@ -1,0 +1,160 @@
+"""`spdl advise` on jobs that know nothing of it: the right verdict, and the results that they have without."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("torch", reason="the jobs need PyTorch")
+# Two runs of a job in turn, each of which imports PyTorch, on machines that do other things as well.
+pytestmark = pytest.mark.timeout(180)
+
+JOBS = Path(__file__).parent / "jobs"
+
+
+@dataclass(frozen=True)
+class Advised:
+    """A job that ran twice.
+
+    Attributes:
+        alone: What it printed when it ran by itself.
+        printed: What it printed under `spdl advise`.
+        page: The page.
+        figures: The figures.
+    """
+
+    alone: str
+    printed: str
+    page: str
+    figures: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def advised(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Advised]:
+    known: dict[str, Advised] = {}
+
+    def run_twice(name: str) -> Advised:
+        if name not in known:
+            job = [sys.executable, str(JOBS / f"{name}.py")]
+            file = tmp_path_factory.mktemp(name) / "figures.json"
+            alone = subprocess.run(job, check=True, capture_output=True, text=True)
+            done = run("advise", "--json", file, "--", *job, timeout=100)
+            assert done.returncode == 0, done.stderr
+            known[name] = Advised(alone.stdout, done.stdout, done.stderr, json.loads(file.read_text()))
+        return known[name]
+
+    return run_twice
+
+
+CASES = [("starved_by_decoding", "decoding"), ("starved_by_pickling", "pickling"), ("not_starved", "not starved")]
+
+
+@pytest.mark.parametrize(("job", "kind"), CASES)
+def test_the_verdict(job: str, kind: str, advised: Callable[[str], Advised]) -> None:
+    figures = advised(job).figures
+    assert figures["verdict"] == kind, advised(job).page
+
+
+@pytest.mark.parametrize("job", [*(job for job, _ in CASES), "odd_loaders"])
+def test_the_job_has_the_results_that_it_has_alone(job: str, advised: Callable[[str], Advised]) -> None:
+    assert advised(job).printed == advised(job).alone
+
+
+def test_loaders_of_every_kind_are_measured(advised: Callable[[str], Advised]) -> None:
+    loaders = advised("odd_loaders").figures["loaders"]
+    lines = (JOBS / "odd_loaders.py").read_text().splitlines()
+    found = {re.findall(r'read\("([a-z ]*)|$', lines[it["description"]["line"] - 1])[0]: it for it in loaders}
+    batches = {name: it["batches"] for name, it in found.items()}
+    assert batches == {
+        "within the loop": 35,
+        "grouped": 18,
+        "stream": 14,
+        "kept": 20,
+        "no batches": 40,
+        "drawing": 150,
+        "generator": 140,
+        "not forked": 5,
+        "failing": batches["failing"],
+        "": batches[""],
+    }
+    assert all(it["ahead_steps"] == 0 for name, it in found.items() if name in ("within the loop", "drawing"))
+    assert {name for name, it in found.items() if it["description"]["iterable"]} == {"stream"}
+
+
+def test_batches_are_collected_for_a_few_steps(advised: Callable[[str], Advised]) -> None:
+    (loader,) = advised("starved_by_decoding").figures["loaders"]
+    assert loader["ahead_steps"] >= 7
+    assert loader["verdict"]["headspace_measured"]
+    assert loader["verdict"]["headspace"] > 1.2
+    assert "whose batches were there before" in advised("starved_by_decoding").page
+
+
+def test_what_the_workers_do(advised: Callable[[str], Advised]) -> None:
+    (loader,) = advised("starved_by_decoding").figures["loaders"]
+    parts = loader["verdict"]["costs"]["parts"]
+    assert parts["decoding"] > 0.5 * sum(parts.values())
+    assert loader["batches"] == 2 * 60
+    (loader,) = advised("starved_by_pickling").figures["loaders"]
+    assert loader["sent_bytes"] > 10_000 * loader["sent"]
+
+
+@pytest.mark.parametrize(
+    ("job", "changes"),
+    [
+        (
+            "starved_by_decoding",
+            [
+                [
+                    "from torch.utils.data import DataLoader",
+                    "from spdl.dataloader import PyTorchDataLoader as DataLoader",
+                ]
+            ],
+        ),
+        (
+            "starved_by_pickling",
+            [
+                ["import hashlib", "from spdl.dataloader import PyTorchDataLoader", "import hashlib"],
+                ["    loader = torch.utils.data.DataLoader(", "    loader = PyTorchDataLoader("],
+            ],
+        ),
+    ],
+)
+def test_the_lines_to_change(job: str, changes: list[list[str]], advised: Callable[[str], Advised]) -> None:
+    (loader,) = advised(job).figures["loaders"]
+    assert [[it["old"], *it["new"]] for it in loader["changes"]] == changes
+    lines = (JOBS / f"{job}.py").read_text().splitlines()
+    assert [lines[it["line"] - 1] for it in loader["changes"]] == [old for old, *_ in changes]
+    assert loader["description"]["file"] == str(JOBS / f"{job}.py")
+    for _, *new in changes:
+        assert f"  + {new[0]}" in advised(job).page
+
+
+def test_ranks(tmp_path: Path) -> None:
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    file = tmp_path / "figures.json"
+    done = run("advise", "--json", file, "--", sys.executable, *launch, JOBS / "ranks.py", timeout=120)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(file.read_text())
+    assert sorted(rank["name"] for rank in figures["ranks"]) == ["0", "1"]
+    (loader,) = figures["loaders"]
+    # What was measured in the last second is lost.
+    assert 20 < loader["steps"] <= 2 * 75
+    assert loader["epochs"] == 2
+    assert "2 processes read loaders; rank " in done.stderr
+
+
+def test_a_job_that_is_not_starved_is_told_to_change_nothing(advised: Callable[[str], Advised]) -> None:
+    page = " ".join(advised("not_starved").page.split())
+    assert "the loader is not the limit" in page
+    assert "To switch" not in page

@@ -1,0 +1,105 @@
+"""The verdict on measured times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spdl.cli._advise.measured import Loader
+from spdl.cli._advise.verdict import judge
+
+DESCRIPTION = {"file": "train.py", "line": 3, "num_workers": 4}
+# 100 steps of 10 ms, each after a wait of 30 ms. A batch takes a worker 160 ms, of which it decodes 120.
+STARVED: dict[str, Any] = {
+    "epochs": 1,
+    "start": 0.2,
+    "waits": 100,
+    "wait": 3.0,
+    "steps": 100,
+    "step": 1.0,
+    "step_cpu": 1.0,
+    "batches": 100,
+    "fetch": 15.5,
+    "fetch_cpu": 15.5,
+    "collate": 0.5,
+    "collate_cpu": 0.5,
+    "observed": 10.0,
+    "released": 9.0,
+    "kinds": {"decoding": 8.0},
+    "sent": 100,
+    "send_cpu": 0.1,
+}
+
+
+def loader(workers: int = 4, **changes: Any) -> Loader:
+    return Loader(DESCRIPTION | {"num_workers": workers}, **STARVED | changes)
+
+
+def test_a_starved_loop() -> None:
+    verdict = judge(loader(), cores=16)
+    assert verdict.kind == "decoding"
+    assert verdict.share == pytest.approx(0.75)
+    assert verdict.headspace == pytest.approx(4.0)
+    assert not verdict.headspace_measured
+    # A tenth of the time holds the GIL. Eleven threads, each of which takes 160 ms for a batch, are as fast as that.
+    assert (verdict.limit, verdict.threads) == ("GIL", 11)
+    assert verdict.gain == pytest.approx(0.04 / 0.0155)
+
+
+def test_the_step_whose_batch_was_there_says_the_headspace() -> None:
+    verdict = judge(loader(ahead_steps=10, ahead=0.08), cores=16)
+    assert verdict.headspace == pytest.approx(5.0)
+    assert verdict.headspace_measured
+
+
+@pytest.mark.parametrize(
+    ("cores", "changes", "limit", "gain"),
+    [
+        (2, {}, "cores", 0.04 / (0.17 / 2)),
+        (16, {"fetch_cpu": 1.5, "fetch": 1.5, "send_cpu": 9.0}, "step", 4.0),
+        (16, {"released": 0.0, "fetch_cpu": 3.0, "fetch": 3.0}, "GIL", 0.04 / 0.03),
+        # Reading takes time and no core: 16 threads do it in that of a step, and 32 in more if it takes a second.
+        (16, {"fetch_cpu": 1.0, "kinds": {"reading": 9.0}}, "step", 4.0),
+        (16, {"fetch": 100.0, "fetch_cpu": 1.0, "kinds": {"reading": 10.0}}, "threads", 0.04 / (1.005 / 32)),
+    ],
+)
+def test_what_limits_threads(cores: float, changes: dict[str, Any], limit: str, gain: float) -> None:
+    verdict = judge(loader(**changes), cores)
+    assert verdict.limit == limit
+    assert verdict.gain == pytest.approx(gain, rel=0.01)
+
+
+def test_cores_that_others_use_are_not_counted() -> None:
+    # The threads had a core for a quarter of the time that they could have used one.
+    busy = judge(loader(on_core=4.0, for_core=12.0), cores=16)
+    idle = judge(loader(on_core=16.0, for_core=0.0), cores=16)
+    assert busy.gain <= idle.gain
+    assert judge(loader(on_core=4.0, for_core=12.0, step_cpu=0.1, fetch_cpu=1.0), cores=2).costs is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"kinds": {"reading": 7.0, "decoding": 1.0}}, "reading"),
+        ({"kinds": {"waiting": 7.0}}, "waiting"),
+        ({"kinds": {}}, "other"),
+        ({"collate": 20.0}, "collating"),
+        ({"send_cpu": 20.0}, "pickling"),
+        # The loop's process unpickles 30 ms for each batch, while four workers wait for it.
+        ({"wait_cpu": 3.1}, "pickling"),
+        ({"wait": 0.01, "start": 0.02}, "not starved"),
+        ({"wait": 0.01, "start": 2.0}, "start"),
+        ({"waits": 3}, "unknown"),
+        ({"batches": 0}, "unknown"),
+    ],
+)
+def test_kinds(changes: dict[str, Any], kind: str) -> None:
+    assert judge(loader(**changes), cores=16).kind == kind
+
+
+def test_a_loop_that_loads_by_itself() -> None:
+    # A batch takes 30 ms, the step 10. With 16 threads the step is the limit.
+    verdict = judge(loader(0, sent=0, wait_cpu=3.0, fetch=2.9, fetch_cpu=2.9, collate=0.1, collate_cpu=0.1), cores=16)
+    assert (verdict.kind, verdict.limit, verdict.threads) == ("decoding", "step", 3)
+    assert verdict.gain == pytest.approx(4.0)
