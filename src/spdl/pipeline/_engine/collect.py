@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.stage_info import SINK
-from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
+from spdl.pipeline._metrics.counters import BLOCKED, STARVED, StageCounters
 from spdl.pipeline._metrics.statistics import pipeline_statistics, stage_statistics
 from spdl.pipeline._world import perf_counter
 
@@ -88,10 +88,12 @@ def _sink(engine: Engine, elapsed: float) -> StageStatistics:
         engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
     )
     read = given - waiting
+    waits = [0.0, 0.0, 0.0]
+    waits[STARVED] = sink.counters.get_seconds
     return stage_statistics(
         SINK,
         StageCounters(),
-        [0.0, 0.0, 0.0],
+        waits,
         concurrency=1,
         running=0,
         busy_seconds=0.0,

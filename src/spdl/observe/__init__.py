@@ -1,0 +1,19 @@
+"""What running pipelines do, for people and for other programs: metrics of monitoring systems."""
+
+from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
+
+from ._export.observed import Observed
+from ._export.opentelemetry import OpenTelemetryExport
+from ._export.prometheus_file import PrometheusFile
+from ._export.prometheus_server import PrometheusServer
+from ._export.prometheus_text import prometheus_text
+from ._export.tensorboard import TensorBoardScalars
+
+__all__ = [
+    "Observed",
+    "OpenTelemetryExport",
+    "PrometheusFile",
+    "PrometheusServer",
+    "TensorBoardScalars",
+    "prometheus_text",
+]
