@@ -71,6 +71,10 @@ def _run(options: argparse.Namespace) -> int:
         from spdl.cli._profile.command import profile  # noqa: PLC0415
 
         return profile(options)
+    if options.command == "record":
+        from spdl.cli._record.command import record  # noqa: PLC0415
+
+        return record(options)
     from spdl.cli._demo.bench_images import bench_images  # noqa: PLC0415
 
     return bench_images(options.folder, options)
@@ -81,6 +85,7 @@ examples:
   spdl demo                              512 real photos, beside other loaders
   spdl bench images photos --no-peers    your own folder, without the others
   spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
+  spdl record -- python train.py         what each thread of its pipelines does when, as a trace
 
 `spdl COMMAND --help` lists the options of a command.
 """
@@ -142,6 +147,24 @@ def _parser() -> argparse.ArgumentParser:
         help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
         " (default: %(default)s)",
     )
+
+    record = commands.add_parser(
+        "record",
+        help="record a trace of a program's pipelines, for https://ui.perfetto.dev",
+        description="Run a program, and record what its pipelines do: when each op runs on which thread, which way each"
+        " item takes, how many items lie in the queues, when the training loop waits. The latest events of each process"
+        " are kept in memory and written when it ends, also by Ctrl-C. The exit status is that of the program.",
+        epilog="For example: spdl record -o trace.pftrace -- torchrun --nproc-per-node 2 train.py",
+    )
+    record.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("trace.pftrace"),
+        metavar="FILE",
+        help="where the trace goes (default: %(default)s)",
+    )
+    record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program to run")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What running pipelines do, for people and for other programs: metrics of monitoring systems."""
+"""What running pipelines do, for people and for other programs: metrics of monitoring systems, traces."""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
 
@@ -8,6 +8,7 @@ from ._export.prometheus_file import PrometheusFile
 from ._export.prometheus_server import PrometheusServer
 from ._export.prometheus_text import prometheus_text
 from ._export.tensorboard import TensorBoardScalars
+from ._trace.record_trace import record_trace
 
 __all__ = [
     "Observed",
@@ -16,4 +17,5 @@ __all__ = [
     "PrometheusServer",
     "TensorBoardScalars",
     "prometheus_text",
+    "record_trace",
 ]
