@@ -86,7 +86,8 @@ class PrometheusFile:
         Raises:
             OSError: If it cannot be written.
         """
-        self._ticker.close()
+        if self._ticker.close():
+            self.write()
 
     def __enter__(self) -> Self:
         """Return the object itself, which writes already."""

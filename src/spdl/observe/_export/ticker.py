@@ -15,9 +15,9 @@ _LOG = logging.getLogger("spdl.observe")
 
 
 class Ticker:
-    """Calls a function at intervals, in a daemon thread of its own, and once more when it is closed.
+    """Calls a function at intervals, in a daemon thread of its own.
 
-    What the function raises is logged, once until it succeeds again. At the last call it is raised to whoever closes.
+    What the function raises is logged, once until it succeeds again.
 
     Args:
         act: The function.
@@ -43,10 +43,10 @@ class Ticker:
                     _LOG.exception("%s could not do its work; it tries again", self._thread.name)
                 failing = True
 
-    def close(self) -> None:
-        """End the thread, and call the function once more. Further calls do nothing."""
+    def close(self) -> bool:
+        """End the thread. Return whether that was not done before."""
         if self._closed.is_set():
-            return
+            return False
         self._closed.set()
         self._thread.join()
-        self._act()
+        return True

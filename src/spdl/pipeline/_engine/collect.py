@@ -10,6 +10,8 @@ from spdl.pipeline._metrics.statistics import pipeline_statistics, stage_statist
 from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics
 
     from .engine import Engine
@@ -33,7 +35,29 @@ def collect(engine: Engine) -> PipelineStatistics:
         thread_seconds=sum(map(_thread_seconds, engine.nodes)),
         in_flight=engine.lineage.num_out(),
         num_threads=engine.workers.num_threads,
+        edges=_edges(engine),
     )
+
+
+def _edges(engine: Engine) -> list[tuple[int, int]]:
+    """Return which part gives to which, as places among the sources, the declared stages and the sink."""
+    parts: list[Source | Node] = [
+        *sorted(engine.sources, key=lambda source: source.index),
+        *(node for node in engine.nodes if node.is_stage),
+    ]
+    places = {part: place for place, part in enumerate(parts)}
+    edges = [(giver, places[part]) for part in parts for giver in _givers(part.feeders, places)]
+    every: list[Source | Node] = [*engine.sources, *engine.nodes]
+    ends = [part for part in every if part.output is engine.sink]
+    return [*edges, *((giver, len(parts)) for giver in _givers(ends, places))]
+
+
+def _givers(feeders: Sequence[Source | Node], places: dict[Source | Node, int]) -> list[int]:
+    found = []
+    for feeder in feeders:
+        # What is not declared only carries the results of others.
+        found += [places[feeder]] if feeder in places else _givers(feeder.feeders, places)
+    return found
 
 
 def _source(source: Source, elapsed: float, now: float) -> StageStatistics:

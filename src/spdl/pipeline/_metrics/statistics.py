@@ -103,6 +103,7 @@ class PipelineStatistics:
         stages: The sources in the order of declaration, the stages from the sources to the sink, and the sink.
         in_flight: Source items handed out of which something is still under way or unread.
         bottleneck: One sentence: what limits the throughput, and how one can tell.
+        edges: The graph: pairs of places in ``stages``, of one that passes results on and one that takes them.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -111,12 +112,15 @@ class PipelineStatistics:
         ...     statistics = list(pipeline) and pipeline.statistics()
         >>> [stage.name for stage in statistics.stages], statistics.in_flight
         (['src', 'str', 'sink'], 0)
+        >>> statistics.edges
+        ((0, 1), (1, 2))
     """
 
     elapsed: float
     stages: tuple[StageStatistics, ...]
     in_flight: int
     bottleneck: str
+    edges: tuple[tuple[int, int], ...] = ()
 
 
 def pipeline_statistics(
@@ -128,6 +132,7 @@ def pipeline_statistics(
     in_flight: int,
     num_threads: int,
     thread_seconds: float,
+    edges: Sequence[tuple[int, int]],
 ) -> PipelineStatistics:
     """Return the statistics of a pipeline, made of those of its parts.
 
@@ -139,9 +144,10 @@ def pipeline_statistics(
         in_flight: Source items handed out of which something is still under way or unread.
         num_threads: How many synchronous ops may run at once.
         thread_seconds: Time that these threads spent in ops.
+        edges: Pairs of places among all of these, of one that passes results on and one that takes them.
     """
     verdict = bottleneck(sources, stages, sink, elapsed=elapsed, num_threads=num_threads, thread_seconds=thread_seconds)
-    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict)
+    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, tuple(edges))
 
 
 def stage_statistics(
