@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -15,7 +16,7 @@ from tests.io import perfetto_traces
 from tests.observe.trace.traces import Trace, read
 
 from spdl.observe import record_trace
-from spdl.pipeline import ItemContext, PipelineBuilder, TaskHook
+from spdl.pipeline import ItemContext, PipelineBuilder, PipelineFailure, TaskHook
 from spdl.pipeline.defs import Aggregator
 
 
@@ -319,6 +320,52 @@ def test_pipelines_that_were_built_elsewhere_are_not_in_it(path: Path) -> None:
         list(after)
     assert read(path).rows == {}
     assert {type(node).__name__ for node in (*before._engine.nodes, *after._engine.nodes)} == {"FunctionNode"}
+
+
+def test_statistics_are_told_as_ever(path: Path) -> None:
+    with record_trace(path):
+        pipeline = PipelineBuilder().add_source(range(5)).pipe(double).add_sink(9).build(num_threads=1)
+        with pipeline.auto_stop():
+            assert pipeline.get_item(timeout=30) == 0
+            deadline = time.monotonic() + 30
+            while pipeline.statistics().stages[-1].queue_size < 4:
+                assert time.monotonic() < deadline
+            assert list(pipeline) == [2, 4, 6, 8]
+    assert [stage.num_completed for stage in pipeline.statistics().stages] == [5, 5, 5]
+
+
+def test_many_ways_to_the_same_item(path: Path) -> None:
+    builder = PipelineBuilder().add_source(range(2))
+    for _ in range(40):
+        # Each of these doubles the number of ways.
+        builder.aggregate(2).disaggregate()
+    results, trace = run(path, builder.aggregate(2).add_sink())
+    assert results == [[0, 1]]
+    assert len(trace.flows()) == 2
+
+
+def test_a_coroutine_that_nobody_awaits_is_closed(path: Path) -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    failed = threading.Event()
+
+    def op(item: int) -> Any:
+        if item == 1:
+            raise SystemExit
+        assert failed.wait(30)
+        return never()
+
+    with record_trace(path):
+        pipeline = PipelineBuilder().add_source(range(2)).pipe(op, concurrency=2).add_sink(1).build(num_threads=2)
+        pipeline.start()
+        with pytest.raises(PipelineFailure):
+            pipeline.get_item(timeout=30)
+        failed.set()
+        pipeline.stop()
+        # Python complains of coroutines that were never awaited, which fails the test.
+        gc.collect()
+    assert {piece.notes.get("error") for piece in read(path).named("op")} == {None, "SystemExit"}
 
 
 def test_two_pipelines_at_once(path: Path) -> None:

@@ -18,9 +18,14 @@ def origins(root: Root) -> tuple[int, ...]:
     if not isinstance(root, Group):
         return (root,)
     found: dict[int, None] = {}
+    # Many ways may lead to the same one.
+    seen: set[Root] = set()
     pending: list[Root] = [root]
     while pending and len(found) < LISTED:
         each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
         if not isinstance(each, Group):
             found[each] = None
         elif isinstance(each, Result):

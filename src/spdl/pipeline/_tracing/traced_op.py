@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class TracedOp:
         made: Any
         if type(value) is CoroutineType:
             made = self._await(roots, value)
+            # Where nobody wants it, it is closed before it has begun, and so must be what it would have awaited.
+            weakref.finalize(made, value.close).atexit = False
         elif type(value) is AsyncGeneratorType:
             made = self._iterate(roots, value)
         else:

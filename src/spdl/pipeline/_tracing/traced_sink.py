@@ -59,6 +59,10 @@ class _Entries(deque[Any]):
             tracer.recorder.count(self._queue, now, len(self))
         return entry
 
+    def copy(self) -> deque[Any]:
+        """Return the entries alone: a copy of a subclass would be made by its constructor."""
+        return deque(self)
+
     def _track(self) -> Track:
         track = self._of_reader.track
         if track is None:
