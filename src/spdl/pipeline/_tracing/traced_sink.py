@@ -59,7 +59,7 @@ class _Entries(deque[Any]):
             tracer.recorder.count(self._queue, now, len(self))
         return entry
 
-    def copy(self) -> deque[Any]:
+    def copy(self) -> Any:
         """Return the entries alone: a copy of a subclass would be made by its constructor."""
         return deque(self)
 
