@@ -15,6 +15,7 @@ _ESCAPES = {r"\\": "\\", r"\n": "\n", r"\"": '"'}
 class Sample(NamedTuple):
     labels: dict[str, str]
     value: float
+    suffix: str = ""
 
 
 class Family(NamedTuple):
@@ -36,7 +37,7 @@ def parse(text: str) -> dict[str, Family]:
         if line.startswith("# TYPE "):
             name, kind = line.removeprefix("# TYPE ").split(" ")
             assert name == described, "TYPE follows the HELP of the same metric"
-            assert kind in ("counter", "gauge")
+            assert kind in ("counter", "gauge", "histogram")
             assert name.endswith("_total") == (kind == "counter")
             families[name] = Family(kind, _unescaped(description), [])
             continue
@@ -45,11 +46,33 @@ def parse(text: str) -> dict[str, Family]:
         assert line[match.end()] == "{"
         labels, value = line[match.end() + 1 :].rsplit("} ", 1)
         # All samples of a metric stand together, below its TYPE.
-        assert list(families)[-1] == match[0]
-        sample = Sample(_labels(labels), float(value))
-        assert all(sample.labels != other.labels for other in families[match[0]].samples), "the same series twice"
-        families[match[0]].samples.append(sample)
+        name, family = list(families.items())[-1]
+        suffix = match[0].removeprefix(name)
+        assert suffix in (("_bucket", "_sum", "_count") if family.kind == "histogram" else ("",))
+        sample = Sample(_labels(labels), float(value), suffix)
+        assert all((sample.labels, suffix) != (other.labels, other.suffix) for other in family.samples), "twice"
+        assert ("le" in sample.labels) == (suffix == "_bucket")
+        family.samples.append(sample)
+    for family in families.values():
+        if family.kind == "histogram":
+            _check_histogram(family)
     return families
+
+
+def _check_histogram(family: Family) -> None:
+    series: dict[tuple[object, ...], list[Sample]] = {}
+    for sample in family.samples:
+        key = tuple((key, value) for key, value in sample.labels.items() if key != "le")
+        series.setdefault(key, []).append(sample)
+    for *buckets, total, count in series.values():
+        assert [each.suffix for each in buckets] == ["_bucket"] * len(buckets)
+        assert (total.suffix, count.suffix) == ("_sum", "_count")
+        bounds = [float(each.labels["le"]) for each in buckets]
+        assert bounds == sorted(set(bounds))
+        assert buckets[-1].labels["le"] == "+Inf"
+        values = [each.value for each in buckets]
+        assert values == sorted(values)
+        assert values[-1] == count.value
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -1,3 +1,6 @@
+import time
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,6 +10,7 @@ from tests.observe.export.observed import stage, told
 from spdl.observe import prometheus_text
 from spdl.pipeline import PipelineBuilder
 
+DURATIONS: Any = {"task_seconds": 0.25, "durations": ((0.001, 3), (1.0, 5), (131072.0, 6))}
 NAMES = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -39,6 +43,25 @@ def test_a_pipelines_counts_are_in_it() -> None:
     assert directions == ["input", "output", "order"] * 3
 
 
+def test_durations_are_a_histogram() -> None:
+    def wait(item: int) -> int:
+        time.sleep(0.02 if item == 7 else 0.002)
+        return item
+
+    pipeline = PipelineBuilder().add_source(range(10)).pipe(wait, concurrency=2).add_sink().build(num_threads=2)
+    with pipeline.auto_stop():
+        list(pipeline)
+
+    samples = parse(prometheus_text(pipeline))["spdl_stage_duration_seconds"].samples
+
+    assert {sample.labels["stage"] for sample in samples} == {"wait"}
+    found = {sample.labels.get("le", sample.suffix): sample.value for sample in samples}
+    assert found["_count"] == found["+Inf"] == found["64.0"] == 10
+    assert found[str(4.0**-5)] == 0
+    assert found[str(4.0**-3)] <= 9
+    assert 0.038 <= found["_sum"] == pipeline.statistics().stages[1].busy_seconds
+
+
 @given(st.lists(NAMES, max_size=3), st.lists(NAMES, min_size=1, max_size=3, unique=True))
 @example(['a"b', "a\\", "\\n", "a\nb"], ["a", 'b"}', "{"])
 @example(["same", "same"], [""])
@@ -61,7 +84,11 @@ def test_whatever_things_are_called(names: list[str], pipelines: list[str]) -> N
 @example(['a"b\\', "x\ny"])
 def test_prometheus_own_client_reads_it(names: list[str]) -> None:
     parser = pytest.importorskip("prometheus_client.parser", reason="needs the package prometheus-client")
-    stages = [stage("src"), *(stage(name, busy_seconds=0.1, num_completed=10**15) for name in names), stage("sink")]
+    stages = [
+        stage("src"),
+        *(stage(name, busy_seconds=0.1, num_completed=10**15, **DURATIONS) for name in names),
+        stage("sink"),
+    ]
     text = prometheus_text(told(*stages))
 
     read = {
@@ -71,13 +98,13 @@ def test_prometheus_own_client_reads_it(names: list[str]) -> None:
     }
 
     ours = {
-        (name, *sorted(sample.labels.items())): sample.value
+        (name + sample.suffix, *sorted(sample.labels.items())): sample.value
         for name, family in parse(text).items()
         for sample in family.samples
     }
     assert read == ours
     types = {family.type for family in parser.text_string_to_metric_families(text)}
-    assert types == {"counter", "gauge"}
+    assert types == {"counter", "gauge", "histogram"}
 
 
 def test_half_a_character_is_replaced() -> None:
@@ -88,7 +115,7 @@ def test_half_a_character_is_replaced() -> None:
 
 
 def test_metrics_have_their_head_without_any_pipeline() -> None:
-    assert {family.kind for family in parse(prometheus_text({})).values()} == {"counter", "gauge"}
+    assert {family.kind for family in parse(prometheus_text({})).values()} == {"counter", "gauge", "histogram"}
 
 
 @pytest.mark.parametrize("wrong", [None, 3, {"a": 3}, {3: told(stage("sink"))}, [told(stage("sink"))]])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .metrics import METRICS
+from .metrics import METRICS, Point
 from .observed import check_observed, read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from spdl.pipeline import PipelineStatistics
 
-    from .metrics import Metric, Point
+    from .metrics import Metric
     from .observed import Observables
 
 __all__ = ["CONTENT_TYPE", "format_metrics", "prometheus_text"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+_DURATION = "spdl_stage_duration_seconds"
 _UNITS = {"s": "_seconds", "By": "_bytes"}
 # A label's value stands in quotes. Backslashes first, or those of the others would be doubled.
 _IN_LABELS = (("\\", r"\\"), ("\n", r"\n"), ('"', r"\""))
@@ -64,7 +67,24 @@ def format_metrics(statistics: dict[str, PipelineStatistics]) -> str:
         for pipeline, its in statistics.items():
             # Of ints and floats, `repr` is what the format wants.
             lines += [f"{name}{{{_labels(pipeline, point)}}} {point.value!r}" for point in metric.read(its)]
+    lines += _durations(statistics)
     return "\n".join(lines) + "\n"
+
+
+def _durations(statistics: dict[str, PipelineStatistics]) -> Iterator[str]:
+    """Yield the lines of the one histogram."""
+    yield f"# HELP {_DURATION} How long tasks took that did not raise."
+    yield f"# TYPE {_DURATION} histogram"
+    for pipeline, its in statistics.items():
+        for place, stage in enumerate(its.stages):
+            if not stage.durations:
+                continue
+            labels = _labels(pipeline, Point(stage.name, place, None, 0))
+            *finite, (_, everything) = stage.durations
+            for bound, count in (*finite, ("+Inf", everything)):
+                yield f'{_DURATION}_bucket{{{labels},le="{bound}"}} {count}'
+            yield f"{_DURATION}_sum{{{labels}}} {stage.task_seconds!r}"
+            yield f"{_DURATION}_count{{{labels}}} {everything}"
 
 
 def _name(metric: Metric) -> str:

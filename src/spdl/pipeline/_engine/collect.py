@@ -93,6 +93,7 @@ def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
         queue_capacity=capacity,
         queue_fill=node.input.counters.fill / (taken * capacity) if taken else 0.0,
         elapsed=elapsed,
+        has_tasks=node.has_tasks,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .bottleneck import bottleneck
 from .counters import BLOCKED, HELD, STARVED
+from .durations import cumulative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +52,10 @@ class StageStatistics:
         queue_capacity: How many may wait there besides those that hold slots of the stage before; 0 for the source.
         queue_fill: Average share of that capacity in use when an item was taken (for the sink: put), 0 to 1.
         elapsed: Seconds since the pipeline's start.
+        task_seconds: The part of ``busy_seconds`` in tasks that did not raise.
+        durations: Pairs of a number of seconds, from a microsecond to a minute and then 36 hours, and how many of these
+            tasks took less; the last one is of all of them. Where ops take less than 50 microseconds and follow each
+            other as fast, some are measured and stand for the others. Empty for sources and the sink.
 
     Example:
         >>> from spdl.pipeline import PipelineBuilder
@@ -81,6 +86,8 @@ class StageStatistics:
     queue_capacity: int
     queue_fill: float
     elapsed: float
+    task_seconds: float = 0.0
+    durations: tuple[tuple[float, int], ...] = ()
 
     @property
     def items_per_second(self) -> float:
@@ -164,6 +171,7 @@ def stage_statistics(
     elapsed: float,
     completed: int | None = None,
     emitted: int | None = None,
+    has_tasks: bool = False,
 ) -> StageStatistics:
     """Return the statistics of a source, a stage or the sink: this is the one place that makes them.
 
@@ -180,6 +188,7 @@ def stage_statistics(
         elapsed: Seconds since the start.
         completed: How many items it has completed, where its record does not count that.
         emitted: How many it has passed on, likewise.
+        has_tasks: Whether its record counts tasks.
     """
     return StageStatistics(
         name=name,
@@ -200,4 +209,6 @@ def stage_statistics(
         queue_capacity=queue_capacity,
         queue_fill=min(1.0, queue_fill),
         elapsed=elapsed,
+        task_seconds=max(0.0, counters.busy_seconds - counters.other_seconds) if has_tasks else 0.0,
+        durations=cumulative(counters.times.counts) if has_tasks else (),
     )
