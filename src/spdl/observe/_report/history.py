@@ -45,7 +45,7 @@ class History:
 
     It reads from its construction until `close`, or the end of a ``with`` block, and keeps the pipeline alive until
     then. However long that is, it keeps at most a thousand samples: if there are more, it drops every second one and
-    reads half as often. Reading takes no lock and some ten microseconds.
+    reads half as often. Reading takes no lock, and some fifty microseconds.
 
     Args:
         pipeline: A pipeline or a loader.
