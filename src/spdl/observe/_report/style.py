@@ -38,11 +38,11 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; }
 thead th { color: var(--muted); font-size: 12.5px; font-weight: 500; padding: 4px 10px; vertical-align: bottom; }
 .charts { width: 100%; }
-.charts tbody th { width: 190px; font-size: 13px; overflow-wrap: anywhere; padding-right: 10px; }
+.charts tbody th { width: 190px; min-width: 120px; font-size: 13px; overflow-wrap: anywhere; padding-right: 10px; }
 .charts td { width: 27.5%; min-width: 240px; padding: 4px; }
 .charts tr + tr td, .charts tr + tr th, .totals tbody tr { border-top: 1px solid var(--rule); }
 .totals td, .totals tbody th { padding: 5px 10px; }
-.totals tbody th { max-width: 260px; overflow-wrap: anywhere; }
+.totals tbody th { max-width: 260px; min-width: 130px; overflow-wrap: anywhere; }
 .number { text-align: right; white-space: nowrap; }
 thead .number { white-space: normal; }
 svg { display: block; }
