@@ -99,7 +99,10 @@ class _TracedAsync(_Traced, AsyncNode):
 
 
 class _TracedElsewhere(_Traced, OpNode):
-    """A stage whose op runs where nobody sees it: a slice is from taking an item to having its result."""
+    """A stage whose op runs where nobody sees it: a slice is from taking an item to having its result.
+
+    Of an item that is tried again, only the first attempt is seen.
+    """
 
     __slots__ = ()
 
