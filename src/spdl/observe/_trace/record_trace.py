@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_EVENTS", "record_trace"]
 
-# Some 50 MB.
+# Some 70 MB, with as many counts.
 MAX_EVENTS = 200_000
 
 
