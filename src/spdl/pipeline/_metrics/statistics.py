@@ -154,7 +154,7 @@ def pipeline_statistics(
         edges: Pairs of places among all of these, of one that passes results on and one that takes them.
     """
     verdict = bottleneck(sources, stages, sink, elapsed=elapsed, num_threads=num_threads, thread_seconds=thread_seconds)
-    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, tuple(edges))
+    return PipelineStatistics(elapsed, (*sources, *stages, sink), in_flight, verdict, edges=tuple(edges))
 
 
 def stage_statistics(
