@@ -23,8 +23,10 @@ _INLINED = {
 # Attributes that Python or another library wants to be set from outside.
 _FOREIGN = {
     "__cause__",
+    "__class__",
     "__code__",
     "__notes__",
+    "__qualname__",
     "_log_destroy_pending",
     "_worker_info",
     "args",

@@ -27,7 +27,7 @@ ANY_PYTHON = re.compile(r"^\s*(?:```|~~~)\s*\{?python", re.MULTILINE)
 
 
 OTHERS = ("webdataset", "streaming")
-OPTIONAL = ("pyarrow", "datasets", *OTHERS)
+OPTIONAL = ("pyarrow", "datasets", "opentelemetry", *OTHERS)
 
 
 class Program(NamedTuple):

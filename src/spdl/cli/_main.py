@@ -76,6 +76,10 @@ def _run(options: argparse.Namespace) -> int:
         from spdl.cli._advise.command import advise  # noqa: PLC0415
 
         return advise(options)
+    if options.command == "record":
+        from spdl.cli._record.command import record  # noqa: PLC0415
+
+        return record(options)
     from spdl.cli._demo.bench_images import bench_images  # noqa: PLC0415
 
     return bench_images(options.folder, options)
@@ -87,6 +91,7 @@ examples:
   spdl bench images photos --no-peers    your own folder, without the others
   spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
   spdl advise -- python train.py         a PyTorch job: does it wait for its loader?
+  spdl record -- python train.py         what each thread of its pipelines does when, as a trace
 
 `spdl COMMAND --help` lists the options of a command.
 """
@@ -150,6 +155,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     profile.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
     _add_advise(commands)
+
+    record = commands.add_parser(
+        "record",
+        help="record a trace of a program's pipelines, for https://ui.perfetto.dev",
+        description="Run a program, and record what its pipelines do: when each op runs on which thread, which way each"
+        " item takes, how many items lie in the queues, when the training loop waits. The latest events of each process"
+        " are kept in memory and written when it ends, also by Ctrl-C. The exit status is that of the program.",
+        epilog="For example: spdl record -o trace.pftrace -- torchrun --nproc-per-node 2 train.py",
+    )
+    record.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("trace.pftrace"),
+        metavar="FILE",
+        help="where the trace goes (default: %(default)s)",
+    )
+    record.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program to run")
     return parser
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import json
 import pickle
 import re
 import signal
@@ -222,7 +223,10 @@ def test_records_are_frozen_and_hold_no_more_than_numbers_and_text() -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(record, "elapsed", 0)  # noqa: B010 - the type checker forbids the statement.
     for stage in statistics.stages:
-        assert {type(value) for value in dataclasses.astuple(stage)} <= {int, float, str}
+        *values, durations = dataclasses.astuple(stage)
+        assert {type(value) for value in values} <= {int, float, str}
+        assert {type(value) for pair in durations for value in pair} <= {int, float}
+        assert json.loads(json.dumps(dataclasses.asdict(stage), allow_nan=False))["name"] == stage.name
     assert pickle.loads(pickle.dumps(statistics)) == statistics  # noqa: S301 - our own.
 
 

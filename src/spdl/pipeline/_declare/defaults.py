@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from spdl.pipeline._profiling.profile_hook import ProfileHook
     from spdl.pipeline._profiling.profile_result import ProfileResult
     from spdl.pipeline._queues.async_queue import AsyncQueue
+    from spdl.pipeline._tracing.recorder import Recorder
 
     from .records import PipelineConfig
 
 __all__ = [
     "OURS",
+    "TRACE_FOLDER",
     "check_background_tasks",
     "check_profile_hook",
     "chosen_hook_class",
     "chosen_queue_class",
+    "chosen_recorder",
     "diagnostic_mode_num_sources",
     "get_default_background_tasks",
     "get_default_build_callback",
@@ -43,6 +46,8 @@ __all__ = [
     "set_default_profile_callback",
     "set_default_profile_hook",
     "set_default_queue_class",
+    "set_recorder",
+    "trace_folder",
 ]
 
 _LOG = logging.getLogger("spdl.pipeline")
@@ -50,6 +55,9 @@ _LOG = logging.getLogger("spdl.pipeline")
 _DIAGNOSTIC_MODE = "SPDL_PIPELINE_DIAGNOSTIC_MODE"
 _NUM_ITEMS = "SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS"
 _COMPACT_LOG = "SPDL_PIPELINE_COMPACT_LOG"
+
+# Where `spdl record` has each process write what it recorded.
+TRACE_FOLDER = "SPDL_TRACE_FOLDER"
 
 _TRUE = ("1", "true", "on", "yes")
 _FALSE = ("0", "false", "off", "no")
@@ -75,6 +83,7 @@ class _Defaults:
     build_callback: Callable[[PipelineConfig[Any]], None] | None = None
     background_tasks: list[BackgroundTaskFactory] | None = None
     compact_log: bool | None = None
+    recorder: Recorder | None = None
 
 
 _DEFAULTS = _Defaults()
@@ -87,6 +96,21 @@ def _import(name: str) -> Any:
 def chosen_hook_class() -> Any:
     """Return the class set by `set_default_hook_class`, or `OURS` for the library's own, which is not imported."""
     return _DEFAULTS.hook_class
+
+
+def chosen_recorder() -> Recorder | None:
+    """Return what records the pipelines that are built now, if anything does."""
+    return _DEFAULTS.recorder
+
+
+def set_recorder(recorder: Recorder | None) -> None:
+    """Have the pipelines that are built from now on recorded, or not recorded any more."""
+    _DEFAULTS.recorder = recorder
+
+
+def trace_folder() -> str:
+    """Return the folder that traces of this process are to be written to; empty if none are."""
+    return os.environ.get(TRACE_FOLDER, "")
 
 
 def get_default_hook_class() -> type[TaskHook] | None:

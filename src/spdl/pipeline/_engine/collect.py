@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.stage_info import SINK
-from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
+from spdl.pipeline._metrics.counters import BLOCKED, STARVED, StageCounters
 from spdl.pipeline._metrics.statistics import pipeline_statistics, stage_statistics
 from spdl.pipeline._world import perf_counter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from spdl.pipeline._metrics.statistics import PipelineStatistics, StageStatistics
 
     from .engine import Engine
@@ -34,7 +36,29 @@ def collect(engine: Engine) -> PipelineStatistics:
         in_flight=engine.lineage.num_out(),
         num_threads=engine.workers.num_threads,
         stores=engine.stores.counts(),
+        edges=_edges(engine),
     )
+
+
+def _edges(engine: Engine) -> list[tuple[int, int]]:
+    """Return which part gives to which, as places among the sources, the declared stages and the sink."""
+    parts: list[Source | Node] = [
+        *sorted(engine.sources, key=lambda source: source.index),
+        *(node for node in engine.nodes if node.is_stage),
+    ]
+    places = {part: place for place, part in enumerate(parts)}
+    edges = [(giver, places[part]) for part in parts for giver in _givers(part.feeders, places)]
+    every: list[Source | Node] = [*engine.sources, *engine.nodes]
+    ends = [part for part in every if part.output is engine.sink]
+    return [*edges, *((giver, len(parts)) for giver in _givers(ends, places))]
+
+
+def _givers(feeders: Sequence[Source | Node], places: dict[Source | Node, int]) -> list[int]:
+    found = []
+    for feeder in feeders:
+        # What is not declared only carries the results of others.
+        found += [places[feeder]] if feeder in places else _givers(feeder.feeders, places)
+    return found
 
 
 def _source(source: Source, elapsed: float, now: float) -> StageStatistics:
@@ -70,6 +94,7 @@ def _stage(node: Node, elapsed: float, now: float) -> StageStatistics:
         queue_capacity=capacity,
         queue_fill=node.input.counters.fill / (taken * capacity) if taken else 0.0,
         elapsed=elapsed,
+        has_tasks=node.has_tasks,
     )
 
 
@@ -89,10 +114,12 @@ def _sink(engine: Engine, elapsed: float) -> StageStatistics:
         engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
     )
     read = given - waiting
+    waits = [0.0, 0.0, 0.0]
+    waits[STARVED] = sink.counters.get_seconds
     return stage_statistics(
         SINK,
         StageCounters(),
-        [0.0, 0.0, 0.0],
+        waits,
         concurrency=1,
         running=0,
         busy_seconds=0.0,

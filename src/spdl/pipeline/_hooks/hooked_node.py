@@ -30,6 +30,9 @@ __all__ = ["HookedNode"]
 class HookedNode(AsyncNode):
     """An async stage whose op is the user's op, wrapped in its hooks."""
 
+    # Its op runs hooks around the user's, which others may call.
+    calls_op_itself = False
+
     __slots__ = ("disaggregates", "elsewhere", "worker_calls")
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BINS", "Histogram", "bin_of", "percentile"]
+__all__ = ["BINS", "LONGEST", "Histogram", "bin_of", "percentile"]
 
 # A bin is an eighth of an octave: its ends are at most 12.5 % apart.
 _BINS_PER_OCTAVE = 8
@@ -17,7 +17,8 @@ _BINS_PER_OCTAVE = 8
 _FIRST_OCTAVE, _LAST_OCTAVE = -30, 17
 BINS = (_LAST_OCTAVE - _FIRST_OCTAVE) * _BINS_PER_OCTAVE + 1
 _OFFSET = (-_FIRST_OCTAVE - 1) * _BINS_PER_OCTAVE - 7
-_LEAST, _MOST = 2.0**_FIRST_OCTAVE, 2.0**_LAST_OCTAVE * 0.999
+LONGEST = 2.0**_LAST_OCTAVE
+_LEAST, _MOST = 2.0**_FIRST_OCTAVE, LONGEST * 0.999
 
 # Items of a bin are taken to lie evenly in the middle half of it. So none is estimated more than 9.4 % wrong, wherever
 # in the bin they are; spread over all of it, items at one end would be by 12.5 %.

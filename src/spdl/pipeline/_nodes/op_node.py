@@ -46,6 +46,8 @@ class OpNode(Node):
     """
 
     adjustable = True
+    # True if whoever takes an item calls the op right away, on the same thread.
+    calls_op_itself = True
     # True if each result of a generator counts as a task.
     steps_are_tasks = True
 

@@ -114,6 +114,14 @@ def build_pipeline(
     except Exception as error:
         error.add_note(description)
         raise
+    if (folder := defaults.trace_folder()) and defaults.chosen_recorder() is None:
+        from spdl.observe._trace.folder import record_into_folder  # noqa: PLC0415 - `spdl record` asks for it.
+
+        record_into_folder(folder)
+    if (recorder := defaults.chosen_recorder()) is not None:
+        from spdl.pipeline._tracing.attach import attach  # noqa: PLC0415 - rarely needed.
+
+        attach(engine, recorder)
     if defaults.is_diagnostic_mode_enabled():
         from spdl.pipeline._profiling.diagnosis import Diagnosis  # noqa: PLC0415 - rarely needed.
 

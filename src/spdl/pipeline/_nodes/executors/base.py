@@ -30,6 +30,7 @@ class ExecutorNode(OpNode):
 
     __slots__ = ("all_landed", "executor", "futures")
 
+    calls_op_itself = False
     on_workers = False
     slots_are_places = True
 

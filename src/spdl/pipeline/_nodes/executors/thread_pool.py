@@ -32,6 +32,9 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
     would begin what is less urgent. Several may be free at once, so each of them does, whoever else did.
     """
 
+    # The pool's thread takes the item.
+    calls_op_itself = True
+
     __slots__ = ("coming", "ranked")
 
     def __init__(self, *args: Any, **options: Any) -> None:

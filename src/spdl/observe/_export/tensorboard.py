@@ -1,0 +1,112 @@
+"""The metrics of pipelines as scalars of TensorBoard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from spdl._check import check_int, refuse
+
+from .observed import check_observed, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.pipeline import PipelineStatistics, StageStatistics
+
+    from .observed import Observables
+
+__all__ = ["ScalarWriter", "TensorBoardScalars"]
+
+
+class ScalarWriter(Protocol):
+    """What TensorBoard's scalars are written to."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object:
+        """Write one value."""
+
+
+class TensorBoardScalars:
+    """Writes what pipelines did between two steps of the training as scalars of TensorBoard.
+
+    The scalars of the pipeline ``train`` are ``train/items_per_second`` and ``train/consumer_wait`` (the share of the
+    time in which the loop waited for data), and for each stage, such as ``train/1 decode``, ``items_per_second``,
+    ``busy`` (the share of its slots' time spent in ops), ``queue`` (the items that wait in front of it now) and
+    ``failures``.
+
+    Args:
+        pipelines: A pipeline or a loader, which is called ``pipeline``, or a mapping from names to such. The mapping is
+            read at each step: pipelines may be added and taken out.
+        writer: An object with ``add_scalar(tag, value, step)``, such as PyTorch's or tensorboardX's ``SummaryWriter``.
+            No package is imported for it.
+
+    Raises:
+        TypeError: If an argument is not as described.
+
+    Example:
+        >>> from spdl.observe import TensorBoardScalars
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> class Printer:
+        ...     def add_scalar(self, tag, value, step):
+        ...         if "consumer" not in tag and "second" not in tag and "busy" not in tag:
+        ...             print(step, tag, value)
+        >>> pipeline = PipelineBuilder().add_source(range(4)).pipe(str).add_sink().build(num_threads=1)
+        >>> scalars = TensorBoardScalars({"train": pipeline}, Printer())
+        >>> with pipeline.auto_stop():
+        ...     items = list(pipeline)
+        >>> scalars.write(100)
+        100 train/0 src/failures 0
+        100 train/1 str/queue 0
+        100 train/1 str/failures 0
+        100 train/2 sink/queue 0
+    """
+
+    def __init__(self, pipelines: Observables, writer: ScalarWriter) -> None:
+        self._observed = check_observed(pipelines)
+        if not callable(getattr(writer, "add_scalar", None)):
+            refuse(TypeError, "writer", "an object with `add_scalar`, such as a SummaryWriter", writer)
+        self._writer = writer
+        self._before: dict[str, PipelineStatistics] = {}
+
+    def write(self, step: int) -> None:
+        """Write what happened since the last call, or since the pipeline's start.
+
+        Args:
+            step: The step of the training, at which TensorBoard shows the values.
+
+        Raises:
+            TypeError: If it is no int.
+        """
+        step = check_int("step", step, least=None)
+        now = read(self._observed)
+        for name, statistics in now.items():
+            for tag, value in _scalars(statistics, self._before.get(name)):
+                self._writer.add_scalar(f"{name}/{tag}", value, step)
+        self._before = now
+
+
+def _scalars(now: PipelineStatistics, before: PipelineStatistics | None) -> Iterator[tuple[str, float]]:
+    # A loader makes a new pipeline for each epoch, which counts from 0 again.
+    if before is not None and (before.elapsed > now.elapsed or len(before.stages) != len(now.stages)):
+        before = None
+    seconds = now.elapsed - (0.0 if before is None else before.elapsed)
+    olds = [None] * len(now.stages) if before is None else list(before.stages)
+    *others, sink = zip(now.stages, olds, strict=True)
+    yield "items_per_second", _share(_since(*sink, "num_emitted"), seconds)
+    yield "consumer_wait", min(1.0, _share(_since(*sink, "starved_seconds"), seconds))
+    for index, (stage, old) in enumerate(others):
+        tag = f"{index} {stage.name}"
+        yield f"{tag}/items_per_second", _share(_since(stage, old, "num_emitted"), seconds)
+        yield f"{tag}/busy", min(1.0, _share(_since(stage, old, "busy_seconds"), seconds * stage.concurrency))
+        if stage.queue_capacity:
+            yield f"{tag}/queue", stage.queue_size
+        yield f"{tag}/failures", _since(stage, old, "num_failed")
+    yield f"{len(others)} sink/queue", sink[0].queue_size
+
+
+def _since(stage: StageStatistics, old: StageStatistics | None, field: str) -> float:
+    now: float = getattr(stage, field)
+    return now if old is None else now - getattr(old, field)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0

@@ -1,0 +1,56 @@
+"""Records a trace of each process of a program, as `spdl record` has asked for."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import multiprocessing
+import os
+import time
+from functools import cache
+from pathlib import Path
+
+from spdl.pipeline._declare import defaults
+from spdl.pipeline._tracing.recorder import Recorder
+
+from .record_trace import MAX_EVENTS
+from .write_trace import write_trace
+
+__all__ = ["SUFFIX", "record_into_folder"]
+
+_LOG = logging.getLogger("spdl.observe")
+
+SUFFIX = ".pftrace"
+
+
+def record_into_folder(folder: str) -> None:
+    """Record the pipelines that are built from now on, and write the trace into a folder when this process ends."""
+    recorder = Recorder(MAX_EVENTS)
+    process = os.getpid()
+    _forget_in_children()
+
+    def finish() -> None:
+        if os.getpid() != process:
+            return
+        recorder.close()
+        try:
+            # Numbers of processes are given again.
+            with Path(folder, f"{process}-{time.time_ns()}{SUFFIX}").open("wb") as file:
+                write_trace(recorder, file)
+        except OSError as error:
+            _LOG.warning("The trace of process %s could not be written: %s", process, error)
+
+    if multiprocessing.parent_process() is None:
+        # What was registered later, such as the end of pipelines, comes first.
+        atexit.register(finish)
+    else:
+        # These processes end without the functions that `atexit` knows.
+        from multiprocessing.util import Finalize  # noqa: PLC0415 - the process has imported it.
+
+        Finalize(None, finish, exitpriority=0)
+    defaults.set_recorder(recorder)
+
+
+@cache
+def _forget_in_children() -> None:
+    os.register_at_fork(after_in_child=lambda: defaults.set_recorder(None))

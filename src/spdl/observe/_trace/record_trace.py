@@ -1,0 +1,77 @@
+"""Records a trace of the pipelines of this process."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from spdl._check import check_path, positive
+from spdl.pipeline._declare import defaults
+from spdl.pipeline._tracing.recorder import Recorder
+
+from .write_trace import write_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MAX_EVENTS", "record_trace"]
+
+# Some 70 MB, with as many counts.
+MAX_EVENTS = 200_000
+
+
+@contextmanager
+def record_trace(output: str | os.PathLike[str], *, max_events: int = MAX_EVENTS) -> Iterator[None]:
+    """Record what the pipelines that are built in the body do when, into a file that https://ui.perfetto.dev shows.
+
+    The trace has a row for each thread, with a slice for each call of an op, and rows for what overlaps: coroutines on
+    the event loop, and calls in executors, which last from taking the item to having its result. A flow of arrows leads
+    each source item from the source through the stages and its batch to the consumer, whose row shows its steps and
+    its waits for data. Counters show how many items lie in the queues. What goes on at the end of the body has no end.
+
+    Everything is kept in memory until the end, the latest events only. A traced pipeline does the same, but spends some
+    microseconds more on each item and stage: a trace shows what happens when, and is no measure of throughput.
+    Pipelines that were built before are not traced, and none outside of the body pays for it. `spdl record` does this
+    for a program without changing it.
+
+    Args:
+        output: The path of the file. An existing one is replaced.
+        max_events: How many slices are kept, and how many values of counters. Each takes some 200 bytes.
+
+    Yields:
+        None: Pipelines that are built in the body of the ``with`` statement are traced, and loaders' that begin an
+        epoch there.
+
+    Raises:
+        OSError: If the file cannot be opened, or, at the end, if it could not be written to.
+        RuntimeError: If this process is traced already.
+        TypeError, ValueError: If an argument is not as described.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from spdl.observe import record_trace
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> with TemporaryDirectory() as folder:
+        ...     with record_trace(Path(folder, "trace.pftrace")):
+        ...         with PipelineBuilder().add_source(range(3)).pipe(str).add_sink().build().auto_stop() as pipeline:
+        ...             items = list(pipeline)
+        ...     Path(folder, "trace.pftrace").stat().st_size > 500
+        True
+    """
+    check_path("output", output)
+    recorder = Recorder(positive("max_events", max_events))
+    if defaults.chosen_recorder() is not None:
+        raise RuntimeError("The pipelines of this process are being traced already: one trace at a time.")
+    process = os.getpid()
+    with open(output, "wb") as file:  # noqa: PTH123 - it may be any kind of path.
+        defaults.set_recorder(recorder)
+        try:
+            yield
+        finally:
+            defaults.set_recorder(None)
+            recorder.close()
+            # A child that was forked in the body has the parent's threads in its copy, and nothing of its own.
+            if os.getpid() == process:
+                write_trace(recorder, file)

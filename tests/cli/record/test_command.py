@@ -1,0 +1,132 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.running import COMMAND, run
+from tests.observe.trace.traces import read
+
+SCRIPT = """
+import sys
+from spdl.pipeline import PipelineBuilder
+
+def double(item):
+    return 2 * item
+
+pipeline = PipelineBuilder().add_source(range(10)).pipe(double).add_sink(3).build(num_threads=1)
+with pipeline.auto_stop():
+    print(list(pipeline))
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_a_program_that_knows_nothing_of_it(script: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+
+    done = run("record", "-o", output, "--", sys.executable, script)
+
+    assert done.returncode == 3
+    assert done.stdout == "[0, 2, 4, 6, 8, 10, 12, 14, 16, 18]\n"
+    assert done.stderr == f"spdl: wrote {output} with the pipelines of 1 process; open it at https://ui.perfetto.dev\n"
+    trace = read(output)
+    assert list(trace.processes.values()) == ["train.py"]
+    assert [[piece.name for piece in way] for way in trace.flows().values()] == [["src", "double", "step"]] * 10
+
+
+def test_all_processes_are_in_one_trace(script: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        f"import subprocess, sys\nfor _ in range(2): subprocess.run([sys.executable, {str(script)!r}])\n" + SCRIPT
+    )
+
+    done = run("record", "-o", output, sys.executable, parent)
+
+    assert done.returncode == 3
+    assert "the pipelines of 3 processes" in done.stderr
+    trace = read(output)
+    assert sorted(trace.processes.values()) == ["parent.py", "train.py", "train.py"]
+    assert len(trace.flows()) == 30
+    assert len({row.process for row in trace.rows.values()}) == 3
+
+
+def test_pipelines_in_subprocesses(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("""
+from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+
+def double(item):
+    return 2 * item
+
+if __name__ == "__main__":
+    config = PipelineBuilder().add_source(range(10)).pipe(double).add_sink(3).get_config()
+    print(list(run_pipeline_in_subprocess(config, num_threads=1)))
+""")
+    output = tmp_path / "out.pftrace"
+
+    done = run("record", "-o", output, "--", sys.executable, script)
+
+    assert done.returncode == 0, done.stderr
+    assert len(read(output).named("double")) == 10
+
+
+def test_ctrl_c_ends_the_program_and_the_trace_is_written(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("""
+import itertools
+from spdl.pipeline import PipelineBuilder
+
+with PipelineBuilder().add_source(itertools.count()).pipe(abs).add_sink(3).build().auto_stop() as pipeline:
+    for item in pipeline:
+        if item == 100:
+            print("running", flush=True)
+""")
+    output = tmp_path / "out.pftrace"
+    command = [*COMMAND, "record", "-o", str(output), "--", sys.executable, str(script)]
+    # As a terminal does, to the whole group.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "running\n"
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=50)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + signal.SIGINT
+    assert "KeyboardInterrupt" in errors
+    assert f"spdl: wrote {output}" in errors
+    assert len(read(output).named("abs")) > 100
+
+
+def test_without_a_pipeline_there_is_no_trace(tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+    done = run("record", "-o", output, "--", sys.executable, "-c", "pass")
+    assert done.returncode == 1
+    assert "built no pipeline" in done.stderr
+    assert not output.exists()
+
+
+def test_mistakes_are_said_before_anything_runs(script: Path, tmp_path: Path) -> None:
+    done = run("record", "-o", tmp_path / "nowhere" / "out", "--", sys.executable, script)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nowhere" in done.stderr
+    done = run("record", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert "which program?" in done.stderr
+    (tmp_path / "out").write_text("of yesterday")
+    done = run("record", "-o", tmp_path / "out", "--", "no-such-program")
+    assert done.returncode == 127
+    assert "no program no-such-program" in done.stderr
+    assert (tmp_path / "out").read_text() == "of yesterday"
+    assert {each.name for each in tmp_path.iterdir()} == {"out", "train.py"}
