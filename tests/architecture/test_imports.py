@@ -55,7 +55,8 @@ _PACKAGES = {
     "store": set[str](),
     "dataloader": {"io", "pipeline", "source"},
     "testing": {"source"},
-    "cli": {"io", "pipeline"},
+    "observe": {"pipeline"},
+    "cli": {"io", "observe", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},
 }
