@@ -13,20 +13,32 @@ from spdl.observe import PageError, find_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from spdl.observe import Observation, ObservedPipeline
 
-__all__ = ["observed", "running"]
+__all__ = ["observed", "running", "running_script"]
 
 _SECONDS = 30
 
 
-@contextmanager
-def running(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(program: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """Run a program given by its text, and kill it at the end of the block."""
+    return _running("-c", program)
+
+
+def running_script(path: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """Run a script, and kill it at the end of the block."""
+    return _running(str(path), *arguments)
+
+
+@contextmanager
+def _running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     environment.pop("SPDL_OBSERVE", None)
-    process = subprocess.Popen([sys.executable, "-c", program, *arguments], env=environment)
+    # It may log failures by the thousand.
+    process = subprocess.Popen([sys.executable, *arguments], env=environment, stderr=subprocess.DEVNULL)
     try:
         yield process
     finally:

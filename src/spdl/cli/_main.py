@@ -71,6 +71,18 @@ def _run(options: argparse.Namespace) -> int:
         from spdl.cli._profile.command import profile  # noqa: PLC0415
 
         return profile(options)
+    if options.command == "ps":
+        from spdl.cli._observe.ps import ps  # noqa: PLC0415
+
+        return ps(options)
+    if options.command == "top":
+        from spdl.cli._observe.top import top  # noqa: PLC0415
+
+        return top(options)
+    if options.command == "why":
+        from spdl.cli._observe.why import why  # noqa: PLC0415
+
+        return why(options)
     from spdl.cli._demo.bench_images import bench_images  # noqa: PLC0415
 
     return bench_images(options.folder, options)
@@ -81,6 +93,8 @@ examples:
   spdl demo                              512 real photos, beside other loaders
   spdl bench images photos --no-peers    your own folder, without the others
   spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
+  spdl top                               what the pipelines of your running programs do
+  spdl why 4711                          what limits those of process 4711
 
 `spdl COMMAND --help` lists the options of a command.
 """
@@ -142,7 +156,50 @@ def _parser() -> argparse.ArgumentParser:
         help="most items read from the source, within 5 seconds; all of them and their results are held in memory"
         " (default: %(default)s)",
     )
+    _add_observers(commands)
     return parser
+
+
+def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    ps = commands.add_parser(
+        "ps",
+        help="list the pipelines that run in your programs",
+        description="List the pipelines that run in your processes on this machine, of all ranks. Those whose process"
+        " was killed are listed once more. Nothing is asked of the processes.",
+    )
+    ps.add_argument("--json", action="store_true", help="print a list in JSON")
+
+    top = commands.add_parser(
+        "top",
+        help="watch the pipelines that run in your programs",
+        description="Show how busy the stages of running pipelines are and what limits them: a live table on a"
+        " terminal, and a line for each pipeline and interval elsewhere. Nothing is asked of the processes.",
+    )
+    top.add_argument("pid", type=_count, nargs="?", metavar="PID", help="the process (default: all of yours)")
+    top.add_argument("--once", action="store_true", help="show one table of each pipeline, and end")
+    top.add_argument("--json", action="store_true", help="print a line of JSON for each interval")
+    top.add_argument(
+        "--interval",
+        type=_duration,
+        default=1.0,
+        metavar="S",
+        help="seconds that figures are of (default: %(default)s)",
+    )
+
+    why = commands.add_parser(
+        "why",
+        help="say what limits a pipeline that runs in one of your programs",
+        description="Watch the pipelines of a process for about a second and say what limits them: the stage, why, what"
+        " to change, and how much faster it will be. Nothing is asked of the process, so it may hang or hold the GIL."
+        " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
+        " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang.",
+    )
+    why.add_argument("pid", type=_count, metavar="PID", help="the process")
+    why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
+    why.add_argument(
+        "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
+    )
+    why.add_argument("--json", action="store_true", help="print the verdict in JSON")
 
 
 def _job_options() -> argparse.ArgumentParser:

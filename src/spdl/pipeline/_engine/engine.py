@@ -171,8 +171,8 @@ class Engine:
         for column, source in enumerate(sources, COLUMNS):
             source.take_column(column)
         for column, node in enumerate(nodes, COLUMNS + len(sources)):
-            for part in {node, node.for_workers() or node}:
-                part.take_column(column)
+            for each in {node, node.for_workers() or node}:
+                each.take_column(column)
         self.show(no_page(COLUMNS + len(sources) + len(nodes)))
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
         self.permit_free = [node for node in self.ranked if not node.on_workers]
