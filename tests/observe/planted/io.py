@@ -7,12 +7,12 @@ from spdl.pipeline import PipelineBuilder
 
 
 def fetch(number: int) -> int:
-    time.sleep(0.02)
+    time.sleep(0.06)
     return number
 
 
 def decode(number: int) -> int:
-    time.sleep(0.004)
+    time.sleep(0.015)
     return number
 
 

@@ -14,7 +14,7 @@ class Server:
         self.refuses = refuses
 
     def __call__(self, number: int) -> int:
-        time.sleep(0.005)
+        time.sleep(0.02)
         if self.refuses and next(REQUESTS) % 3:
             raise ConnectionError("try again")
         return number
@@ -22,7 +22,7 @@ class Server:
 
 def main(refuses: int = 1) -> None:
     builder = PipelineBuilder().add_source(range(10**9))
-    builder.pipe(Server(refuses), concurrency=2, name="ask", retries=20, retry_delay=0.002)
+    builder.pipe(Server(refuses), concurrency=2, name="ask", retries=20, retry_delay=0.005)
     with builder.add_sink(4).build(num_threads=2).auto_stop() as pipeline:
         for _ in pipeline:
             pass

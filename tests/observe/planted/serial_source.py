@@ -8,7 +8,7 @@ from spdl.pipeline import PipelineBuilder
 
 
 def load(number: int) -> int:
-    time.sleep(0.005)
+    time.sleep(0.02)
     return number
 
 
@@ -18,7 +18,7 @@ def items() -> Iterator[int]:
 
 
 def decode(number: int) -> int:
-    time.sleep(0.004)
+    time.sleep(0.016)
     return number
 
 

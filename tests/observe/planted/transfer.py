@@ -7,13 +7,13 @@ from spdl.pipeline import PipelineBuilder
 
 
 def fetch(number: int) -> int:
-    time.sleep(0.004)
+    time.sleep(0.016)
     return number
 
 
 def transfer_to_device(number: int) -> int:
     # The driver waits for the copy.
-    time.sleep(0.01)
+    time.sleep(0.04)
     return number
 
 

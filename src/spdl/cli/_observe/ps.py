@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.cli._common.console import Console, Table
-from spdl.cli._common.text import number
+from spdl.cli._common.text import number, printable
 from spdl.cli._observe.chosen import command_of, rank_of
 from spdl.observe import PageError, find_pipelines
 
@@ -29,11 +29,12 @@ def ps(options: argparse.Namespace) -> int:
     if not found:
         console.print("No process of yours on this machine runs a pipeline.")
         return 0
-    table = Table("Pipelines", ["command", "pid", "pipeline", "rank", "state", "up", "items", "items/s"])
+    note = "Those that were killed are listed this once." if any(each["state"] == "killed" for each in found) else ""
+    table = Table("Pipelines", ["command", "pid", "pipeline", "rank", "state", "up", "items", "items/s"], note=note)
     for each in found:
         table.rows.append(
             (
-                each["command"][:_COMMAND_WIDTH],
+                printable(each["command"])[:_COMMAND_WIDTH],
                 str(each["pid"]),
                 str(each["pipeline"]),
                 each["rank"] or "-",
@@ -43,8 +44,6 @@ def ps(options: argparse.Namespace) -> int:
                 number(each["items_per_second"]),
             )
         )
-    if any(each["state"] == "killed" for each in found):
-        table.note = "Those that were killed are listed this once."
     console.table(table)
     return 0
 

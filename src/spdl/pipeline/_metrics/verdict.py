@@ -44,9 +44,9 @@ _FAILING, _FAILS_BUSILY = 0.2, 0.6
 _HANGS_SECONDS = 2.0
 _HANGS_TIMES = 10
 # Threads that wait for another thread for this share of their ops' time, and more than for anything else, while the
-# process uses hardly more than a core, wait for the GIL.
+# process uses hardly more than a core and one of them computes or would if a core was free, wait for the GIL.
 _WAITS_FOR_GIL = 0.1
-_SOME_OF_A_CORE, _ONE_CORE = 0.4, 1.4
+_SOME_OF_A_CORE, _ONE_CORE = 0.5, 1.4
 # They need not be in ops for more than this share of the time.
 _FIGHTS = 0.3
 # The ops compute if they do for this share of their time, or want to and do for half as much: cores are short.
@@ -59,7 +59,7 @@ _OTHERS = 0.25
 # No more ops at once are recommended: there may be a limit that was not seen.
 _MOST_CONCURRENCY = 64
 # What is recommended goes so far beyond what the next limit needs.
-_MARGIN = 1.15
+_MARGIN = 1.3
 
 _TRANSFERS = re.compile(r"transfer|to_device|to_gpu|to_cuda|h2d|pin_memory|device_put", re.IGNORECASE)
 _COLLATES = re.compile(r"collate|stack|to_batch|make_batch", re.IGNORECASE)
@@ -273,7 +273,8 @@ def _holds_gil(measures: PipelineMeasures, stage: StageMeasures) -> bool:
     return (
         measures.gil
         and waits >= max(_WAITS_FOR_GIL, stage.waits)
-        and _SOME_OF_A_CORE < measures.cores_used <= _ONE_CORE
+        and stage.runs * stage.occupancy * stage.concurrency >= _SOME_OF_A_CORE
+        and measures.cores_used <= _ONE_CORE
     )
 
 
