@@ -10,32 +10,18 @@ from spdl.observe._page.observation import Observation, SourceObservation, Stage
 from spdl.observe._page.observed_pipeline import ObservedPipeline
 from spdl.observe._page.page_head import PageError, PageHead, StageHead
 from spdl.observe._why.diagnose import diagnose
-from spdl.observe._why.measure import measure
-from spdl.observe._window.thread_times import Doing, ThreadTimes
-from spdl.observe._window.window import Look, Window, watch
-from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
-from spdl.pipeline._metrics.verdict import Verdict, decide
+from spdl.pipeline._metrics.verdict import Verdict
 
 __all__ = [
-    "Doing",
-    "Look",
     "Observation",
     "ObservedPipeline",
     "PageError",
     "PageHead",
-    "PipelineMeasures",
-    "SourceMeasures",
     "SourceObservation",
     "StageHead",
-    "StageMeasures",
     "StageObservation",
     "ThreadObservation",
-    "ThreadTimes",
     "Verdict",
-    "Window",
-    "decide",
     "diagnose",
     "find_pipelines",
-    "measure",
-    "watch",
 ]

@@ -119,4 +119,4 @@ def test_a_process_without_a_pipeline_is_told() -> None:
     command = [sys.executable, "-c", "import sys; from spdl.cli import main; sys.exit(main())", "why", str(os.getpid())]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 1
-    assert f"process {os.getpid()} runs a pipeline" in done.stderr
+    assert f"process {os.getpid()} runs no pipeline" in done.stderr

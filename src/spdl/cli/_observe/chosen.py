@@ -22,9 +22,9 @@ def chosen(pid: int | None) -> list[ObservedPipeline]:
     pipelines = find_pipelines(pid)
     if pipelines:
         return pipelines
-    where = "no process of yours on this machine" if pid is None else f"process {pid}"
+    none = "no process of yours on this machine runs a pipeline" if pid is None else f"process {pid} runs no pipeline"
     raise CommandError(
-        f"{where} runs a pipeline. A pipeline is seen from its start to its end, unless SPDL_OBSERVE=0 is set there;"
+        f"{none}. A pipeline is seen from its start to its end, unless SPDL_OBSERVE=0 is set there;"
         " `spdl ps` lists all.",
         exit_status=FAILED,
     )

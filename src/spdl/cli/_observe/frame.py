@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from spdl.cli._common.console import Table
 from spdl.cli._common.text import number, share
 from spdl.cli._observe.chosen import command_of, rank_of
-from spdl.observe import decide, measure
+from spdl.observe._why.measure import measure
+from spdl.pipeline._metrics.verdict import decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.observe import ObservedPipeline, PipelineMeasures, StageMeasures, Window
+    from spdl.observe import ObservedPipeline
+    from spdl.observe._window.window import Window
+    from spdl.pipeline._metrics.measures import PipelineMeasures, StageMeasures
 
     Seen = Sequence[tuple[ObservedPipeline, Window]]
 

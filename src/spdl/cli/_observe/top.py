@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     import rich.console
 
-    from spdl.observe import ObservedPipeline, Window
+    from spdl.observe import ObservedPipeline
+    from spdl.observe._window.window import Window
 
 _FRAMES_PER_SECOND = 4
 _AGAIN = 0.05

@@ -5,12 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from spdl.observe import PageError, watch
+from spdl.observe import PageError
+from spdl.observe._window.window import watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spdl.observe import ObservedPipeline, Window
+    from spdl.observe import ObservedPipeline
+    from spdl.observe._window.window import Window
 
 __all__ = ["watch_all"]
 

@@ -19,7 +19,7 @@ def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> lis
     """Return the pipelines of this user's processes on this machine that run, and those whose process was killed.
 
     A pipeline has no page with ``SPDL_OBSERVE=0`` in its environment, and not where memory is short. What is no page,
-    or one of another version of the package, is left out.
+    or one of another version of the package, is left out: it never raises.
 
     Args:
         pid: Only those of the process with this number. The default is all processes.
@@ -27,6 +27,14 @@ def find_pipelines(pid: int | None = None, *, folder: Path | None = None) -> lis
 
     Returns:
         The pipelines, by process and number. Each keeps a file open as long as it is referred to.
+
+    Example:
+        >>> import os
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> with PipelineBuilder().add_source(iter(int, 1)).add_sink(2).build(num_threads=1).auto_stop():
+        ...     print(len(find_pipelines(os.getpid())))
+        1
     """
     folder = page_folder() if folder is None else folder
     if not is_private(folder):

@@ -16,6 +16,19 @@ class SourceObservation(NamedTuple):
         busy_seconds: Time in its ``next()``, without the call that runs now.
         pulling_since: When that call began, as `time.perf_counter` tells it; 0 if none runs.
         blocked_seconds: Time in which it was not asked for an item, since there was no place for one.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     (source,) = pipeline.observe().sources
+        >>> source.emitted >= 3, source.pulling_since
+        (True, 0.0)
     """
 
     emitted: float
@@ -47,6 +60,19 @@ class StageObservation(NamedTuple):
         held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
         waiting_for: Which of these three waits goes on, counted from 0, if ``waiting_since`` is not 0.
         waiting_since: When it began, as `time.perf_counter` tells it. Those three do not include it.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     (stage,) = pipeline.observe().stages
+        >>> stage.concurrency, stage.failed, stage.completed >= 3
+        (1.0, 0.0, True)
     """
 
     concurrency: float
@@ -78,6 +104,19 @@ class ThreadObservation(NamedTuple):
         part: The source or stage whose code it runs: an index into the pipeline's parts, sources first. None if it is
             idle. Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before.
         since: When that began, as `time.perf_counter` tells it.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     threads = pipeline.observe().threads
+        >>> [thread.part for thread in threads]
+        [None, None]
     """
 
     thread: int
@@ -88,6 +127,8 @@ class ThreadObservation(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What a pipeline's page says at one moment. All times are those of `time.perf_counter`.
+
+    The counts and durations are those at ``now``: where nothing happens, nothing is written.
 
     Attributes:
         now: When the counters were written.
@@ -107,6 +148,19 @@ class Observation:
         sources: The sources, in the order of declaration.
         stages: The stages, each behind all that feed it.
         threads: The threads that run ops.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     seen = pipeline.observe()
+        >>> seen.sink_capacity, seen.delivered, seen.num_threads
+        (2.0, 1.0, 1.0)
     """
 
     now: float

@@ -18,7 +18,18 @@ _MOST_ROWS = 100_000
 
 
 class PageError(ValueError):
-    """Raised if a file is no page, is damaged, or is of another version of the package."""
+    """Raised if a file is no page, is damaged, or is of another version of the package.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spdl.observe import ObservedPipeline, PageError
+        >>> import spdl
+        >>> try:
+        ...     ObservedPipeline(Path(spdl.__file__))
+        ... except PageError as error:
+        ...     print(error)
+        the file is no page of a pipeline
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,17 @@ class StageHead:
         adjustable: Whether its concurrency can be changed.
         declared: Whether the user has declared it.
         feeders: What it takes items from: indices into the pipeline's parts, sources first.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     stages = find_pipelines(os.getpid())[0].head.stages
+        >>> stages[0].name, stages[0].served_by, stages[0].feeders
+        ('str', 'threads', (0,))
     """
 
     name: str
@@ -63,6 +85,17 @@ class PageHead:
         sources: The names of the sources.
         stages: The stages.
         layout: Where everything is in the page.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     head = find_pipelines(os.getpid())[0].head
+        >>> head.pid == os.getpid(), head.sources
+        (True, ('src',))
     """
 
     pid: int

@@ -23,7 +23,7 @@ def diagnose(pipeline: ObservedPipeline, seconds: float = SECONDS) -> Verdict:
 
     Args:
         pipeline: The pipeline, of any process of this user.
-        seconds: How long to watch it. Ops that take as long as that ask for more.
+        seconds: How many seconds to watch it. Ops that take as long as that ask for more.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.

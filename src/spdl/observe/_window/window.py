@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
+
+from spdl.observe._page.observation import SourceObservation, StageObservation
 
 from .thread_times import Doing, doing, thread_times
 
@@ -66,15 +68,8 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
-        return self.after.seen_at - self.before.seen_at
-
-    def counted_seconds(self) -> float:
-        """Return the time between the two times at which the counters were written.
-
-        Where nothing happens they are not, so it may be less than `seconds`, or 0.
-        """
-        return self.after.seen.now - self.before.seen.now
+        """How long it lasted; never 0."""
+        return max(1e-9, self.after.seen_at - self.before.seen_at)
 
     def cpu(self) -> dict[int, float]:
         """Return how many cores each thread has used, 0 to 1, by their numbers."""
@@ -115,11 +110,13 @@ class Window:
 
 
 def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
-    """Watch a pipeline for some time.
+    """Watch a pipeline for some time. Of one that has ended or was killed, return what it did since its start.
 
     Raises:
         PageError: If its page holds nothing yet, or is damaged.
     """
+    if pipeline.state() != "running":
+        return _since_the_start(pipeline)
     pid = pipeline.head.pid
     times_before = thread_times(pid)
     looks = [_look(pipeline)]
@@ -128,6 +125,21 @@ def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
         sleep(min(left, _INTERVAL))
         looks.append(_look(pipeline))
     return Window(looks, times_before, thread_times(pid))
+
+
+def _since_the_start(pipeline: ObservedPipeline) -> Window:
+    seen = pipeline.observe()
+    # What ran at the end is not known, nor how long it had.
+    seen = replace(seen, threads=(), consumer_waiting_since=0.0)
+    nothing = replace(
+        seen,
+        now=seen.started_at,
+        delivered=0.0,
+        consumer_waited=0.0,
+        sources=tuple(SourceObservation(0.0, 0.0, 0.0, 0.0) for _ in seen.sources),
+        stages=tuple(StageObservation._make([0.0] * len(StageObservation._fields)) for _ in seen.stages),
+    )
+    return Window([Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})], {}, {})
 
 
 def _look(pipeline: ObservedPipeline) -> Look:

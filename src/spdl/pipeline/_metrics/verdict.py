@@ -76,6 +76,11 @@ class Verdict:
         remedy: What to do.
         settings: What the remedy sets, by name, where it is a number to set.
         predicted_gain: How many times faster the pipeline is then, at most the next limit; None if nobody can tell.
+
+    Example:
+        >>> from spdl.observe import Verdict
+        >>> Verdict("I/O", "fetch", "Its 2 slots wait.", "`concurrency=8`.", {"concurrency": 8}, 4.0).sentence()
+        "I/O. 'fetch': Its 2 slots wait. `concurrency=8`. Predicted: 4.00x as fast."
     """
 
     kind: str
