@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from spdl.cli._common.errors import FAILED, CommandError
@@ -37,5 +38,6 @@ def rank_of(pipeline: ObservedPipeline) -> str:
 
 
 def command_of(pipeline: ObservedPipeline) -> str:
-    """Return the command line of a pipeline's process, shortened."""
-    return " ".join(pipeline.head.command) or "python"
+    """Return the command line of a pipeline's process, without the folder of its program."""
+    program, *arguments = pipeline.head.command or ("python",)
+    return " ".join([PurePath(program).name, *arguments])

@@ -11,7 +11,9 @@ def started_ticks(pid: int) -> int:
     """Return when a process began, in clock ticks since the machine did; 0 if there is none, or nothing says so."""
     try:
         # The name, in brackets, may hold anything.
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        # One that has ended may be there until its parent asks for its status.
+        return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
     except (OSError, IndexError, ValueError):
         return 0
 
