@@ -68,6 +68,8 @@ CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 2
     [
         (measures(), "I/O", "work"),
         (measures({}, SMALL), "I/O", "work"),
+        (measures({}, {**SMALL, "occupancy": 0.9}), "I/O", "work"),
+        (measures({}, {**SMALL, "occupancy": 0.98}), "I/O", "small"),
         (measures(BESIDE, cores_used=3.6), "CPU", "work"),
         (measures(IN_TURNS, cores_used=1.0), "GIL", "work"),
         # Threads that wait for the GIL do so between ops, too.

@@ -32,6 +32,8 @@ KINDS = {
 
 # A part that is in use for at least this share of the time is the limit.
 _SATURATED = 0.85
+# Parts that are in use about as much differ by this share of the time.
+_SAME = 0.03
 # A consumer that waits less than this share of the time is the limit itself.
 _HARDLY_WAITS = 0.05
 # It finds this share of the sink's places full, at least.
@@ -213,8 +215,9 @@ def _saturated(measures: PipelineMeasures) -> Verdict | None:
     stages = [stage for stage in measures.stages if stage.occupancy >= _SATURATED]
     sources = [source for source in measures.sources if source.busy >= _SATURATED]
     if stages:
-        # The one nearest the sink: what is in front of it may be so because of it.
-        return _stage_is_the_limit(measures, stages[-1])
+        # Of those in use about as much, the one nearest the sink: what is in front of it may be so because of it.
+        most = max(stage.occupancy for stage in stages)
+        return _stage_is_the_limit(measures, [stage for stage in stages if stage.occupancy >= most - _SAME][-1])
     if sources:
         return _source_is_the_limit(measures)
     if measures.busy_threads >= _SATURATED * measures.num_threads and measures.stages:
