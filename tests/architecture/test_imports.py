@@ -57,7 +57,7 @@ _PACKAGES = {
     "dataloader": {"io", "pipeline", "source"},
     "testing": {"source"},
     "observe": {"pipeline"},
-    "cli": {"io", "pipeline"},
+    "cli": {"io", "observe", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 __all__ = [
+    "OBSERVABLE",
     "TIMEOUT_MAX",
     "Condition",
     "Lock",
@@ -24,6 +25,7 @@ __all__ = [
     "count_unfinished",
     "current_thread",
     "get_ident",
+    "get_native_id",
     "monotonic",
     "new_event_loop",
     "perf_counter",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 TIMEOUT_MAX = 1e9
+OBSERVABLE = False
 
 
 class Lock:
@@ -250,6 +253,9 @@ def get_ident() -> int:
     """Return a number that only the thread that runs now has."""
     fiber = scheduler.active.current
     return 1 if fiber is None else fiber.ident
+
+
+get_native_id = get_ident
 
 
 def monotonic() -> float:

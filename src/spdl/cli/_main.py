@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import signal
 import sys
@@ -62,27 +63,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
+_PLACES = {
+    "demo": ("_demo.demo", "demo"),
+    "bench": ("_demo.bench_images", "bench_images"),
+    "profile": ("_profile.command", "profile"),
+    "advise": ("_advise.command", "advise"),
+    "record": ("_record.command", "record"),
+    "ps": ("_observe.ps", "ps"),
+    "top": ("_observe.top", "top"),
+    "why": ("_observe.why", "why"),
+}
+"""Where the functions of the commands are. They are imported when they are needed, so that --help, --version and a
+mistyped option respond at once."""
+
+
 def _run(options: argparse.Namespace) -> int:
-    # Imported here, so that --help, --version and a mistyped option respond at once.
-    if options.command == "demo":
-        from spdl.cli._demo.demo import demo  # noqa: PLC0415
-
-        return demo(options)
-    if options.command == "profile":
-        from spdl.cli._profile.command import profile  # noqa: PLC0415
-
-        return profile(options)
-    if options.command == "advise":
-        from spdl.cli._advise.command import advise  # noqa: PLC0415
-
-        return advise(options)
-    if options.command == "record":
-        from spdl.cli._record.command import record  # noqa: PLC0415
-
-        return record(options)
-    from spdl.cli._demo.bench_images import bench_images  # noqa: PLC0415
-
-    return bench_images(options.folder, options)
+    module, function = _PLACES[options.command]
+    status: int = getattr(importlib.import_module(f"spdl.cli.{module}"), function)(options)
+    return status
 
 
 _EXAMPLES = """\
@@ -92,6 +90,8 @@ examples:
   spdl profile loading:pipeline          the stages that pipeline() in loading.py makes
   spdl advise -- python train.py         a PyTorch job: does it wait for its loader?
   spdl record -- python train.py         what each thread of its pipelines does when, as a trace
+  spdl top                               what the pipelines of your running programs do
+  spdl why 4711                          what limits those of process 4711
 
 `spdl COMMAND --help` lists the options of a command.
 """
@@ -155,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     profile.add_argument("--json", type=Path, metavar="FILE", help="write every figure to this file")
     _add_advise(commands)
+    _add_observers(commands)
 
     record = commands.add_parser(
         "record",
@@ -189,6 +190,48 @@ def _add_advise(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     advise.add_argument(
         "job", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command that runs the job, as in a shell"
     )
+
+
+def _add_observers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    ps = commands.add_parser(
+        "ps",
+        help="list the pipelines that run in your programs",
+        description="List the pipelines that run in your processes on this machine, of all ranks. Those whose process"
+        " was killed are listed once more. Nothing is asked of the processes.",
+    )
+    ps.add_argument("--json", action="store_true", help="print a list in JSON")
+
+    top = commands.add_parser(
+        "top",
+        help="watch the pipelines that run in your programs",
+        description="Show how busy the stages of running pipelines are and what limits them: a live table on a"
+        " terminal, and a line for each pipeline and interval elsewhere. Nothing is asked of the processes.",
+    )
+    top.add_argument("pid", type=_count, nargs="?", metavar="PID", help="the process (default: all of yours)")
+    top.add_argument("--once", action="store_true", help="show one table of each pipeline, and end")
+    top.add_argument("--json", action="store_true", help="print a line of JSON for each interval")
+    top.add_argument(
+        "--interval",
+        type=_duration,
+        default=1.0,
+        metavar="S",
+        help="seconds that figures are of (default: %(default)s)",
+    )
+
+    why = commands.add_parser(
+        "why",
+        help="say what limits a pipeline that runs in one of your programs",
+        description="Watch the pipelines of a process for about a second and say what limits them: the stage, why, what"
+        " to change, and how much faster it will be. Nothing is asked of the process, so it may hang or hold the GIL."
+        " The exit status tells the kind: 0 for no limit in the loader, 10 GIL, 11 CPU, 12 oversubscription, 13 I/O,"
+        " 14 serial source, 15 held back by order, 16 batching, 17 transfer, 18 retries, 19 hang.",
+    )
+    why.add_argument("pid", type=_count, metavar="PID", help="the process")
+    why.add_argument("--pipeline", type=int, metavar="N", help="only the pipeline with this number (see `spdl ps`)")
+    why.add_argument(
+        "--seconds", type=_duration, default=1.2, metavar="S", help="how long to watch (default: %(default)s)"
+    )
+    why.add_argument("--json", action="store_true", help="print the verdict in JSON")
 
 
 def _job_options() -> argparse.ArgumentParser:

@@ -1,25 +1,46 @@
-"""What running pipelines do, for people and for other programs: metrics of monitoring systems, traces, reports."""
+"""What running pipelines do, for people and for other programs: metrics of monitoring systems, traces, reports.
+
+`find_pipelines` and `diagnose` watch pipelines of other processes; `spdl ps`, `spdl top` and `spdl why` stand on them.
+A running pipeline writes its counters into a page of memory that only its user can read. Reading it asks nothing of the
+process, so it works while the process holds the GIL, hangs, or was killed.
+"""
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-
-from ._export.observed import Observed
-from ._export.opentelemetry import OpenTelemetryExport
-from ._export.prometheus_file import PrometheusFile
-from ._export.prometheus_server import PrometheusServer
-from ._export.prometheus_text import prometheus_text
-from ._export.tensorboard import TensorBoardScalars
-from ._report.history import History, Sample
-from ._report.write_report import write_report
-from ._trace.record_trace import record_trace
+from spdl.observe._export.observed import Observed
+from spdl.observe._export.opentelemetry import OpenTelemetryExport
+from spdl.observe._export.prometheus_file import PrometheusFile
+from spdl.observe._export.prometheus_server import PrometheusServer
+from spdl.observe._export.prometheus_text import prometheus_text
+from spdl.observe._export.tensorboard import TensorBoardScalars
+from spdl.observe._page.find_pipelines import find_pipelines
+from spdl.observe._page.observation import Observation, SourceObservation, StageObservation, ThreadObservation
+from spdl.observe._page.observed_pipeline import ObservedPipeline
+from spdl.observe._page.page_head import PageError, PageHead, StageHead
+from spdl.observe._report.history import History, Sample
+from spdl.observe._report.write_report import write_report
+from spdl.observe._trace.record_trace import record_trace
+from spdl.observe._why.diagnose import diagnose
+from spdl.pipeline._metrics.verdict import Verdict
 
 __all__ = [
     "History",
+    "Observation",
     "Observed",
+    "ObservedPipeline",
     "OpenTelemetryExport",
+    "PageError",
+    "PageHead",
     "PrometheusFile",
     "PrometheusServer",
     "Sample",
+    "SourceObservation",
+    "StageHead",
+    "StageObservation",
     "TensorBoardScalars",
+    "ThreadObservation",
+    "Verdict",
+    "diagnose",
+    "find_pipelines",
     "prometheus_text",
     "record_trace",
     "write_report",

@@ -7,7 +7,7 @@ place, in which a seeded generator decides who runs next and time passes only wh
 
 from __future__ import annotations
 
-from threading import TIMEOUT_MAX, Condition, Lock, RLock, Thread, current_thread, get_ident
+from threading import TIMEOUT_MAX, Condition, Lock, RLock, Thread, current_thread, get_ident, get_native_id
 from time import monotonic, perf_counter, thread_time
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "OBSERVABLE",
     "TIMEOUT_MAX",
     "Condition",
     "Lock",
@@ -26,11 +27,15 @@ __all__ = [
     "count_unfinished",
     "current_thread",
     "get_ident",
+    "get_native_id",
     "monotonic",
     "new_event_loop",
     "perf_counter",
     "thread_time",
 ]
+
+# Other processes may watch: what happens here happens in this process, at the time that its clock says.
+OBSERVABLE = True
 
 
 def new_event_loop() -> AbstractEventLoop:

@@ -126,7 +126,7 @@ def test_the_loop_does_what_a_turn_does(state: dict[str, Any]) -> None:
             engine, node = node_in_state(state)
             with steady_clock(), engine.lock:
                 if written_out:
-                    carry(engine, node, None, [])
+                    carry(engine, node, None, [], engine.page.spare)
                 else:
                     node.turn()
             results.append(seen(engine, node))
@@ -148,7 +148,7 @@ def test_the_states_are_told_apart() -> None:
     engine, node = node_in_state(state)
     before = seen(engine, node)
     with engine.lock:
-        carry(engine, node, None, [])
+        carry(engine, node, None, [], engine.page.spare)
     after = seen(engine, node)
     changed = {name for name in before if before[name] != after[name]}
     assert {"completed", "emitted", "queue", "sink", "fill", "turns", "measured"} <= changed

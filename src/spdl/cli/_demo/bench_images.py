@@ -34,12 +34,11 @@ if TYPE_CHECKING:
 FAILURES_SHOWN = 5
 
 
-def bench_images(folder: Path, options: Namespace) -> int:
+def bench_images(options: Namespace) -> int:
     """Load a folder's images for some seconds, show where the time goes, compare, and write the reports.
 
     Args:
-        folder: The folder, which is searched with its sub-folders.
-        options: The parsed command line.
+        options: The parsed command line. Its folder is searched with its sub-folders.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
@@ -49,6 +48,7 @@ def bench_images(folder: Path, options: Namespace) -> int:
         memory, or the pipeline failed.
     """
     console = Console()
+    folder: Path = options.folder
     paths = list_images(folder)
     workers = options.workers or default_threads()
     _check_memory(options, workers)

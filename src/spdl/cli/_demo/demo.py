@@ -24,4 +24,5 @@ def demo(options: Namespace) -> int:
         raise CommandError(
             'the demo needs Pillow to cut its photos: pip install "spdl-turbo[demo]".', exit_status=FAILED
         ) from None
-    return bench_images(demo_photos(Console()), options)
+    options.folder = demo_photos(Console())
+    return bench_images(options)

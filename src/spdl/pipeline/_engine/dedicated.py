@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._world import Lock, Thread
+from spdl.pipeline._metrics.page_columns import IDLE
+from spdl.pipeline._world import Lock, Thread, get_ident, perf_counter
 
 from .forked_child import end_forked_child
 
@@ -50,6 +51,7 @@ class DedicatedThread:
         engine, source = self._engine, self._source
         engine.lock.acquire()
         engine.letting_go.thread_begins()
+        row = engine.page.enter(get_ident())
         while not (engine.is_over() or source.ended):
             source.want_room()
             if source.has_place():
@@ -62,11 +64,13 @@ class DedicatedThread:
                 if engine.drops:
                     engine.drop_deferred()
             else:
+                row[IDLE] = perf_counter()
                 engine.lock.release()
                 self._gate.acquire()
                 engine.lock.acquire()
         if engine.forked:
             end_forked_child(engine)
+        engine.page.leave(get_ident())
         if not source.exhausted:
             source.close()
             engine.concluded()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._declare.item_context import ItemContext
 from spdl.pipeline._failures.epoch_counts import EpochCounts
 from spdl.pipeline._failures.failure_collector import FailureCollector
 from spdl.pipeline._failures.report import report_failed_item
+from spdl.pipeline._metrics.page import no_page
+from spdl.pipeline._metrics.page_columns import COLUMNS
 from spdl.pipeline._metrics.reporter import Reporter
 from spdl.pipeline._metrics.stores import StoresMeanwhile
 from spdl.pipeline._world import RLock, current_thread, get_ident, perf_counter
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from spdl.pipeline._declare.policy import MaxFailures, OnFailure
+    from spdl.pipeline._metrics.page import Page
     from spdl.pipeline._world import Thread
 
     from .attempt import Attempt
@@ -70,6 +74,7 @@ class Engine:
         "needs_event_loop",
         "nodes",
         "out_of_order_before",
+        "page",
         "permit_free",
         "pipeline_id",
         "ranked",
@@ -134,6 +139,8 @@ class Engine:
         self.resumed = False
         # An earlier run had begun the epochs below this number, and did not keep their order.
         self.out_of_order_before = 0
+        # What other processes read of it.
+        self.page = no_page(COLUMNS)
         self._make_event_loop = make_event_loop
         # True if it has to run from the start.
         self.needs_event_loop = False
@@ -164,9 +171,19 @@ class Engine:
             needs_event_loop or any(source.on_loop for source in sources) or any(node.on_loop for node in nodes)
         )
         self.nodes = nodes
+        for column, source in enumerate(sources, COLUMNS):
+            source.take_column(column)
+        for column, node in enumerate(nodes, COLUMNS + len(sources)):
+            for each in {node, node.for_workers() or node}:
+                each.take_column(column)
+        self.show(no_page(COLUMNS + len(sources) + len(nodes)))
         self.ranked = [part for node in reversed(nodes) if (part := node.for_workers()) is not None]
         self.permit_free = [node for node in self.ranked if not node.on_workers]
         self.letting_go.add(*sources, *nodes, self)
+
+    def show(self, page: Page) -> None:
+        """Have what happens written into a page."""
+        self.page = page
 
     # ---- moving items; all of it is called with the lock held ----
 
@@ -363,7 +380,11 @@ class Engine:
         if self.ending:
             self.settle()
         if self.workers.idle and not self.workers.waking:
-            self.progressed()
+            if not self.page.flushing and self.page.due < inf:
+                # It writes down on the page what has happened, before it is idle again or when that is due.
+                self.workers.wake_one()
+            else:
+                self.progressed()
 
     def finish(self) -> None:
         """Note that nothing more will come, and tell everybody."""
@@ -375,6 +396,7 @@ class Engine:
         self.done = True
         self.stopped_at = perf_counter()
         self.stores.end()
+        self.page.remove()
         self.timer.end()
         self._wake_all()
 
@@ -481,6 +503,8 @@ class Engine:
     def mark_forked(self) -> None:
         """Note that this is a copy in a forked child. The parent delivers the items."""
         self.forked = True
+        # It is the parent's.
+        self.show(no_page(COLUMNS + len(self.sources) + len(self.nodes)))
         self.sink.entries.clear()
         # A thread of its own has forked, within code of the user's. If it comes back it ends, and the process with it.
         if self.is_mine():

@@ -80,6 +80,7 @@ def drop_remains(engine: Engine) -> None:
         for node in engine.nodes:
             engine.drops.extend(node.discard())
         engine.drops.extend(engine.letting_go.take_unneeded())
+        engine.page.remove()
         while engine.drops:
             engine.drop_deferred()
 

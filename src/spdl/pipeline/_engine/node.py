@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
+from spdl.pipeline._metrics.page_columns import IDLE
 from spdl.pipeline._metrics.task_record import NO_TASKS
 
 from .channel import ADMITTED, Channel
@@ -37,6 +38,7 @@ class Node:
 
     __slots__ = (
         "cancelled",
+        "column",
         "concurrency",
         "counters",
         "engine",
@@ -82,6 +84,8 @@ class Node:
         self.engine = engine
         self.name = name
         self.op = op
+        # Where a thread notes on the page that it has begun to run the op.
+        self.column = IDLE
         # The number of items it may work on at once, and the number it works on: each of these holds a slot.
         self.concurrency = concurrency
         self.running = 0
@@ -113,6 +117,10 @@ class Node:
     def identify(self, info: StageInfo) -> None:
         """Note what messages call it."""
         self.info = info
+
+    def take_column(self, column: int) -> None:
+        """Note where a thread's row on the page says that it runs the op."""
+        self.column = column
 
     # ---- connecting it, and changing its limits ----
 

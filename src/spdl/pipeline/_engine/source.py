@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl.pipeline._metrics.counters import StageCounters
-from spdl.pipeline._world import perf_counter
+from spdl.pipeline._metrics.page_columns import IDLE
+from spdl.pipeline._world import get_ident, perf_counter
 
 from .channel import Channel
 from .interruptible import Interruptible
@@ -52,6 +53,7 @@ class Source:
     __slots__ = (
         "again",
         "closing",
+        "column",
         "continuous",
         "counters",
         "current",
@@ -128,6 +130,8 @@ class Source:
         # When the pull that goes on began, and when the last one ended.
         self.pulling_since = 0.0
         self.pulled_at = 0.0
+        # Where a thread notes on the page that it has begun to pull it.
+        self.column = IDLE
         # Pulls it in a thread of its own, if that was asked for.
         self.dedicated: Puller | None = None
         # No more pulls: it ran out, it failed, or the pipeline does not want more.
@@ -149,6 +153,10 @@ class Source:
         self.output = channel
         self.out = channel.entries
         self.next_stage = following
+
+    def take_column(self, column: int) -> None:
+        """Note where a thread's row on the page says that it pulls the source."""
+        self.column = column
 
     def dedicate(self, puller: Puller) -> None:
         """Leave pulling to a thread of its own."""
@@ -350,6 +358,7 @@ class Source:
     def note_wait(self, now: float) -> None:
         """Note how long this pull was put off, since the item before had no place behind it."""
         counters = self.counters
+        self.engine.page.rows[get_ident()][self.column] = now
         if self.pulled_at:
             self.output.counters.put_timely(now - self.pulled_at, counters.weight)
             counters.choose_next_of(counters.emitted, now)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._failures.error_text import type_and_message
-from spdl.pipeline._world import perf_counter
+from spdl.pipeline._world import OBSERVABLE, perf_counter
 
 from . import lifetime
 
@@ -49,6 +50,7 @@ def _start(engine: Engine) -> None:
             return
         node.warm()
     engine.begin(perf_counter())
+    _open_page(engine)
     if engine.needs_event_loop:
         with engine.lock:
             if engine.stopping:
@@ -58,6 +60,22 @@ def _start(engine: Engine) -> None:
         if event_loop.starts_workers():
             return
     start_workers(engine)
+
+
+def _open_page(engine: Engine) -> None:
+    """Let other processes watch, unless the user does not want that."""
+    if not OBSERVABLE or os.environ.get("SPDL_OBSERVE") == "0":
+        return
+    # Imported here because declaring and building pipelines needs none of it.
+    from .open_page import open_page  # noqa: PLC0415
+
+    page = open_page(engine)
+    with engine.lock:
+        if engine.is_over():
+            # A request to stop came meanwhile, and nobody may be left who removes the page.
+            page.remove()
+        else:
+            engine.show(page)
 
 
 def start_workers(engine: Engine) -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._failures.abandoned import Abandoned
 from spdl.pipeline._metrics.counters import STARVED
 from spdl.pipeline._metrics.sampling import SHORT
-from spdl.pipeline._world import perf_counter, thread_time
+from spdl.pipeline._world import get_ident, perf_counter, thread_time
 
 from .attempt import LAZY_TYPES, Attempt
 from .deferred_drops import drop_all
 from .forked_child import end_forked_child
 from .order import Ticket
+from .publish import idle, publish
 from .sentinel import MARK
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def serve(engine: Engine) -> None:
     engine.lock.acquire()
     engine.letting_go.thread_begins()
     gate = workers.enter()
+    row = engine.page.enter(get_ident())
+    now = 0.0
     try:
         while not (engine.stopping or engine.done):
             if engine.drops:
@@ -40,13 +43,16 @@ def serve(engine: Engine) -> None:
                 continue
             if engine.waiting and (node := engine.select()) is not None:
                 if node.on_workers:
-                    carry(engine, node, None, [])
+                    now = carry(engine, node, None, [], row)
                 else:
                     node.turn()
+                    now = perf_counter()
             elif (source := engine.pullable()) is not None:
-                _pull(engine, source)
+                now = _pull(engine, source, row)
             else:
-                _idle(engine, gate)
+                _idle(engine, gate, row)
+            if now >= engine.page.due:
+                publish(engine, now)
     except Abandoned:
         workers.abandoned_ended()
     except BaseException as error:  # noqa: BLE001 - the consumer must be told instead of waiting for ever.
@@ -58,7 +64,9 @@ def serve(engine: Engine) -> None:
 
 # Everything is written out here, also what belongs to the node, its counters and its channel: one more call per op
 # would cost a tenth of the engine's throughput. tests/pipeline/engine/test_carry.py holds it against their methods.
-def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> None:  # noqa: C901, PLR0912, PLR0915
+def carry(  # noqa: C901, PLR0912, PLR0915
+    engine: Engine, node: Node, root: Root | None, hand: list[Any], row: memoryview[float]
+) -> float:
     """Run one item through as many stages as limits allow. Called and returns with the lock held.
 
     Args:
@@ -66,7 +74,12 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
         node: Where to begin: with the given item if ``root`` is not None, else with a turn of what waits there.
         root: Where the item came from.
         hand: Holds the item, which is taken out of it: the caller must not keep it alive.
+        row: The thread's row on the page.
+
+    Returns:
+        When the last op ended.
     """
+    end = 0.0
     value = hand.pop() if hand else None
     lock = engine.lock
     acquire, release = lock.acquire, lock.release
@@ -103,7 +116,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             if weight:
                 counters.note_get(begin, weight)
                 cpu = thread_time()
-                begin = perf_counter()
+                begin = row[node.column] = perf_counter()
             # The queue is empty where an item is carried past it.
             all_slots_taken = node.running >= node.concurrency
             if counters.waiting_since and (counters.waiting_for or (queued and node.queue) or all_slots_taken):
@@ -192,6 +205,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
                     break
         else:
             node.turn()
+            end = perf_counter()
             if engine.drops:
                 # The next op may take long, and what it replaces should not stay for it.
                 engine.drop_deferred()
@@ -204,16 +218,21 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             break
         node = following
     workers.permits += 1
+    return end
 
 
-def _pull(engine: Engine, source: Source) -> None:
-    """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held."""
+def _pull(engine: Engine, source: Source, row: memoryview[float]) -> float:
+    """Pull one item with the token; carry it on if its first stage is free. Called and returns with the lock held.
+
+    Returns:
+        When the pull, or the last op, ended.
+    """
     hand: list[Any] = []
     root = source.pull(hand)
     if root is None:
         # If it has ended, stages may end before another source is pulled, which may block.
         engine.settle()
-        return
+        return source.pulled_at
     first = source.next_stage
     if (
         first is not None
@@ -225,12 +244,12 @@ def _pull(engine: Engine, source: Source) -> None:
         and first.running + len(first.out) < first.room
         and (first.order is None or first.order.has_place(first.concurrency))
     ):
-        carry(engine, first, root, hand)
-    else:
-        source.put(root, hand.pop())
+        return carry(engine, first, root, hand, row)
+    source.put(root, hand.pop())
+    return source.pulled_at
 
 
-def _idle(engine: Engine, gate: Lock) -> None:
+def _idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
     """Wait until somebody leaves work behind. Called and returns with the lock held."""
     engine.settle()
     if engine.done or (engine.waiting and engine.select() is not None):
@@ -247,9 +266,7 @@ def _idle(engine: Engine, gate: Lock) -> None:
     if engine.stopping or engine.pullable() is not None or (engine.waiting and engine.select() is not None):
         workers.stay_awake(gate)
         return
-    engine.lock.release()
-    gate.acquire()
-    engine.lock.acquire()
+    idle(engine, gate, row)
     workers.arrived()
 
 
@@ -276,6 +293,9 @@ def _leave(engine: Engine, *, is_last: bool) -> None:
         if is_last:
             for node in engine.nodes:
                 engine.reporter.stage_ended(node.counters)
+        if is_last:
+            engine.page.remove()
+    engine.page.leave(get_ident())
     engine.timer.end()
     while _clean_up(engine):
         pass

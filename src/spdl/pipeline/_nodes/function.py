@@ -51,6 +51,8 @@ class FunctionNode(OpNode):
             return
         cpu = thread_time() if weight else 0.0
         start = perf_counter()
+        if weight:
+            engine.page.rows[get_ident()][self.column] = start
         try:
             value = self.op(item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
@@ -84,6 +86,8 @@ class FunctionNode(OpNode):
             self._not_begun(attempt, watch)
             return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
+        if weight:
+            engine.page.rows[get_ident()][self.column] = start
         try:
             value = self.op(attempt.item)
         except BaseException as error:  # noqa: BLE001 - whatever an op raises becomes the item's or pipeline's failure.
@@ -104,6 +108,8 @@ class FunctionNode(OpNode):
             self._not_begun(parked, watch)
             return
         cpu, start = thread_time() if weight else 0.0, perf_counter()
+        if weight:
+            self.engine.page.rows[get_ident()][self.column] = start
         try:
             value = next(parked.iterator)
         except StopIteration as end:

@@ -495,9 +495,11 @@ class Pipeline(Generic[T]):
             self._raise_end()
         opened = False
         begin = perf_counter()
+        engine.page.consumer_waits(begin)
         try:
             opened = gate.acquire(timeout=min(TIMEOUT_MAX, max(0.0, deadline - monotonic())))
         finally:
+            engine.page.consumer_waits(0.0)
             try:
                 engine.sink.readers.remove(gate)
             except ValueError:

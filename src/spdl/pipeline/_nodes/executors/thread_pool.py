@@ -59,6 +59,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
         engine.inside.append(get_ident())
         engine.lock.acquire()
         self.coming -= 1
+        engine.page.enter(get_ident())
         try:
             while not (engine.stopping or engine.done) and FunctionNode.ready(self):
                 try:  # noqa: SIM105 - that would be two calls more for each op.
@@ -77,6 +78,7 @@ class ThreadPoolNode(ExecutorNode, FunctionNode):
         finally:
             if engine.forked:
                 end_forked_child(engine)
+            engine.page.leave(get_ident())
             engine.lock.release()
             engine.inside.remove(get_ident())
 

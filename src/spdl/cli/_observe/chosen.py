@@ -1,0 +1,43 @@
+"""The pipelines that the user names by a process."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.errors import FAILED, CommandError
+from spdl.observe import find_pipelines
+
+if TYPE_CHECKING:
+    from spdl.observe import ObservedPipeline
+
+__all__ = ["chosen", "command_of", "rank_of"]
+
+
+def chosen(pid: int | None) -> list[ObservedPipeline]:
+    """Return the pipelines of a process, or of all processes of the user if it is None.
+
+    Raises:
+        CommandError: There is none.
+    """
+    pipelines = find_pipelines(pid)
+    if pipelines:
+        return pipelines
+    none = "no process of yours on this machine runs a pipeline" if pid is None else f"process {pid} runs no pipeline"
+    raise CommandError(
+        f"{none}. A pipeline is seen from its start to its end, unless SPDL_OBSERVE=0 is set there;"
+        " `spdl ps` lists all.",
+        exit_status=FAILED,
+    )
+
+
+def rank_of(pipeline: ObservedPipeline) -> str:
+    """Return the rank of a pipeline's process in its job; empty if its launcher has not told any."""
+    ranks = pipeline.head.ranks
+    return ranks.get("RANK", ranks.get("LOCAL_RANK", ""))
+
+
+def command_of(pipeline: ObservedPipeline) -> str:
+    """Return the command line of a pipeline's process, without the folder of its program."""
+    program, *arguments = pipeline.head.command or ("python",)
+    return " ".join([PurePath(program).name, *arguments])

@@ -1,0 +1,96 @@
+"""What `spdl top` shows of pipelines at one moment."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from spdl.cli._common.console import Table
+from spdl.cli._common.text import number, share
+from spdl.cli._observe.chosen import command_of, rank_of
+from spdl.observe._why.measure import measure
+from spdl.pipeline._metrics.verdict import decide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.observe import ObservedPipeline
+    from spdl.observe._window.window import Window
+    from spdl.pipeline._metrics.measures import PipelineMeasures, StageMeasures
+
+    Seen = Sequence[tuple[ObservedPipeline, Window]]
+
+_HEADER = ("stage", "slots", "in use", "computes", "per item", "items/s", "queue", "failed")
+
+
+def frame_tables(seen: Seen) -> list[Table]:
+    """Return a table for each pipeline."""
+    return [_table(pipeline, window) for pipeline, window in seen]
+
+
+def frame_lines(seen: Seen) -> list[str]:
+    """Return a line for each pipeline."""
+    lines = []
+    for pipeline, window in seen:
+        measures = measure(pipeline.head, window)
+        stages = ", ".join(f"{stage.name} {share(stage.occupancy)} in use" for stage in measures.stages)
+        lines.append(f"{_name(pipeline)}  {number(measures.delivered)} items/s, {_waits(measures)}  ({stages})")
+    return lines
+
+
+def frame_json(seen: Seen) -> list[dict[str, Any]]:
+    """Return all measures of each pipeline, as JSON has them."""
+    found = []
+    for pipeline, window in seen:
+        measures = measure(pipeline.head, window)
+        found.append(
+            {
+                "pid": pipeline.head.pid,
+                "pipeline": pipeline.head.pipeline,
+                "rank": rank_of(pipeline),
+                "command": command_of(pipeline),
+                **dataclasses.asdict(measures),
+                "verdict": dataclasses.asdict(decide(measures)),
+            }
+        )
+    return found
+
+
+def _table(pipeline: ObservedPipeline, window: Window) -> Table:
+    measures = measure(pipeline.head, window)
+    after = window.after.seen
+    title = (
+        f"{_name(pipeline)}   {number(measures.delivered)} items/s   {_waits(measures)}   "
+        f"{measures.cores_used:.1f} of {measures.cores:g} cores   in flight {after.in_flight:,.0f}"
+    )
+    table = Table(title, _HEADER, note=decide(measures).sentence())
+    for source in measures.sources:
+        table.rows.append((source.name, "1", share(source.busy), "-", "-", number(source.rate), "-", "-"))
+    counts = [stage for about, stage in zip(pipeline.head.stages, after.stages, strict=True) if about.declared]
+    for stage, count in zip(measures.stages, counts, strict=True):
+        table.rows.append(_row(stage, f"{count.queued:.0f}/{count.capacity:.0f}", int(count.failed)))
+    fill = f"{measures.sink_size}/{measures.sink_capacity}"
+    table.rows.append(("sink", "-", "-", "-", "-", number(measures.delivered), fill, "-"))
+    return table
+
+
+def _row(stage: StageMeasures, queue: str, failed: int) -> tuple[str, ...]:
+    return (
+        stage.name,
+        str(stage.concurrency),
+        share(stage.occupancy),
+        share(stage.cpu),
+        f"{stage.seconds * 1000:.3g} ms" if stage.seconds else "-",
+        number(stage.rate),
+        queue,
+        f"{failed:,}",
+    )
+
+
+def _name(pipeline: ObservedPipeline) -> str:
+    rank = rank_of(pipeline)
+    return f"{command_of(pipeline)} (pid {pipeline.head.pid}{f', rank {rank}' if rank else ''})"
+
+
+def _waits(measures: PipelineMeasures) -> str:
+    return f"the consumer waits {share(measures.consumer_waits)}"

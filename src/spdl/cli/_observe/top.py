@@ -1,0 +1,69 @@
+"""`spdl top`: a live table of the stages of running pipelines."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from spdl.cli._common.console import Console
+from spdl.cli._observe.chosen import chosen
+from spdl.cli._observe.frame import frame_json, frame_lines, frame_tables
+from spdl.cli._observe.watch_all import watch_all
+from spdl.observe import find_pipelines
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    import rich.console
+
+    from spdl.observe import ObservedPipeline
+    from spdl.observe._window.window import Window
+
+_FRAMES_PER_SECOND = 4
+_AGAIN = 0.05
+
+
+def top(options: argparse.Namespace) -> int:
+    """Show what the stages of pipelines do, until they have ended or Ctrl-C comes."""
+    # That there is one at all is an error before anything is shown, and afterwards the end.
+    chosen(options.pid)
+    console = Console()
+    if options.json or options.once or console.rich is None:
+        for windows in _windows(options):
+            if options.json:
+                print(json.dumps(frame_json(windows)), flush=True)
+            elif options.once:
+                for table in frame_tables(windows):
+                    console.table(table)
+            else:
+                for line in frame_lines(windows):
+                    console.print(line)
+            if options.once:
+                break
+        return 0
+    _show_live(options, console)
+    return 0
+
+
+def _show_live(options: argparse.Namespace, console: Console) -> None:
+    from rich.console import Group  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    def drawn(windows: list[tuple[ObservedPipeline, Window]]) -> rich.console.Group:
+        return Group(*(table.rich() for table in frame_tables(windows)))
+
+    with Live(console=console.rich, refresh_per_second=_FRAMES_PER_SECOND) as live:
+        for windows in _windows(options):
+            live.update(drawn(windows))
+
+
+def _windows(options: argparse.Namespace) -> Iterator[list[tuple[ObservedPipeline, Window]]]:
+    """Yield what the pipelines have done over the interval, again and again, as long as there is one."""
+    while pipelines := [each for each in find_pipelines(options.pid) if each.state() == "running"]:
+        if windows := watch_all(pipelines, options.interval):
+            yield windows
+        else:
+            # They have only begun, or end this moment.
+            time.sleep(_AGAIN)

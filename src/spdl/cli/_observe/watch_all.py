@@ -1,0 +1,31 @@
+"""Watches several pipelines at the same time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from spdl.observe import PageError
+from spdl.observe._window.window import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.observe import ObservedPipeline
+    from spdl.observe._window.window import Window
+
+__all__ = ["watch_all"]
+
+
+def watch_all(pipelines: Sequence[ObservedPipeline], seconds: float) -> list[tuple[ObservedPipeline, Window]]:
+    """Return what each pipeline did over the same time. Those that have only begun, or end meanwhile, are left out."""
+
+    def watched(pipeline: ObservedPipeline) -> Window | None:
+        try:
+            return watch(pipeline, seconds)
+        except PageError:
+            return None
+
+    with ThreadPoolExecutor(max(1, len(pipelines))) as threads:
+        windows = list(threads.map(watched, pipelines))
+    return [(pipeline, window) for pipeline, window in zip(pipelines, windows, strict=True) if window is not None]

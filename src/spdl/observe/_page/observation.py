@@ -1,0 +1,182 @@
+"""What a pipeline's page says at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Observation", "SourceObservation", "StageObservation", "ThreadObservation"]
+
+
+class SourceObservation(NamedTuple):
+    """What a source has done since the start.
+
+    Attributes:
+        emitted: Items handed out.
+        busy_seconds: Time in its ``next()``, without the call that runs now.
+        pulling_since: When that call began, as `time.perf_counter` tells it; 0 if none runs.
+        blocked_seconds: Time in which it was not asked for an item, since there was no place for one.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     (source,) = pipeline.observe().sources
+        >>> source.emitted >= 3, source.pulling_since
+        (True, 0.0)
+    """
+
+    emitted: float
+    busy_seconds: float
+    pulling_since: float
+    blocked_seconds: float
+
+
+class StageObservation(NamedTuple):
+    """What a stage has done since the start. The counts are those of `spdl.pipeline.StageStatistics`.
+
+    Attributes:
+        concurrency: How many items it may work on at once.
+        running: On how many it works.
+        queued: Items that wait in front of it.
+        capacity: How many may wait there.
+        completed: Items whose op ended without raising.
+        emitted: Results passed on.
+        failed: Items given up.
+        dropped: Results dropped because they were None.
+        retried: Attempts that failed and were followed by another.
+        overdue: Ops that took longer than the stage's timeout.
+        buffered: Results that wait for an earlier one, where the stage keeps the order.
+        busy_seconds: Time in ops that have ended.
+        cpu_seconds: CPU time of the threads in them.
+        other_seconds: The part of ``busy_seconds`` that is not time of tasks that succeeded.
+        starved_seconds: Time in which a slot was free and no item waited.
+        blocked_seconds: Time in which a slot was free and an item waited, but its result would have had no place.
+        held_seconds: Time in which a slot was free and an item waited, but too many results waited for an earlier one.
+        waiting_for: Which of these three waits goes on, counted from 0, if ``waiting_since`` is not 0.
+        waiting_since: When it began, as `time.perf_counter` tells it. Those three do not include it.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     (stage,) = pipeline.observe().stages
+        >>> stage.concurrency, stage.failed, stage.completed >= 3
+        (1.0, 0.0, True)
+    """
+
+    concurrency: float
+    running: float
+    queued: float
+    capacity: float
+    completed: float
+    emitted: float
+    failed: float
+    dropped: float
+    retried: float
+    overdue: float
+    buffered: float
+    busy_seconds: float
+    cpu_seconds: float
+    other_seconds: float
+    starved_seconds: float
+    blocked_seconds: float
+    held_seconds: float
+    waiting_for: float
+    waiting_since: float
+
+
+class ThreadObservation(NamedTuple):
+    """What a thread that runs ops does.
+
+    Attributes:
+        thread: Its number as the system knows it: that of a folder in ``/proc/PID/task``.
+        part: The source or stage whose code it runs: an index into the pipeline's parts, sources first. None if it is
+            idle. Ops that take less than 50 microseconds are not all noted, so it may be one that it ran before.
+        since: When that began, as `time.perf_counter` tells it.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     threads = pipeline.observe().threads
+        >>> [thread.part for thread in threads]
+        [None, None]
+    """
+
+    thread: int
+    part: int | None
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a pipeline's page says at one moment. All times are those of `time.perf_counter`.
+
+    The counts and durations are those at ``now``: where nothing happens, nothing is written.
+
+    Attributes:
+        now: When the counters were written.
+        started_at: When the pipeline was started.
+        stopped_at: When it was asked to stop; 0 if it was not.
+        num_threads: How many synchronous ops may run at once.
+        idle: How many threads wait for work.
+        abandoned: How many threads are in ops whose items were given up.
+        in_flight: Source items handed out of which something is still under way or unread.
+        failures: Items given up in all stages.
+        epochs_read: How many epochs the consumer has seen the end of.
+        sink_size: Results that wait to be read.
+        sink_capacity: How many may.
+        delivered: Results that the consumer has taken.
+        consumer_waited: Seconds that it has waited for them, without the wait that goes on.
+        consumer_waiting_since: When that wait began; 0 if none goes on.
+        sources: The sources, in the order of declaration.
+        stages: The stages, each behind all that feed it.
+        threads: The threads that run ops.
+
+    Example:
+        >>> import os, time
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> endless = iter(int, 1)
+        >>> with PipelineBuilder().add_source(endless).pipe(str).add_sink(2).build(num_threads=1).auto_stop() as own:
+        ...     first = own.get_item()
+        ...     time.sleep(0.2)
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     seen = pipeline.observe()
+        >>> seen.sink_capacity, seen.delivered, seen.num_threads
+        (2.0, 1.0, 1.0)
+    """
+
+    now: float
+    started_at: float
+    stopped_at: float
+    num_threads: float
+    idle: float
+    abandoned: float
+    in_flight: float
+    failures: float
+    epochs_read: float
+    sink_size: float
+    sink_capacity: float
+    delivered: float
+    consumer_waited: float
+    consumer_waiting_since: float
+    sources: tuple[SourceObservation, ...]
+    stages: tuple[StageObservation, ...]
+    threads: tuple[ThreadObservation, ...]

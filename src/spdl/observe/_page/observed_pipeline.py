@@ -1,0 +1,160 @@
+"""A pipeline of any process of the user's, as its page shows it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from struct import Struct
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._metrics.page_columns import COLUMNS, CONSUMER, IDLE, THREAD
+from spdl.pipeline._metrics.page_layout import (
+    COPY,
+    HEAD,
+    PIPELINE_VALUES,
+    SOURCE_VALUES,
+    STAGE_VALUES,
+    checksum,
+)
+from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+
+from .observation import Observation, SourceObservation, StageObservation, ThreadObservation
+from .page_head import PageError, parse_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["ObservedPipeline"]
+
+# So many seconds it is tried to read a page of which both copies are being written, or neither was.
+_SECONDS = 0.1
+_LOOKS = 100
+_MOST_HEAD = HEAD.size + (1 << 20)
+_NUMBER = Struct("=Q")
+
+
+class ObservedPipeline:
+    """A pipeline of any process of the user's, as its page shows it. Nothing is asked of the process.
+
+    `find_pipelines` makes it.
+
+    Args:
+        path: The file of the page.
+
+    Attributes:
+        path: The file of the page.
+        head: What does not change: the process, and the names of the stages.
+
+    Raises:
+        PageError: If the file is no page of this version, or is damaged.
+        OSError: If it cannot be read.
+
+    Example:
+        >>> from spdl.observe import find_pipelines
+        >>> from spdl.pipeline import PipelineBuilder
+        >>> import os
+        >>> with PipelineBuilder().add_source(range(9)).pipe(str).add_sink(2).build(num_threads=1).auto_stop():
+        ...     (pipeline,) = find_pipelines(os.getpid())
+        ...     print([stage.name for stage in pipeline.head.stages], pipeline.state())
+        ['str'] running
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Read, and not mapped: a file that is cut short meanwhile would end this process.
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        weakref.finalize(self, os.close, self._descriptor)
+        size = os.fstat(self._descriptor).st_size
+        self.head = parse_head(os.pread(self._descriptor, min(size, _MOST_HEAD), 0), size)
+        layout = self.head.layout
+        self._values = Struct(f"={layout.values}d")
+        self._threads = Struct(f"={layout.threads}d")
+
+    def state(self) -> str:
+        """Return whether it is ``"running"``, has ``"ended"``, or was ``"killed"``: its process has left the page.
+
+        Of a process in another container that shares the folder, it says ``"running"`` as long as the page is there.
+        """
+        if os.fstat(self._descriptor).st_nlink == 0:
+            return "ended"
+        head = self.head
+        if not head.started_ticks or head.pid_namespace != pid_namespace():
+            return "running"
+        return "running" if started_ticks(head.pid) == head.started_ticks else "killed"
+
+    def remove(self) -> None:
+        """Remove the page of a process that was killed."""
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+
+    def observe(self) -> Observation:
+        """Return what the page says now.
+
+        Raises:
+            PageError: If nothing was written yet, or what was written is damaged.
+        """
+        deadline = monotonic() + _SECONDS
+        while True:
+            copies = [copy for number in (0, 1) if (copy := self._read_copy(number)) is not None]
+            if copies:
+                return self._observation(max(copies, key=lambda copy: copy[0])[1])
+            if monotonic() > deadline:
+                break
+        raise PageError(
+            f"{self.path} holds no counters that are whole: the pipeline has only begun, or they are damaged"
+        )
+
+    def _read_copy(self, number: int) -> tuple[int, tuple[float, ...]] | None:
+        layout = self.head.layout
+        copy = os.pread(self._descriptor, layout.copy_size, layout.copy_at(number))
+        if len(copy) < layout.copy_size:
+            return None
+        number, crc = COPY.unpack_from(copy)
+        payload = copy[COPY.size : -_NUMBER.size]
+        if not number or _NUMBER.unpack_from(copy, COPY.size + len(payload)) != (number,):
+            return None
+        return (number, self._values.unpack(payload)) if checksum(number, payload) == crc else None
+
+    def _observation(self, values: tuple[float, ...]) -> Observation:
+        layout = self.head.layout
+        of_pipeline = dict(zip(PIPELINE_VALUES, values, strict=False))
+        rest = values[len(PIPELINE_VALUES) :]
+        of_sources = rest[: layout.sources * len(SOURCE_VALUES)]
+        of_stages = rest[len(of_sources) :]
+        threads = self._read_threads()
+        return Observation(
+            consumer_waiting_since=threads[CONSUMER],
+            sources=tuple(map(SourceObservation._make, _groups(of_sources, len(SOURCE_VALUES)))),
+            stages=tuple(map(StageObservation._make, _groups(of_stages, len(STAGE_VALUES)))),
+            threads=tuple(_thread(row) for row in _groups(threads[1:], layout.columns) if row[THREAD]),
+            **of_pipeline,
+        )
+
+    def _read_threads(self) -> tuple[float, ...]:
+        # A time that is read while it is written is another one: two looks that see the same have seen it whole.
+        before, seen = b"", self._threads_now()
+        for _ in range(_LOOKS):
+            if seen == before:
+                break
+            before, seen = seen, self._threads_now()
+        if len(seen) < self._threads.size:
+            raise PageError(f"{self.path} was cut short")
+        return self._threads.unpack(seen)
+
+    def _threads_now(self) -> bytes:
+        return os.pread(self._descriptor, self._threads.size, self.head.layout.threads_at)
+
+    def __repr__(self) -> str:
+        return f"<ObservedPipeline {self.head.pipeline} of process {self.head.pid} ({self.state()})>"
+
+
+def _groups(values: tuple[float, ...], size: int) -> Iterator[tuple[float, ...]]:
+    return (values[at : at + size] for at in range(0, len(values), size))
+
+
+def _thread(row: tuple[float, ...]) -> ThreadObservation:
+    latest = max(range(IDLE, len(row)), key=row.__getitem__)
+    return ThreadObservation(int(row[THREAD]), None if latest == IDLE else latest - COLUMNS, row[latest])

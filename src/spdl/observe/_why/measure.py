@@ -1,0 +1,146 @@
+"""Turns what was seen of a pipeline into the measures that the verdict is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.observe._window.thread_times import Doing
+from spdl.pipeline._metrics.counters import HELD
+from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+
+if TYPE_CHECKING:
+    from spdl.observe._page.page_head import PageHead
+    from spdl.observe._window.window import Look, Window
+
+__all__ = ["measure"]
+
+# The classes of stages that make one item of several.
+_GATHERING = ("CollateNode", "AggregateNode", "HookedAggregateNode")
+
+# Ops that take longer are all noted where they begin, so what runs now can be counted.
+_ALL_NOTED = 0.001
+
+# So many items tell how long one takes.
+_ENOUGH = 5
+
+
+def measure(head: PageHead, window: Window) -> PipelineMeasures:
+    """Return what was seen of a pipeline in shares and rates."""
+    before, after = window.before.seen, window.after.seen
+    cpu, pid = window.cpu(), head.pid
+    own = {thread.thread for look in window.looks for thread in look.seen.threads}
+    first = len(head.sources)
+    waited = _consumer_waited(window.after) - _consumer_waited(window.before)
+    return PipelineMeasures(
+        seconds=window.seconds,
+        num_threads=int(after.num_threads),
+        busy_threads=sum(window.threads_in(first + index) for index in range(len(head.stages))),
+        cores=head.cores,
+        gil=head.gil,
+        cores_used=sum(cpu.values()),
+        cores_used_by_others=sum(used for thread, used in cpu.items() if thread not in own and thread != pid),
+        cores_waited_for=sum(window.core_waits().values()),
+        consumer_waits=_share(waited / window.seconds),
+        delivered=(after.delivered - before.delivered) / window.seconds,
+        sink_size=int(after.sink_size),
+        sink_capacity=int(after.sink_capacity),
+        sink_fill=_share(
+            sum(look.seen.sink_size for look in window.looks) / len(window.looks) / max(1.0, after.sink_capacity)
+        ),
+        sources=tuple(_source(head, window, index) for index in range(first)),
+        stages=tuple(_stage(head, window, index) for index, stage in enumerate(head.stages) if stage.declared),
+    )
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _consumer_waited(look: Look) -> float:
+    since = look.seen.consumer_waiting_since
+    return look.seen.consumer_waited + (max(0.0, look.seen_at - since) if since else 0.0)
+
+
+def _source(head: PageHead, window: Window, index: int) -> SourceMeasures:
+    def busy(look: Look) -> float:
+        return look.seen.sources[index].busy_seconds + _pulling(look, index)
+
+    emitted = window.after.seen.sources[index].emitted - window.before.seen.sources[index].emitted
+    return SourceMeasures(
+        name=head.sources[index],
+        busy=_share((busy(window.after) - busy(window.before)) / window.seconds),
+        rate=emitted / window.seconds,
+        oldest=_pulling(window.after, index),
+    )
+
+
+def _pulling(look: Look, index: int) -> float:
+    """Return how long the call of ``next()`` has taken that runs now."""
+    seen = look.seen
+    began = [thread.since for thread in seen.threads if thread.part == index]
+    if seen.sources[index].pulling_since:
+        began.append(seen.sources[index].pulling_since)
+    # What began before the counters were written has ended since, if they do not say that it runs.
+    running = [since for since in began if since >= seen.now or since == seen.sources[index].pulling_since]
+    return max((look.seen_at - since for since in running), default=0.0)
+
+
+def _stage(head: PageHead, window: Window, index: int) -> StageMeasures:
+    about = head.stages[index]
+    part = len(head.sources) + index
+    before, after = window.before.seen.stages[index], window.after.seen.stages[index]
+    ended = after.completed + after.failed - before.completed - before.failed
+    tried_again = after.retried - before.retried
+    failed = after.failed - before.failed + tried_again
+    succeeded = after.completed - before.completed
+    enough = succeeded >= _ENOUGH
+    # Few ops in the time say little: then all since the start count.
+    count = succeeded if enough else after.completed
+    useful = after.busy_seconds - after.other_seconds - (before.busy_seconds - before.other_seconds if enough else 0.0)
+    seconds = useful / count if count else 0.0
+    computed = after.cpu_seconds - (before.cpu_seconds if enough else 0.0)
+    all_busy = after.busy_seconds - (before.busy_seconds if enough else 0.0)
+
+    def busy(look: Look) -> float:
+        ongoing = _ages(look, part) if seconds >= _ALL_NOTED or not count else []
+        return look.seen.stages[index].busy_seconds + sum(ongoing)
+
+    slots = max(1.0, after.concurrency)
+    in_ops = (busy(window.after) - busy(window.before)) / window.seconds / slots
+    # Slots that are waited in, for another attempt or for what runs elsewhere, are in use as well.
+    waits_in_slots = tried_again or about.served_by != "threads"
+    in_slots = max(in_ops, window.mean_running(index) / slots) if waits_in_slots else in_ops
+    doing = window.doing_in(part)
+    looks = sum(count for what, count in doing.items() if what is not Doing.GONE)
+    tried = succeeded + failed
+    return StageMeasures(
+        name=about.name,
+        op=about.op,
+        gathers=about.kind in _GATHERING,
+        served_by=about.served_by,
+        adjustable=about.adjustable,
+        concurrency=int(slots),
+        occupancy=_share(in_slots),
+        rate=ended / window.seconds,
+        seconds=seconds,
+        cpu=_share(computed / all_busy) if all_busy > 0 else 0.0,
+        failing=failed / tried if tried else 0.0,
+        held=_share((_held(window.after, index) - _held(window.before, index)) / window.seconds),
+        buffered=int(after.buffered),
+        oldest=max(_ages(window.after, part), default=0.0),
+        runs=doing[Doing.RUNS] / looks if looks else 0.0,
+        waits_for_thread=doing[Doing.WAITS_FOR_THREAD] / looks if looks else 0.0,
+        waits=doing[Doing.WAITS] / looks if looks else 0.0,
+    )
+
+
+def _ages(look: Look, part: int) -> list[float]:
+    """Return how long the ops of a part that run now have taken."""
+    return [max(0.0, look.seen_at - thread.since) for thread in look.seen.threads if thread.part == part]
+
+
+def _held(look: Look, index: int) -> float:
+    """Return how long a stage has not started because of an earlier item, the wait that goes on included."""
+    stage = look.seen.stages[index]
+    ongoing = look.seen_at - stage.waiting_since if stage.waiting_since and stage.waiting_for == HELD else 0.0
+    return stage.held_seconds + max(0.0, ongoing)

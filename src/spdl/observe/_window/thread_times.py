@@ -1,0 +1,84 @@
+"""What the system knows of the threads of another process: their CPU time, and what they wait for."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Doing", "ThreadTimes", "doing", "thread_times"]
+
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_NANOSECONDS = 1e9
+
+
+class Doing(Enum):
+    """What a thread does at one moment."""
+
+    RUNS = "runs"
+    """It computes, or would if a core was free."""
+    WAITS_FOR_THREAD = "waits for a thread"
+    """It waits for a lock that another thread of the process holds, such as the GIL."""
+    WAITS = "waits"
+    """It waits for something else: a disk, the network, a timer."""
+    GONE = "gone"
+    """It has ended, or the system does not say."""
+
+
+class ThreadTimes(NamedTuple):
+    """What a thread has used since it began.
+
+    Attributes:
+        cpu_seconds: CPU time.
+        core_seconds: Time in which it waited for a core; 0 if the system does not say.
+    """
+
+    cpu_seconds: float
+    core_seconds: float
+
+
+def thread_times(pid: int) -> dict[int, ThreadTimes]:
+    """Return the times of all threads of a process by their numbers: an empty dict if there is no such process."""
+    found = {}
+    try:
+        threads = [int(folder.name) for folder in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return {}
+    for thread in threads:
+        if (times := _times(Path(f"/proc/{pid}/task/{thread}"))) is not None:
+            found[thread] = times
+    return found
+
+
+def _times(folder: Path) -> ThreadTimes | None:
+    try:
+        try:
+            cpu, core, _ = (folder / "schedstat").read_text().split()
+            return ThreadTimes(int(cpu) / _NANOSECONDS, int(core) / _NANOSECONDS)
+        except (FileNotFoundError, ValueError):
+            # A kernel without statistics of its scheduler counts in ticks.
+            fields = _fields(folder)
+            return ThreadTimes((int(fields[11]) + int(fields[12])) / _TICKS, 0.0)
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _fields(folder: Path) -> list[bytes]:
+    """Return what is behind the thread's name, which may hold anything."""
+    return (folder / "stat").read_bytes().rpartition(b")")[2].split()
+
+
+def doing(pid: int, thread: int) -> Doing:
+    """Return what a thread of a process does now."""
+    folder = Path(f"/proc/{pid}/task/{thread}")
+    try:
+        state = _fields(folder)[0]
+        if state == b"R":
+            return Doing.RUNS
+        if state in (b"Z", b"X"):
+            return Doing.GONE
+        # Where the system does not name the function that it sleeps in, it says 0.
+        return Doing.WAITS_FOR_THREAD if "futex" in (folder / "wchan").read_text() else Doing.WAITS
+    except (OSError, IndexError):
+        return Doing.GONE

@@ -1,0 +1,149 @@
+"""What a pipeline did over a short time: two looks at its page, and many at its threads between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING
+
+from spdl.observe._page.observation import SourceObservation, StageObservation
+
+from .thread_times import Doing, doing, thread_times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spdl.observe._page.observation import Observation
+    from spdl.observe._page.observed_pipeline import ObservedPipeline
+
+    from .thread_times import ThreadTimes
+
+__all__ = ["Look", "Window", "watch"]
+
+# The threads are looked at so often, in seconds.
+_INTERVAL = 0.025
+# Looking at more of them would itself cost the machine something.
+_MOST_THREADS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The page at one moment, and what the threads do then.
+
+    Attributes:
+        seen_at: When it was looked, as `time.perf_counter` tells it; the page may have been written earlier.
+        seen: What the page says.
+        doing: What the threads do that run ops now, by their numbers.
+    """
+
+    seen_at: float
+    seen: Observation
+    doing: Mapping[int, Doing]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was seen of a pipeline over a short time.
+
+    Attributes:
+        looks: The looks, oldest first; two at least.
+        times_before: What the threads of the process had used at the first look, by their numbers.
+        times_after: The same at the last look.
+    """
+
+    looks: Sequence[Look]
+    times_before: Mapping[int, ThreadTimes]
+    times_after: Mapping[int, ThreadTimes]
+
+    @property
+    def before(self) -> Look:
+        """The first look."""
+        return self.looks[0]
+
+    @property
+    def after(self) -> Look:
+        """The last look."""
+        return self.looks[-1]
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted; never 0."""
+        return max(1e-9, self.after.seen_at - self.before.seen_at)
+
+    def cpu(self) -> dict[int, float]:
+        """Return how many cores each thread has used, 0 to 1, by their numbers."""
+        return {
+            thread: (times.cpu_seconds - self._at_first(thread).cpu_seconds) / self.seconds
+            for thread, times in self.times_after.items()
+        }
+
+    def core_waits(self) -> dict[int, float]:
+        """Return which share of the time each thread has waited for a core, by their numbers."""
+        return {
+            thread: (times.core_seconds - self._at_first(thread).core_seconds) / self.seconds
+            for thread, times in self.times_after.items()
+        }
+
+    def _at_first(self, thread: int) -> ThreadTimes:
+        # One that began meanwhile had used nothing.
+        times = self.times_before.get(thread)
+        return type(self.times_after[thread])(0.0, 0.0) if times is None else times
+
+    def doing_in(self, part: int) -> Counter[Doing]:
+        """Return what threads did while they ran the ops of a part of the pipeline: how many looks saw what."""
+        return Counter(
+            look.doing[thread.thread]
+            for look in self.looks
+            for thread in look.seen.threads
+            if thread.part == part and thread.thread in look.doing
+        )
+
+    def threads_in(self, part: int) -> float:
+        """Return how many threads were in the ops of a part, in the mean."""
+        counts = [sum(thread.part == part for thread in look.seen.threads) for look in self.looks]
+        return sum(counts) / len(counts)
+
+    def mean_running(self, stage: int) -> float:
+        """Return how many slots of a stage were in use, in the mean."""
+        return sum(look.seen.stages[stage].running for look in self.looks) / len(self.looks)
+
+
+def watch(pipeline: ObservedPipeline, seconds: float) -> Window:
+    """Watch a pipeline for some time. Of one that has ended or was killed, return what it did since its start.
+
+    Raises:
+        PageError: If its page holds nothing yet, or is damaged.
+    """
+    if pipeline.state() != "running":
+        return _since_the_start(pipeline)
+    pid = pipeline.head.pid
+    times_before = thread_times(pid)
+    looks = [_look(pipeline)]
+    end = looks[0].seen_at + seconds
+    while (left := end - perf_counter()) > 0:
+        sleep(min(left, _INTERVAL))
+        looks.append(_look(pipeline))
+    return Window(looks, times_before, thread_times(pid))
+
+
+def _since_the_start(pipeline: ObservedPipeline) -> Window:
+    seen = pipeline.observe()
+    # What ran at the end is not known, nor how long it had.
+    seen = replace(seen, threads=(), consumer_waiting_since=0.0)
+    nothing = replace(
+        seen,
+        now=seen.started_at,
+        delivered=0.0,
+        consumer_waited=0.0,
+        sources=tuple(SourceObservation(0.0, 0.0, 0.0, 0.0) for _ in seen.sources),
+        stages=tuple(StageObservation._make([0.0] * len(StageObservation._fields)) for _ in seen.stages),
+    )
+    return Window([Look(seen.started_at, nothing, {}), Look(seen.now, seen, {})], {}, {})
+
+
+def _look(pipeline: ObservedPipeline) -> Look:
+    seen = pipeline.observe()
+    busy = [thread.thread for thread in seen.threads if thread.part is not None][:_MOST_THREADS]
+    pid = pipeline.head.pid
+    return Look(perf_counter(), seen, {thread: doing(pid, thread) for thread in busy})

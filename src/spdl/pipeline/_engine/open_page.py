@@ -1,0 +1,74 @@
+"""Opens the page through which other processes watch an engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from spdl._cores import available_cores
+from spdl.pipeline._metrics.page import Page, no_page
+from spdl.pipeline._metrics.page_columns import COLUMNS
+from spdl.pipeline._metrics.page_file import make_page_file
+from spdl.pipeline._metrics.process_identity import pid_namespace, started_ticks
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .node import Node
+
+__all__ = ["open_page"]
+
+# How many threads have a row, at least: some may be added, and executors have threads of their own.
+_ROWS = 64
+_ROWS_PER_THREAD = 4
+
+# So much is told of the command, which may be a program of its own.
+_WORDS, _WORD = 9, 100
+
+# What launchers tell the processes of a job.
+_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+
+
+def open_page(engine: Engine) -> Page:
+    """Return the page of an engine that is about to start its threads; one that nobody sees, if there is no place."""
+    sources = sorted(engine.sources, key=lambda source: source.index)
+    pid = os.getpid()
+    about = {
+        "pid": pid,
+        "started_ticks": started_ticks(pid),
+        "pid_namespace": pid_namespace(),
+        "pipeline": engine.pipeline_id,
+        "command": [word[:_WORD] for word in sys.orig_argv[1:_WORDS]],
+        "ranks": {name: os.environ[name] for name in _RANKS if name in os.environ},
+        "cores": available_cores(),
+        "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
+        "sources": [source.name for source in sources],
+        "stages": [_describe(node) for node in engine.nodes],
+    }
+    file = make_page_file(
+        f"{pid}-{engine.pipeline_id}",
+        about,
+        sources=len(sources),
+        stages=len(engine.nodes),
+        rows=max(_ROWS, _ROWS_PER_THREAD * engine.workers.num_threads),
+    )
+    columns = COLUMNS + len(sources) + len(engine.nodes)
+    return no_page(columns) if file is None else Page(columns, file)
+
+
+def _describe(node: Node) -> dict[str, Any]:
+    op = node.op
+    while hasattr(op, "func"):
+        op = op.func
+    executor = getattr(node, "executor", None) is not None
+    served = "loop" if node.on_loop else "executor" if executor else "threads" if node.on_workers else "engine"
+    return {
+        "name": node.name,
+        "kind": type(node).__name__,
+        "op": f"{getattr(op, '__module__', '')}.{getattr(op, '__qualname__', type(op).__qualname__)}",
+        "served_by": served,
+        "ordered": node.order is not None,
+        "adjustable": node.adjustable,
+        "declared": node.is_stage,
+        "feeders": [feeder.column for feeder in node.feeders],
+    }

@@ -1,0 +1,119 @@
+"""Writes the counters of a running engine on its page, where other processes read them."""
+
+from __future__ import annotations
+
+from math import inf
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._metrics.page_columns import IDLE
+from spdl.pipeline._world import perf_counter
+
+if TYPE_CHECKING:
+    from spdl.pipeline._world import Lock
+
+    from .engine import Engine
+    from .node import Node
+
+__all__ = ["idle", "publish"]
+
+# A worker that is idle while others work looks at them so often, in seconds, and at ops that do not end so much more
+# rarely each time.
+_LOOK_AGAIN = 0.1
+_MORE_RARELY = 8
+
+
+def publish(engine: Engine, now: float) -> None:
+    """Write the counters on the page. Called with the lock held; ``now`` is the time."""
+    sink, workers = engine.sink, engine.workers
+    waiting = len(sink.entries)
+    given = (
+        engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
+    )
+    # In the order of `PIPELINE_VALUES`, `SOURCE_VALUES` and `STAGE_VALUES`.
+    values = [
+        now,
+        engine.started_at,
+        engine.stopped_at,
+        workers.num_threads,
+        len(workers.idle),
+        workers.abandoned,
+        engine.lineage.num_out(),
+        sum(node.counters.failed for node in engine.nodes),
+        engine.epochs_read,
+        waiting,
+        sink.capacity,
+        given - waiting,
+        sink.counters.get_seconds,
+    ]
+    # Their list is turned round as they take turns.
+    for source in sorted(engine.sources, key=attrgetter("column")):
+        pulling_since = source.pulling_since if source.pulling else 0.0
+        values += (
+            source.counters.emitted,
+            source.counters.busy_seconds,
+            pulling_since,
+            source.blocked_seconds(now),
+        )
+    for node in engine.nodes:
+        values += _of_stage(node)
+    engine.page.write(values, now)
+
+
+def _of_stage(node: Node) -> tuple[float, ...]:
+    counters = node.counters
+    return (
+        node.concurrency,
+        node.running,
+        len(node.queue),
+        node.input.capacity,
+        counters.completed,
+        counters.emitted,
+        counters.failed,
+        counters.dropped,
+        counters.retried,
+        counters.overdue,
+        0 if node.order is None else node.order.buffered,
+        counters.busy_seconds,
+        counters.cpu_seconds,
+        counters.other_seconds,
+        *counters.waits,
+        counters.waiting_for,
+        counters.waiting_since,
+    )
+
+
+def idle(engine: Engine, gate: Lock, row: memoryview[float]) -> None:
+    """Wait at a worker's gate. Called and returns with the lock held.
+
+    Before and meanwhile, one worker sees to it that the page tells what has happened, since nothing more may for long.
+    While an op runs it looks again, ever more rarely if nothing does.
+    """
+    page = engine.page
+    now = row[IDLE] = perf_counter()
+    seconds = 0.0
+    if now >= page.due:
+        publish(engine, now)
+    if not page.flushing and page.due < inf:
+        seconds = page.due - now
+    while seconds:
+        page.set_flushing(flushing=True)
+        due = page.due
+        engine.lock.release()
+        woken = gate.acquire(timeout=seconds)
+        engine.lock.acquire()
+        page.set_flushing(flushing=False)
+        if woken:
+            return
+        others_wrote = page.due != due
+        publish(engine, perf_counter())
+        if page.due == inf or not _runs(engine):
+            break
+        seconds = _LOOK_AGAIN if others_wrote else _MORE_RARELY * seconds
+    engine.lock.release()
+    gate.acquire()
+    engine.lock.acquire()
+
+
+def _runs(engine: Engine) -> bool:
+    return any(node.running for node in engine.nodes) or any(source.pulling for source in engine.sources)

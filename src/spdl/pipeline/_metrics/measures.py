@@ -1,0 +1,107 @@
+"""What is known of a pipeline over a short time: what the verdict is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PipelineMeasures", "SourceMeasures", "StageMeasures"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMeasures:
+    """A source over a short time.
+
+    Attributes:
+        name: Its name.
+        busy: The share of the time that its ``next()`` took, 0 to 1.
+        rate: Items per second.
+        oldest: How long the call that runs now has taken, in seconds; 0 if none runs.
+    """
+
+    name: str
+    busy: float
+    rate: float
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True)
+class StageMeasures:
+    """A stage over a short time.
+
+    Attributes:
+        name: Its name.
+        op: Its op's module and name.
+        gathers: Whether it makes one item of several.
+        served_by: What runs the op: ``"threads"`` of the pipeline, the event ``"loop"``, or an ``"executor"``.
+        adjustable: Whether its concurrency can be changed.
+        concurrency: How many slots it has.
+        occupancy: The share of its slots that was in use, in the mean, 0 to 1.
+        rate: Items completed or given up per second.
+        seconds: How long an op takes that succeeds.
+        cpu: The share of the ops' time in which they computed, 0 to 1.
+        failing: The share of the ops that failed, 0 to 1.
+        held: The share of the time in which it did not start because of an earlier item, 0 to 1.
+        buffered: How many results wait for an earlier one now.
+        oldest: How long the oldest op has run, in seconds; 0 if none runs.
+        runs: The share of the looks at threads in its ops that saw them compute, or wait for a core. These three are 0
+            together if there was no look.
+        waits_for_thread: The share that saw them wait for another thread of the process.
+        waits: The share that saw them wait for anything else.
+    """
+
+    name: str
+    op: str
+    gathers: bool
+    served_by: str
+    adjustable: bool
+    concurrency: int
+    occupancy: float
+    rate: float
+    seconds: float
+    cpu: float
+    failing: float
+    held: float
+    buffered: int
+    oldest: float
+    runs: float
+    waits_for_thread: float
+    waits: float
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineMeasures:
+    """A pipeline over a short time.
+
+    Attributes:
+        seconds: How long that was.
+        num_threads: How many synchronous ops may run at once.
+        busy_threads: How many of the pipeline's threads were in ops, in the mean.
+        cores: How many cores the process may use.
+        gil: Whether its interpreter has a GIL.
+        cores_used: How many cores the process used, in the mean.
+        cores_used_by_others: How many of these were used by threads that are neither the pipeline's nor the main one.
+        cores_waited_for: How many threads of the process waited for a core, in the mean.
+        consumer_waits: The share of the time in which the consumer waited for an item, 0 to 1.
+        delivered: Items that it took per second.
+        sink_size: How many items wait for it now.
+        sink_capacity: How many may.
+        sink_fill: How many of these places were taken in the mean, 0 to 1.
+        sources: The sources.
+        stages: The declared stages, in order.
+    """
+
+    seconds: float
+    num_threads: int
+    busy_threads: float
+    cores: float
+    gil: bool
+    cores_used: float
+    cores_used_by_others: float
+    cores_waited_for: float
+    consumer_waits: float
+    delivered: float
+    sink_size: int
+    sink_capacity: int
+    sink_fill: float
+    sources: tuple[SourceMeasures, ...]
+    stages: tuple[StageMeasures, ...]

@@ -1,0 +1,110 @@
+"""What a running pipeline writes for those who watch it from other processes."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._world import get_native_id, perf_counter
+
+from .page_columns import IDLE, THREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .page_file import PageFile
+
+__all__ = ["Page", "no_page"]
+
+# The counters are written so often at most, and not while that would take more than this share of the time. What was
+# measured of it may be that others had the core, so they are written that often at least.
+_INTERVAL = 0.01
+_TIMES_COST = 200
+_LONGEST = 0.1
+
+
+class _Rows(dict[int, "memoryview[float]"]):
+    """The rows of threads by their identities; threads without one share a row that nobody reads."""
+
+    def __init__(self, spare: memoryview[float]) -> None:
+        super().__init__()
+        self._spare = spare
+
+    def __missing__(self, thread: int) -> memoryview[float]:
+        return self._spare
+
+
+class Page:
+    """The page of one pipeline. Guarded by the engine's lock, except that each thread writes into its own row.
+
+    Attributes:
+        due: When the counters are to be written again; infinite if nobody can read them.
+        flushing: A thread that is idle will write them when they are due.
+        rows: The row of each thread that runs ops. A thread notes there when it began what it does now.
+        spare: A row that nobody reads.
+    """
+
+    __slots__ = ("_consumer", "_file", "_free", "due", "flushing", "rows", "spare")
+
+    def __init__(self, columns: int, file: PageFile | None = None) -> None:
+        self._file = file
+        self.spare = memoryview(bytearray(8 * columns)).cast("d")
+        self.rows = _Rows(self.spare)
+        self._consumer = self.spare[:1] if file is None else file.consumer
+        self._free = [] if file is None else list(reversed(file.rows))
+        self.due = inf if file is None else 0.0
+        self.flushing = False
+
+    def write(self, values: Sequence[float], now: float) -> None:
+        """Write the counters; ``now`` is when the caller began to collect them."""
+        if self._file is None:
+            return
+        self._file.write(values)
+        end = perf_counter()
+        self.due = end + min(_LONGEST, max(_INTERVAL, _TIMES_COST * (end - now)))
+
+    def enter(self, thread: int) -> memoryview[float]:
+        """Return the row of a thread that begins, which is the current one and has that identity."""
+        if not self._free:
+            return self.spare
+        row = self.rows[thread] = self._free.pop()
+        row[IDLE] = perf_counter()
+        row[THREAD] = get_native_id()
+        return row
+
+    def leave(self, thread: int) -> None:
+        """Note that a thread runs no more ops, and writes into its row no more."""
+        row = self.rows.pop(thread, None)
+        if row is None:
+            return
+        row[THREAD] = 0.0
+        if self._file is None:
+            # Tracebacks may keep frames that refer to the row, and it would keep the memory.
+            row.release()
+        else:
+            self._free.append(row)
+
+    def set_flushing(self, *, flushing: bool) -> None:
+        """Note whether a thread that is idle will write the counters when they are due."""
+        self.flushing = flushing
+
+    def consumer_waits(self, since: float) -> None:
+        """Note since when a consumer waits, or with 0 that it does not. Needs no lock."""
+        self._consumer[0] = since
+
+    def remove(self) -> None:
+        """Remove the page. Threads that still run may go on writing, which nobody sees any more."""
+        if self._file is not None:
+            self._file.remove()
+            self._file = None
+            self.due = inf
+            # The rows of threads that run keep the memory, and nothing else does.
+            self._consumer = self.spare[:1]
+            for row in self._free:
+                row.release()
+            self._free.clear()
+
+
+def no_page(columns: int) -> Page:
+    """Return the page of a pipeline that nobody can watch, of which a row has so many columns."""
+    return Page(columns)

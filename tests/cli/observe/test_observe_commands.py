@@ -1,0 +1,165 @@
+"""`spdl ps`, `spdl top` and `spdl why` on programs that run, hang, and were killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.running import COMMAND, run, running
+from tests.observe.programs import observed, running_script
+from tests.observe.programs import running as running_program
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+
+PLANTED = Path(__file__).parents[2] / "observe" / "planted"
+
+
+def begun(process: subprocess.Popen[bytes]) -> None:
+    observed(process, lambda seen: seen.delivered >= 5)
+
+
+class TestPs:
+    def test_each_program_has_a_line_and_a_killed_one_its_last(self) -> None:
+        with running_script(PLANTED / "io.py") as first, running_script(PLANTED / "slow_consumer.py") as second:
+            begun(first)
+            begun(second)
+            plain = run("ps")
+            listed = {each["pid"]: each for each in json.loads(run("ps", "--json").stdout)}
+            assert (plain.returncode, plain.stderr) == (0, "")
+            assert re.search(rf"io\.py +{first.pid} +0 +- +running", plain.stdout)
+            assert listed[first.pid]["stages"] == ["fetch", "decode"]
+            assert listed[second.pid]["delivered"] >= 5
+            assert listed[second.pid]["state"] == "running"
+            second.send_signal(signal.SIGKILL)
+            second.wait()
+            assert re.search(rf"slow_consumer\.py +{second.pid} .* killed", run("ps").stdout)
+            assert f" {second.pid} " not in run("ps").stdout
+
+    def test_ranks_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RANK", "3")
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            (each,) = [each for each in json.loads(run("ps", "--json").stdout) if each["pid"] == process.pid]
+        assert each["rank"] == "3"
+
+
+class TestTop:
+    def test_once_shows_a_table_of_the_stages(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            shown = run("top", str(process.pid), "--once")
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert f"(pid {process.pid})" in shown.stdout
+        for name in ("src", "fetch", "decode", "sink"):
+            assert re.search(rf"^{name} ", shown.stdout, re.MULTILINE)
+
+    def test_without_a_terminal_there_are_lines_until_the_end(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            with running("top", str(process.pid), "--interval", "0.2") as top:
+                assert top.stdout is not None
+                lines = [top.stdout.readline() for _ in range(3)]
+                process.kill()
+                assert top.wait(timeout=30) == 0
+        for line in lines:
+            assert re.search(r"items/s, the consumer waits \d+%  \(fetch \d+% in use, decode \d+% in use\)", line)
+
+    def test_json_has_all_measures_of_each_pipeline(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            (each,) = json.loads(run("top", str(process.pid), "--once", "--json").stdout)
+        assert [stage["name"] for stage in each["stages"]] == ["fetch", "decode"]
+        assert each["verdict"]["kind"]
+        assert each["delivered"] > 0
+
+    def test_on_a_terminal_a_table_moves(self) -> None:
+        pytest.importorskip("rich")
+        with running_script(PLANTED / "io.py") as process:
+            begun(process)
+            ours, theirs = pty.openpty()
+            environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+            command = [*COMMAND, "top", str(process.pid), "--interval", "0.2"]
+            top = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+            os.close(theirs)
+            shown = b""
+            deadline = time.monotonic() + 30
+            # Moving up and erasing is what a live view does to draw itself anew.
+            while (shown.count(b"decode") < 3 or b"\x1b[1A" not in shown) and time.monotonic() < deadline:
+                shown += os.read(ours, 10_000)
+            top.send_signal(signal.SIGINT)
+            assert top.wait(timeout=30) == 130
+            os.close(ours)
+        assert b"\x1b[1A" in shown
+
+    def test_nothing_to_watch_is_told(self) -> None:
+        shown = run("top", str(os.getpid()))
+        assert shown.returncode == 1
+        assert "runs no pipeline" in shown.stderr
+
+
+_STUCK = """
+import ctypes, time
+from spdl.pipeline import PipelineBuilder
+
+def parse(item):
+    if item == 50:
+        ctypes.PyDLL(None).sleep(1000)
+    time.sleep(0.002)
+    return item
+
+pipeline = PipelineBuilder().add_source(range(10**9)).pipe(parse, name="parse").add_sink().build(num_threads=2)
+with pipeline.auto_stop():
+    for _ in pipeline:
+        pass
+"""
+
+
+def why(pid: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("why", str(pid), "--json").stdout)
+    return found
+
+
+class TestWhy:
+    def test_a_process_that_is_stuck_in_c_and_holds_the_gil_is_diagnosed(self) -> None:
+        with running_program(_STUCK) as process:
+            observed(
+                process, lambda seen: any(time.perf_counter() - it.since > 3 for it in seen.threads if it.part == 1)
+            )
+            verdict = why(process.pid)
+        assert (verdict["kind"], verdict["stage"]) == ("hang", "parse"), verdict["sentence"]
+
+    def test_a_killed_process_is_told_of_what_it_did(self) -> None:
+        with running_script(PLANTED / "io.py") as process:
+            observed(process, lambda seen: seen.delivered >= 60)
+            process.kill()
+            process.wait()
+            verdict = why(process.pid)
+            text = run("why", str(process.pid))
+        assert (verdict["state"], verdict["kind"], verdict["stage"]) == ("killed", "I/O", "fetch"), verdict["sentence"]
+        assert text.stdout.startswith("(It was killed.) ")
+        assert text.returncode == 13
+
+    def test_one_of_several_pipelines_is_chosen(self) -> None:
+        program = _STUCK.replace(
+            "with pipeline",
+            "other = PipelineBuilder().add_source(iter(int, 1)).add_sink()\n"
+            "other = other.build(num_threads=1)\nother.start()\nwith pipeline",
+        ).replace("== 50", "< 0")
+        with running_program(program) as process:
+            begun(process)
+            both = json.loads(run("why", str(process.pid), "--json").stdout)
+            one = json.loads(run("why", str(process.pid), "--json", "--pipeline", "1").stdout)
+            none = run("why", str(process.pid), "--pipeline", "7")
+        assert [each["pipeline"] for each in both] == [0, 1]
+        assert (one["pipeline"], one["kind"]) == (1, "slow consumer")
+        assert none.returncode == 1
+        assert "no pipeline 7" in none.stderr

@@ -1,0 +1,395 @@
+"""A pipeline's page, read from another process or another thread."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.observe.programs import observed, running
+from tests.pipeline.support import source
+
+from spdl.observe import ObservedPipeline, PageError, find_pipelines
+from spdl.pipeline import PipelineFailure
+from spdl.pipeline._metrics.page_file import make_page_file
+from spdl.pipeline._metrics.page_folder import page_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spdl.pipeline import Pipeline
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+
+# How many reads the test of torn records makes, and for how long its writer writes at most.
+READS = int(os.environ.get("SPDL_TEST_PAGE_READS", "20000"))
+
+ABOUT = {
+    "pid": os.getpid(),
+    "started_ticks": 0,
+    "pid_namespace": 0,
+    "pipeline": 0,
+    "command": ["train.py"],
+    "ranks": {},
+    "cores": 2.0,
+    "gil": True,
+    "sources": ["src"],
+    "stages": [
+        {
+            "name": "op",
+            "kind": "FunctionNode",
+            "op": "module.op",
+            "served_by": "threads",
+            "ordered": False,
+            "adjustable": True,
+            "declared": True,
+            "feeders": [2],
+        }
+    ],
+}
+VALUES = 13 + 4 + 19
+
+
+def own_page(pipeline: Pipeline[Any]) -> ObservedPipeline:
+    number = pipeline._engine.pipeline_id
+    (page,) = [page for page in find_pipelines(os.getpid()) if page.head.pipeline == number]
+    return page
+
+
+def test_the_page_says_what_the_statistics_say() -> None:
+    def op(item: int) -> int | None:
+        if item % 10 == 0:
+            raise ValueError(item)
+        return None if item % 10 == 1 else item
+
+    gate = threading.Event()
+
+    def last(item: int) -> int:
+        if item == 99:
+            gate.wait()
+        return item
+
+    pipeline = source(range(100)).pipe(op, concurrency=2, name="op").pipe(last, name="last").add_sink(200)
+    with pipeline.build(num_threads=3).auto_stop() as running_pipeline:
+        page = own_page(running_pipeline)
+        deadline = time.monotonic() + 20
+        while page.observe().stages[1].running != 1 or page.observe().sink_size < 79:
+            assert time.monotonic() < deadline, page.observe()
+            time.sleep(0.01)
+        try:
+            seen = page.observe()
+            src, first, second, sink = running_pipeline.statistics().stages
+        finally:
+            gate.set()
+        assert (seen.sources[0].emitted, seen.sink_size) == (src.num_emitted, sink.queue_size) == (100, 79)
+        for observed_stage, stage in zip(seen.stages, (first, second), strict=True):
+            assert observed_stage.completed == stage.num_completed
+            assert observed_stage.emitted == stage.num_emitted
+            assert observed_stage.failed == stage.num_failed
+            assert observed_stage.dropped == stage.num_dropped
+            assert observed_stage.running == stage.running
+            assert observed_stage.busy_seconds == pytest.approx(stage.busy_seconds)
+            assert observed_stage.concurrency == stage.concurrency
+        assert (seen.failures, seen.delivered, seen.num_threads) == (10, 0, 3)
+        assert [stage.name for stage in page.head.stages] == ["op", "last"]
+        assert page.head.stages[1].feeders == (1,)
+        assert page.head.sources == ("src",)
+        assert len(list(running_pipeline)) == 80
+    assert page.state() == "ended"
+
+
+def test_a_row_says_what_a_thread_does() -> None:
+    entered, gate = threading.Event(), threading.Event()
+
+    def op(item: int) -> int:
+        entered.set()
+        gate.wait()
+        return item
+
+    begin = time.perf_counter()
+    with source(range(3)).pipe(op, name="op").add_sink(9).build(num_threads=1).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        entered.wait()
+        threads = page.observe().threads
+        gate.set()
+        busy = [thread for thread in threads if thread.part == 1]
+        assert len(busy) == 1
+        assert begin < busy[0].since < time.perf_counter()
+        assert Path(f"/proc/self/task/{busy[0].thread}").is_dir()
+        assert len(list(pipeline)) == 3
+
+
+def test_a_consumer_that_waits_is_seen() -> None:
+    gate = threading.Event()
+    with source(itertools.count()).pipe(lambda _: gate.wait()).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        reader = threading.Thread(target=pipeline.get_item)
+        before = time.perf_counter()
+        reader.start()
+        while page.observe().consumer_waiting_since == 0:
+            assert time.perf_counter() < before + 20
+            time.sleep(0.001)
+        assert before < page.observe().consumer_waiting_since < time.perf_counter()
+        gate.set()
+        reader.join()
+        assert page.observe().consumer_waiting_since == 0
+
+
+class TestTheEnd:
+    def pages(self) -> list[ObservedPipeline]:
+        return find_pipelines(os.getpid())
+
+    def test_a_pipeline_that_is_read_to_its_end_has_no_page(self) -> None:
+        pipeline = source(range(9)).add_sink().build(num_threads=1)
+        assert not self.pages()
+        pipeline.start()
+        assert len(list(pipeline)) == 9
+        assert not self.pages()
+        pipeline.stop()
+
+    def test_nor_has_one_that_is_stopped(self) -> None:
+        with source(iter(int, 1)).add_sink().build(num_threads=1).auto_stop() as pipeline:
+            pipeline.get_item()
+            assert len(self.pages()) == 1
+        assert not self.pages()
+
+    def test_nor_one_that_fails(self) -> None:
+        def broken(_: int) -> None:
+            raise SystemExit(3)
+
+        pipeline = source(range(9)).pipe(broken).add_sink().build(num_threads=1)
+        with pytest.raises(PipelineFailure), pipeline.auto_stop():
+            pipeline.get_item()
+        assert not self.pages()
+
+    def test_nor_one_that_nobody_refers_to(self) -> None:
+        pipeline: Any = source(iter(int, 1)).add_sink().build(num_threads=1)
+        pipeline.get_item()
+        assert len(self.pages()) == 1
+        del pipeline
+        deadline = time.monotonic() + 20
+        while self.pages():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def test_nor_one_whose_program_ends(self) -> None:
+        program = (
+            "from spdl.pipeline import PipelineBuilder\n"
+            "pipeline = PipelineBuilder().add_source(iter(int, 1)).add_sink().build(num_threads=1)\n"
+            "print(pipeline.get_item(), flush=True)"
+        )
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        assert process.communicate(timeout=60)[0] == b"0\n"
+        assert not find_pipelines(process.pid)
+
+
+def test_the_user_may_want_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPDL_OBSERVE", "0")
+    with source(range(9)).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        assert pipeline.get_item() == 0
+        assert not find_pipelines(os.getpid())
+
+
+def test_only_the_user_can_read_it() -> None:
+    with source(iter(int, 1)).add_sink().build(num_threads=1).auto_stop() as pipeline:
+        path = own_page(pipeline).path
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent == page_folder()
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_forked_child_leaves_the_page_to_its_parent() -> None:
+    with source(iter(int, 1)).pipe(lambda x: x).add_sink(1).build(num_threads=2).auto_stop() as pipeline:
+        page = own_page(pipeline)
+        pipeline.get_item()
+        child = os.fork()
+        if child == 0:
+            del pipeline
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        before = page.observe().now
+        for _ in range(100):
+            pipeline.get_item()
+            time.sleep(0.001)
+        assert page.state() == "running"
+        assert page.observe().now > before
+
+
+_WORK = """
+import ctypes, os, time
+from spdl.pipeline import PipelineBuilder
+
+def parse(item):
+    if item == 300:
+        {stuck}
+    time.sleep(0.0005)
+    return item
+
+pipeline = PipelineBuilder().add_source(range(10**9)).pipe(parse, name="parse").add_sink().build(num_threads=2)
+with pipeline.auto_stop():
+    for _ in pipeline:
+        pass
+"""
+
+
+@pytest.mark.parametrize("stuck", ["time.sleep(1000)", "ctypes.PyDLL(None).sleep(1000)"])
+def test_a_process_that_hangs_is_read_whether_it_holds_the_gil_or_not(stuck: str) -> None:
+    with running(_WORK.format(stuck=stuck)) as process:
+        page = observed(
+            process,
+            lambda seen: any(it.part == 1 and time.perf_counter() - it.since > 0.5 for it in seen.threads),
+        )
+        seen = page.observe()
+        assert page.state() == "running"
+        assert page.head.stages[0].name == "parse"
+        # What was done within the last hundredth of a second may not have been written down.
+        assert 250 <= seen.stages[0].completed <= 300
+
+
+def test_a_process_that_was_killed_leaves_its_page() -> None:
+    with running(_WORK.format(stuck="pass")) as process:
+        page = observed(process, lambda seen: seen.delivered > 100)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (found,) = find_pipelines(process.pid)
+        assert found.state() == page.state() == "killed"
+        assert found.observe().delivered > 100
+        found.remove()
+        assert not find_pipelines(process.pid)
+
+
+_WRITER = f"""
+import sys
+from pathlib import Path
+from spdl.pipeline._metrics.page_file import make_page_file
+
+file = make_page_file("1-0", {ABOUT!r}, sources=1, stages=1, rows=4, folder=Path(sys.argv[1]))
+print(file, flush=True)
+number = 0.0
+while True:
+    number += 1
+    file.write([number] * {VALUES})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "pages"
+    folder.mkdir(0o700)
+    return folder
+
+
+@contextmanager
+def written_at_full_speed(folder: Path) -> Iterator[ObservedPipeline]:
+    with subprocess.Popen([sys.executable, "-c", _WRITER, str(folder)], stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout is not None
+            assert b"PageFile" in writer.stdout.readline()
+            (page,) = find_pipelines(folder=folder)
+            yield page
+        finally:
+            writer.kill()
+
+
+def whole(page: ObservedPipeline) -> float:
+    """Return the number that all counters are, and see that they are."""
+    seen = page.observe()
+    numbers = {seen.now, seen.consumer_waited, *seen.sources[0], *seen.stages[0]}
+    assert len(numbers) == 1, numbers
+    return seen.now
+
+
+def test_no_record_is_torn(folder: Path) -> None:
+    with written_at_full_speed(folder) as page:
+        first = last = 0.0
+        for _ in range(READS):
+            now = whole(page)
+            assert now >= last
+            first, last = first or now, now
+    assert last > first + 100, "the writer has hardly written meanwhile"
+
+
+def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_record(folder: Path) -> None:
+    generator = random.Random(1)  # noqa: S311 - no secret.
+    for _ in range(10):
+        with written_at_full_speed(folder) as page:
+            time.sleep(generator.random() / 50)
+        last = whole(page)
+        assert last > 0
+        assert whole(page) == last
+
+
+class TestDamage:
+    def make(self, folder: Path) -> Path:
+        file = make_page_file("1-0", ABOUT, sources=1, stages=1, rows=2, folder=folder)
+        assert file is not None
+        file.write([1.0] * VALUES)
+        file.write([2.0] * VALUES)
+        return folder / "1-0.page"
+
+    def test_a_page_that_was_only_begun_says_so(self, folder: Path) -> None:
+        assert make_page_file("1-0", ABOUT, sources=1, stages=1, rows=2, folder=folder) is not None
+        (page,) = find_pipelines(folder=folder)
+        with pytest.raises(PageError, match="no counters that are whole"):
+            page.observe()
+
+    def test_one_copy_is_enough(self, folder: Path) -> None:
+        path = self.make(folder)
+        page = ObservedPipeline(path)
+        newest = page.head.layout.copy_at(2)
+        content = bytearray(path.read_bytes())
+        content[newest + 40] ^= 1
+        path.write_bytes(content)
+        assert ObservedPipeline(path).observe().now == 1.0
+
+    def test_no_damage_is_believed_or_ends_the_reader(self, folder: Path) -> None:
+        path = self.make(folder)
+        content = path.read_bytes()
+        generator = random.Random(1)  # noqa: S311 - no secret.
+        told = 0
+        for _ in range(500):
+            damaged = bytearray(content)
+            for _ in range(generator.randrange(1, 9)):
+                damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+            if generator.random() < 0.3:
+                del damaged[generator.randrange(len(damaged)) :]
+            path.write_bytes(damaged)
+            try:
+                seen = ObservedPipeline(path).observe()
+            except PageError:
+                told += 1
+            else:
+                assert seen.now in (1.0, 2.0)
+        assert told > 100
+
+    def test_a_file_that_is_cut_short_meanwhile_is_told(self, folder: Path) -> None:
+        path = self.make(folder)
+        page = ObservedPipeline(path)
+        os.truncate(path, 100)
+        with pytest.raises(PageError):
+            page.observe()
+
+    def test_another_version_is_told(self, folder: Path) -> None:
+        path = self.make(folder)
+        content = bytearray(path.read_bytes())
+        content[8] = 99
+        path.write_bytes(content)
+        with pytest.raises(PageError, match="version 99"):
+            ObservedPipeline(path)
+        assert find_pipelines(folder=folder) == []
+
+    def test_a_folder_of_others_is_not_looked_at(self, folder: Path) -> None:
+        self.make(folder)
+        assert len(find_pipelines(folder=folder)) == 1
+        folder.chmod(0o755)
+        assert find_pipelines(folder=folder) == []
+        assert make_page_file("2-0", ABOUT, sources=1, stages=1, rows=2, folder=folder) is None

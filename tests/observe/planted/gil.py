@@ -1,0 +1,32 @@
+"""Parses in pure Python, in four threads."""
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+from spdl.pipeline import PipelineBuilder
+
+
+def read(number: int) -> int:
+    return number
+
+
+def parse(number: int) -> int:
+    total = 0
+    for value in range(40_000):
+        total += value * number % 7
+    return total
+
+
+def main(processes: int = 0) -> None:
+    builder = PipelineBuilder().add_source(range(10**9)).pipe(read, name="read")
+    if processes:
+        builder.pipe(parse, concurrency=2 * processes, name="parse", executor=ProcessPoolExecutor(processes))
+    else:
+        builder.pipe(parse, concurrency=4, name="parse")
+    with builder.add_sink(4).build(num_threads=4).auto_stop() as pipeline:
+        for _ in pipeline:
+            pass
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,64 @@
+"""Runs programs in processes of their own, which know nothing of being watched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from spdl.observe import PageError, find_pipelines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from spdl.observe import Observation, ObservedPipeline
+
+__all__ = ["observed", "running", "running_script"]
+
+_SECONDS = 30
+
+
+def running(program: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """Run a program given by its text, and kill it at the end of the block."""
+    return _running("-c", program)
+
+
+def running_script(path: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """Run a script, and kill it at the end of the block."""
+    return _running(str(path), *arguments)
+
+
+@contextmanager
+def _running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment.pop("SPDL_OBSERVE", None)
+    # It may log failures by the thousand.
+    process = subprocess.Popen([sys.executable, *arguments], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipeline in find_pipelines(process.pid):
+            pipeline.remove()
+
+
+def observed(process: subprocess.Popen[bytes], until: Callable[[Observation], bool]) -> ObservedPipeline:
+    """Return the pipeline of a process as soon as something holds of what its page says."""
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the program has ended"
+        for pipeline in find_pipelines(process.pid):
+            try:
+                if until(pipeline.observe()):
+                    return pipeline
+            except PageError:
+                # It has only begun.
+                continue
+        time.sleep(0.01)
+    raise AssertionError(f"it did not hold within {_SECONDS} s")

@@ -1,0 +1,122 @@
+"""`spdl why` names what was planted, from outside, in scripts that know nothing of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.observe.programs import observed, running_script
+
+from spdl.cli._observe.why import STATUS
+from spdl.observe._why.diagnose import SECONDS
+from spdl.pipeline._metrics.verdict import KINDS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+PLANTED = Path(__file__).parents[1] / "planted"
+
+# The stage and the kind, by the script.
+EXPECTED = {
+    "batching": ("collate", "batching"),
+    "cpu": ("compress", "CPU"),
+    "gil": ("parse", "GIL"),
+    "hang": ("write", "hang"),
+    "io": ("fetch", "I/O"),
+    "ordered": ("fetch", "held back by order"),
+    "oversubscription": ("filter", "oversubscription"),
+    "retries": ("ask", "retries"),
+    "serial_source": ("src", "serial source"),
+    "slow_consumer": ("", "slow consumer"),
+    "transfer": ("transfer_to_device", "transfer"),
+}
+
+# Those that wait and do not compute: other work on the machine does not change what they gain.
+REMEDIED = {
+    "batching": ("concurrency", "num_threads"),
+    "io": ("concurrency", "num_threads"),
+    "serial_source": ("concurrency",),
+    "transfer": ("concurrency", "num_threads"),
+    "ordered": (),
+    "retries": (),
+}
+# What applies a remedy that is no number.
+APPLIED = {"ordered": ["1"], "retries": ["0"]}
+
+
+def why(pid: int, *options: str) -> tuple[dict[str, Any], int]:
+    """Return what `spdl why --json` says, and its exit status."""
+    command = [sys.executable, "-c", "import sys; from spdl.cli import main; sys.exit(main())", "why", str(pid)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([*command, "--json", *options], check=False, capture_output=True, env=environment)
+    assert not done.stderr, done.stderr.decode()
+    return json.loads(done.stdout), done.returncode
+
+
+def test_there_is_a_script_for_each_kind_and_a_status() -> None:
+    assert {path.stem for path in PLANTED.glob("*.py")} == EXPECTED.keys()
+    assert {kind for _, kind in EXPECTED.values()} == KINDS.keys() - {"none"}
+    assert STATUS.keys() == KINDS.keys()
+
+
+# What other programs do on the machine may hide it for a moment.
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.parametrize("script", EXPECTED)
+def test_it_is_named(script: str) -> None:
+    with running_script(PLANTED / f"{script}.py") as process:
+        observed(process, lambda seen: seen.delivered >= 20)
+        # A hang is told by how long it lasts.
+        time.sleep(4 if script == "hang" else 1)
+        verdict, status = why(process.pid)
+    assert (verdict["stage"], verdict["kind"]) == EXPECTED[script], verdict["sentence"]
+    assert status == STATUS[verdict["kind"]]
+
+
+def rate(process: subprocess.Popen[bytes]) -> float:
+    """Return how many items a program takes per second."""
+    page = observed(process, lambda seen: seen.delivered >= 20)
+    before = page.observe()
+    time.sleep(2)
+    after = page.observe()
+    return (after.delivered - before.delivered) / (after.now - before.now)
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.parametrize("script", REMEDIED)
+def test_the_predicted_gain_is_what_the_remedy_gains(script: str) -> None:
+    path = PLANTED / f"{script}.py"
+    with running_script(path) as process:
+        observed(process, lambda seen: seen.delivered >= 20)
+        verdict, _ = why(process.pid, "--seconds", "2")
+        before = rate(process)
+    assert verdict["kind"] == EXPECTED[script][1], verdict["sentence"]
+    settings = [str(verdict["settings"][name]) for name in REMEDIED[script] if name in verdict["settings"]]
+    with running_script(path, *APPLIED.get(script, settings)) as process:
+        gain = rate(process) / before
+    assert verdict["predicted_gain"] == pytest.approx(gain, rel=0.25), verdict["sentence"]
+
+
+def test_it_answers_within_two_seconds() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with running_script(PLANTED / "io.py") as process:
+        observed(process, lambda seen: seen.delivered >= 20)
+        # The script counts only once it has ended, and so does not here.
+        verdict, _ = why(process.pid)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert verdict["kind"] == "I/O"
+    # What it does besides watching, without what other programs on the machine take.
+    computed = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert SECONDS + computed < 2
+
+
+def test_a_process_without_a_pipeline_is_told() -> None:
+    command = [sys.executable, "-c", "import sys; from spdl.cli import main; sys.exit(main())", "why", str(os.getpid())]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"process {os.getpid()} runs no pipeline" in done.stderr

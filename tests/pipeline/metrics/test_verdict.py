@@ -1,0 +1,134 @@
+"""What limits a pipeline, decided from measures that are made up."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from spdl.pipeline._metrics.measures import PipelineMeasures, SourceMeasures, StageMeasures
+from spdl.pipeline._metrics.verdict import KINDS, decide
+
+STAGE = StageMeasures(
+    name="work",
+    op="module.work",
+    gathers=False,
+    served_by="threads",
+    adjustable=True,
+    concurrency=4,
+    occupancy=1.0,
+    rate=100.0,
+    seconds=0.04,
+    cpu=0.0,
+    failing=0.0,
+    held=0.0,
+    buffered=0,
+    oldest=0.01,
+    runs=0.0,
+    waits_for_thread=0.0,
+    waits=1.0,
+)
+SOURCE = SourceMeasures("src", busy=0.01, rate=100.0, oldest=0.0)
+PIPELINE = PipelineMeasures(
+    seconds=1.0,
+    num_threads=8,
+    busy_threads=4.0,
+    cores=8.0,
+    gil=True,
+    cores_used=0.5,
+    cores_used_by_others=0.0,
+    cores_waited_for=0.0,
+    consumer_waits=0.9,
+    delivered=100.0,
+    sink_size=0,
+    sink_capacity=4,
+    sink_fill=0.0,
+    sources=(SOURCE,),
+    stages=(STAGE,),
+)
+
+
+def measures(*stages: dict[str, Any], **changes: Any) -> PipelineMeasures:
+    made = tuple(dataclasses.replace(STAGE, **stage) for stage in stages) or (STAGE,)
+    return dataclasses.replace(PIPELINE, **{"stages": made, **changes})
+
+
+SMALL = {"name": "small", "occupancy": 0.1, "seconds": 0.001}
+# What ops in four threads do that compute and hold the GIL, and what they do that compute beside each other.
+IN_TURNS = {"cpu": 0.25, "runs": 0.4, "waits_for_thread": 0.6, "waits": 0.0}
+BESIDE = {"cpu": 0.9, "runs": 0.9, "waits": 0.1}
+STUCK = {"delivered": 0.0, "consumer_waits": 1.0}
+BLOCKING = (SourceMeasures("src", busy=1.0, rate=0.0, oldest=30.0),)
+CROWDED = {"cores_used": 8.0, "cores_used_by_others": 7.5, "cores_waited_for": 20.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "stage"),
+    [
+        (measures(), "I/O", "work"),
+        (measures({}, SMALL), "I/O", "work"),
+        (measures({}, {**SMALL, "occupancy": 0.9}), "I/O", "work"),
+        (measures({}, {**SMALL, "occupancy": 0.98}), "I/O", "small"),
+        (measures(BESIDE, cores_used=3.6), "CPU", "work"),
+        (measures(IN_TURNS, cores_used=1.0), "GIL", "work"),
+        # Threads that wait for the GIL do so between ops, too.
+        (measures({**IN_TURNS, "occupancy": 0.5}, cores_used=1.0), "GIL", "work"),
+        # They compute beside each other, though some wait for each other now and then.
+        (measures({**BESIDE, "waits_for_thread": 0.2}, cores_used=3.2), "CPU", "work"),
+        # A lock of their own, which its holder sleeps with.
+        (measures({"runs": 0.02, "waits_for_thread": 0.7, "waits": 0.28}, cores_used=0.1), "I/O", "work"),
+        # Without a GIL nobody can wait for it.
+        (measures({**IN_TURNS, "cpu": 0.7}, cores_used=1.0, gil=False), "CPU", "work"),
+        (measures({"runs": 0.1, "waits_for_thread": 0.9, "waits": 0.0}, **CROWDED), "oversubscription", "work"),
+        (measures({"name": "transfer"}), "transfer", "transfer"),
+        (measures({"op": "spdl.io.transfer_buffer"}), "transfer", "work"),
+        (measures({"gathers": True, "occupancy": 0.0}, {"name": "join", "concurrency": 1}), "batching", "join"),
+        (measures({"name": "collate"}), "batching", "collate"),
+        (measures({"occupancy": 0.3, "held": 0.7}), "held back by order", "work"),
+        (measures({"failing": 0.6, "occupancy": 0.8, "rate": 20.0}), "retries", "work"),
+        (measures(SMALL, sources=(SourceMeasures("src", 0.99, 100.0, 0.0),)), "serial source", "src"),
+        (measures({"occupancy": 0.4}, consumer_waits=0.01, sink_fill=1.0), "slow consumer", ""),
+        (measures({"rate": 0.0, "oldest": 60.0}, **STUCK), "hang", "work"),
+        # It takes long, but no longer than others did.
+        (measures({"rate": 0.0, "oldest": 60.0, "seconds": 50.0}, **STUCK), "I/O", "work"),
+        (measures({**SMALL, "rate": 0.0}, sources=BLOCKING, **STUCK), "hang", "src"),
+        # Something moves still.
+        (measures(SMALL, sources=BLOCKING, **STUCK), "serial source", "src"),
+        (measures({"occupancy": 0.5}, num_threads=2, busy_threads=2.0), "I/O", "work"),
+        (measures({"occupancy": 0.5}), "none", ""),
+    ],
+)
+def test_the_kind_and_the_stage(given: PipelineMeasures, kind: str, stage: str) -> None:
+    verdict = decide(given)
+    assert kind in KINDS
+    assert (verdict.kind, verdict.stage) == (kind, stage), verdict.sentence()
+
+
+def test_the_gain_is_what_the_next_limit_allows() -> None:
+    verdict = decide(measures({}, {**SMALL, "occupancy": 0.5}))
+    assert verdict.predicted_gain == pytest.approx(2.0)
+    # Enough slots for that, and not many more; threads for them and for what the other stage runs then.
+    assert 8 <= verdict.settings["concurrency"] <= 11
+    assert verdict.settings["num_threads"] == verdict.settings["concurrency"] + 4
+
+
+def test_the_consumer_is_a_limit_as_well() -> None:
+    assert decide(measures(consumer_waits=0.5)).predicted_gain == pytest.approx(2.0)
+
+
+def test_and_so_are_the_cores() -> None:
+    assert decide(measures(cores_used=4.0, consumer_waits=1.0, sources=())).predicted_gain == pytest.approx(2.0)
+
+
+def test_a_gain_is_never_a_loss() -> None:
+    for given in (measures(consumer_waits=0.0), measures({}, {"name": "other"}), measures(cores_used=16.0)):
+        gain = decide(given).predicted_gain
+        assert gain is not None
+        assert gain >= 1
+
+
+def test_it_reads_as_a_sentence() -> None:
+    said = decide(measures({}, {**SMALL, "occupancy": 0.5})).sentence()
+    assert said.startswith("I/O. 'work': Its 4 slots are in use 100 % of the time, and compute for 0 % of it")
+    assert said.endswith("Predicted: 2.00x as fast.")
