@@ -55,6 +55,7 @@ _PACKAGES = {
     "store": set[str](),
     "dataloader": {"io", "pipeline", "source"},
     "testing": {"source"},
+    "tune": {"pipeline"},
     "cli": {"io", "pipeline"},
     "_command": {"cli"},
     "_check": {"_locate"},
