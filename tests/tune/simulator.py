@@ -237,7 +237,7 @@ class World:
             for done, busy, running in zip(self.done, self.busy, self.running, strict=True)
         ]
         waits = self.waiting_since is not None
-        return Observation(self.now, self.cpu, self.read, self.waited, waits, self.source_seconds, tuple(stages))
+        return Observation(self.now, self.cpu, 0.0, self.read, self.waited, waits, self.source_seconds, tuple(stages))
 
 
 def run(graph: Graph, limits: Limits, seconds: float, seed: int = 0, settling: float = 0.5) -> float:

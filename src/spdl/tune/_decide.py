@@ -26,13 +26,17 @@ _FACTORS = (2.0, 1.5)
 # A step that goes as far as another resource allows goes a little further: items come unevenly, and a stage that could
 # just keep up does not.
 _ROOM = 1.15
-# A step is kept if it has made the pipeline faster by this. It is judged once the gain differs from that by so many
-# standard errors.
-_GAIN = 0.03
+# A step is kept if it has made the pipeline faster by such a share of what was to be gained, within bounds. More
+# threads for less are not worth their contention. It is judged once the gain differs from that by so many standard
+# errors.
+_SHARE = 0.2
+_LEAST_GAIN, _MOST_GAIN = 0.02, 0.08
+# Giving back must not cost more than this.
+_LOSS = 0.03
 _ERRORS = 2.0
 # It is judged in any case once the comparison is so exact, or after so many seconds.
 _EXACT = 0.1
-_LATEST = 6.0
+_LATEST = 2.5
 # The two rates have another cause than the limits if they are further apart than this.
 _SAME = 0.3
 # Seconds that tell for sure.
@@ -112,7 +116,11 @@ def _judge(base: Period, tried: Period, budgets: Budgets, stage: int) -> tuple[f
     before = recent_window(base, stage, 0.0)
     if before is None or before.rate <= 0:
         return 0.0, True
-    least = -_GAIN if tried.move == LOWERED else _GAIN
+    if tried.move == LOWERED:
+        least = -_LOSS
+    else:
+        usage = scarcest(base.limits, budgets, before)[0]
+        least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
     gain = 0.0
     for after in first_windows(tried, stage):
         if tried.move == LOWERED and scarcest(tried.limits, budgets, after)[0] > 1 / _ENOUGH:
@@ -144,7 +152,7 @@ def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, stage: in
         return _give_back(periods, limits, budgets, window, "More was tried, and was no faster.")
     raised = raise_limits(limits, budgets, window, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
     if raised == limits:
-        return _give_back(periods, limits, budgets, window, "All limits are where they may be at most.")
+        return _give_back(periods, limits, budgets, window, "More slots would stay empty: no stage that may have more uses those that it has.")
     changes = describe(limits, raised, budgets)
     return Decision(raised, RAISED, f"{changes}: {why(limits, budgets, window)}", settled=False)
 

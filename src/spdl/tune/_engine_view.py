@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._engine.node import Node
 
+    from ._core_waits import CoreWaits
+
 __all__ = ["budgets_of", "limits_of", "observe", "stages_of"]
 
 # Ops that wait take no core: so many threads, or this many for each core if that is more, may wait at once. Each holds
@@ -75,11 +77,12 @@ def _stage(node: Node, threads: int) -> StageBudget:
     return StageBudget(node.name, node.concurrency if pinned else most, pinned=pinned, on_threads=on_threads)
 
 
-def observe(engine: Engine, stages: Sequence[Node], now: float) -> Observation:
+def observe(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float) -> Observation:
     """Read the counters, without the engine's lock."""
     return Observation(
         time=now,
         cpu=_cpu_seconds(stages),
+        coreless=waits.read(engine.workers.threads),
         read=_read(engine),
         waited=engine.sink.counters.get_seconds,
         waits=bool(engine.sink.readers),

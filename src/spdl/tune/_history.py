@@ -45,6 +45,7 @@ class Observation(NamedTuple):
     Attributes:
         time: Seconds on any clock.
         cpu: CPU seconds of the process.
+        coreless: Seconds in which its threads waited for a core, summed over them.
         read: Items that the consumer has read.
         waited: Seconds that the consumer has waited for items.
         waits: Whether the consumer waits now.
@@ -54,6 +55,7 @@ class Observation(NamedTuple):
 
     time: float
     cpu: float
+    coreless: float
     read: int
     waited: float
     waits: bool

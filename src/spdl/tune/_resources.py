@@ -10,14 +10,18 @@ if TYPE_CHECKING:
 
 __all__ = ["scarcest"]
 
+# Where others use the cores as well, threads that wait for one are worth it up to so many for each: the system shares
+# the cores out among threads.
+_CROWDED = 1.5
+
 
 def scarcest(limits: Limits, budgets: Budgets, window: Window) -> tuple[float, str]:
     """Return how much of the scarcest resource is used that cannot be raised, and a sentence on it."""
     found = [
         (1 - window.waiting, "The consumer is the limit: it hardly waits."),
         (
-            window.cores / budgets.cores,
-            f"The CPU is the limit: {window.cores:.1f} of {budgets.cores:g} cores are used.",
+            max(window.cores, window.wanted / _CROWDED) / budgets.cores,
+            f"The CPU is the limit: there is work for {window.wanted:.1f} cores, and there are {budgets.cores:g}.",
         ),
         (window.source, "The source is the limit: its next() takes nearly all the time."),
     ]

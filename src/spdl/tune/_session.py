@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._decide import decide
+from ._decide import Decision, decide
 from ._history import History
+from ._pauses import Pauses
 
 if TYPE_CHECKING:
-    from ._decide import Decision
     from ._history import Observation
     from ._limits import Budgets, Limits
 
@@ -50,10 +50,14 @@ class Session:
         self.reason = "Nothing has come through yet."
         self.log: list[Entry] = []
         self._history = History(limits)
+        self._pauses = Pauses()
 
     def observe(self, observation: Observation) -> Decision:
         """Note an observation, and return what to do."""
-        self._history.add(observation)
+        active = self._pauses.without(observation)
+        if active is None:
+            return Decision(self.limits, "", self.reason, self.settled)
+        self._history.add(active)
         decision = decide(self._history, self.limits, self.budgets)
         self.reason = decision.reason
         self.settled = decision.settled

@@ -18,6 +18,8 @@ __all__ = ["describe", "lower_limits", "raise_limits", "why"]
 _USED = 0.9
 # A stage that uses no more of its slots than this, once nothing more is to be gained, gives the others back.
 _IDLE = 0.4
+# A stage that uses less of its slots than this is not what holds the others up.
+_HALF_FULL = 0.6
 # So few slots are not worth giving back.
 _FEW = 2
 
@@ -57,6 +59,8 @@ def _raise_fullest(limits: Limits, budgets: Budgets, pressure: Sequence[float]) 
     if not free:
         return limits.concurrency
     fullest = max(free, key=pressure.__getitem__)
+    if pressure[fullest] < _HALF_FULL:
+        return limits.concurrency
     each = budgets.stages[fullest]
     slots = limits.concurrency[fullest]
     more = min(_most(each.most, limits, budgets, on_threads=each.on_threads), slots + max(1, slots // 2))

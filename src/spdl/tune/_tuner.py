@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from spdl.pipeline._engine.limits import set_limits
 from spdl.pipeline._world import perf_counter
 
+from ._core_waits import CoreWaits
 from ._engine_view import budgets_of, limits_of, observe, stages_of
 from ._records import TunedSettings, TuningStep
 from ._session import Session
@@ -37,6 +38,7 @@ class Tuner:
     def __init__(self, engine: Engine, *, threads_pinned: bool) -> None:
         self._engine = engine
         self._stages = stages_of(engine)
+        self._core_waits = CoreWaits()
         budgets = budgets_of(engine, threads_pinned=threads_pinned)
         limits = limits_of(engine)
         self._session = Session(
@@ -57,7 +59,7 @@ class Tuner:
             return
         engine.lock.release()
         try:
-            decision = session.observe(observe(engine, self._stages, perf_counter()))
+            decision = session.observe(observe(engine, self._stages, self._core_waits, perf_counter()))
         finally:
             engine.lock.acquire()
         if decision.move and session.limits is decision.limits:

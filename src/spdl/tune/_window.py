@@ -35,6 +35,7 @@ class Window:
         rate: The same per second.
         error: The relative standard error of that rate.
         cores: How many cores the process used on average.
+        wanted: How many it would have used had there been a core for each thread.
         waiting: The share of the time that the consumer waited.
         source: The share of the time that the busiest source was in its ``next()``.
         busy: The number of ops that each stage ran on average.
@@ -47,6 +48,7 @@ class Window:
     rate: float
     error: float
     cores: float
+    wanted: float
     waiting: float
     source: float
     busy: tuple[float, ...]
@@ -125,7 +127,9 @@ def _judged(observations: Sequence[Observation], limits: Limits, stage: int) -> 
 
 def _measure(observations: Sequence[Observation], limits: Limits, stage: int, seconds: float, items: int) -> Window:
     first, last = observations[0], observations[-1]
-    sampled = sum(each.waits for each in observations[1:]) / (len(observations) - 1)
+    sampled = sum((after.time - before.time) * after.waits for before, after in itertools.pairwise(observations)) / max(
+        1e-9, seconds
+    )
     counted = min(1.0, (last.waited - first.waited) / seconds)
     pairs = list(zip(first.stages, last.stages, strict=True))
     return Window(
@@ -134,6 +138,7 @@ def _measure(observations: Sequence[Observation], limits: Limits, stage: int, se
         rate=items / seconds,
         error=_error(observations, stage),
         cores=(last.cpu - first.cpu) / seconds,
+        wanted=(last.cpu - first.cpu + last.coreless - first.coreless) / seconds,
         # A wait is counted when it has ended, which is too late for long ones; short ones are rarely seen.
         waiting=max(sampled, counted) if last.read > first.read or last.waits else sampled,
         source=min(1.0, (last.source - first.source) / seconds),
