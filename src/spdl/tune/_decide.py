@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from ._history import LOWERED, RAISED, UNDONE
 from ._resources import scarcest
 from ._steps import describe, lower_limits, raise_limits, why
-from ._window import finest_stage, first_windows, recent_window
+from ._window import first_windows, pace_of, recent_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._history import History, Period
     from ._limits import Budgets, Limits
-from ._window import Window
+    from ._window import Pace, Window
 
 __all__ = ["Decision", "decide"]
 
 # A resource is the limit if what it has left would make the pipeline faster by no more than this.
-_ENOUGH = 1.05
+_ENOUGH = 1.035
 # How much faster a step tries to make the pipeline, first and if that has failed.
 _FACTORS = (2.0, 1.5)
 # A step that goes as far as another resource allows goes a little further: items come unevenly, and a stage that could
@@ -37,6 +37,8 @@ _ERRORS = 2.0
 # It is judged in any case once the comparison is so exact, or after so many seconds.
 _EXACT = 0.1
 _LATEST = 2.5
+# What is tried again is judged by a longer time.
+_SURE = 4.0
 # The two rates have another cause than the limits if they are further apart than this.
 _SAME = 0.3
 # Seconds that tell for sure.
@@ -75,35 +77,36 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
     period = periods[-1]
     if not period.observations or not any(stage.done for stage in period.observations[-1].stages):
         return _wait(limits, "Nothing has come through yet.")
-    stage = finest_stage(period.observations[-1])
+    pace = pace_of(period.observations[-1])
     if period.move in (RAISED, LOWERED) and len(periods) > 1:
-        gain, kept = _judge(periods[-2], period, budgets, stage)
+        again = _failed(periods, periods[-2].limits, pace, None) > 0
+        gain, kept = _judge(periods[-2], period, budgets, pace, _SURE if again else _LATEST)
         if kept is None:
             return _wait(limits, "The effect of the last step is being measured.")
         if not kept:
             reason = f"The last step changed the rate by {gain:+.0%}, which is not worth it, so it is undone."
             return Decision(periods[-2].limits, UNDONE, reason, settled=False)
-    return _look(periods, limits, budgets, stage)
+    return _look(periods, limits, budgets, pace)
 
 
-def _look(periods: Sequence[Period], limits: Limits, budgets: Budgets, stage: int) -> Decision:
+def _look(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
     """Decide by a short first look, by a longer second one, and then only if something has changed since."""
     period = periods[-1]
-    first = next(first_windows(period, stage), None)
+    first = next(first_windows(period, pace), None)
     if first is None:
         return _wait(limits, "The rate is being measured.")
-    decision = _next(periods, limits, budgets, stage, first)
+    decision = _next(periods, limits, budgets, pace, first)
     if decision.move:
         return decision
-    second = next(first_windows(period, stage, _STEADY), None)
+    second = next(first_windows(period, pace, _STEADY), None)
     if second is None:
         return decision
-    decision = _next(periods, limits, budgets, stage, second)
+    decision = _next(periods, limits, budgets, pace, second)
     if decision.move:
         return decision
-    recent = recent_window(period, stage, _STEADY)
+    recent = recent_window(period, pace, _STEADY)
     if recent is not None and _has_changed(second, recent, limits, budgets):
-        decision = _next(periods, limits, budgets, stage, recent)
+        decision = _next(periods, limits, budgets, pace, recent)
     return decision._replace(settled=not decision.move)
 
 
@@ -111,9 +114,9 @@ def _wait(limits: Limits, reason: str) -> Decision:
     return Decision(limits, "", reason, settled=False)
 
 
-def _judge(base: Period, tried: Period, budgets: Budgets, stage: int) -> tuple[float, bool | None]:
+def _judge(base: Period, tried: Period, budgets: Budgets, pace: Pace, latest: float) -> tuple[float, bool | None]:
     """Return by how much a step has changed the rate, and whether to keep it; None if that is not clear yet."""
-    before = recent_window(base, stage, 0.0)
+    before = recent_window(base, pace, 0.0)
     if before is None or before.rate <= 0:
         return 0.0, True
     if tried.move == LOWERED:
@@ -122,7 +125,7 @@ def _judge(base: Period, tried: Period, budgets: Budgets, stage: int) -> tuple[f
         usage = scarcest(base.limits, budgets, before)[0]
         least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
     gain = 0.0
-    for after in first_windows(tried, stage):
+    for after in first_windows(tried, pace):
         if tried.move == LOWERED and scarcest(tried.limits, budgets, after)[0] > 1 / _ENOUGH:
             # What limits it still does, so it cannot be slower for this.
             return 0.0, True
@@ -130,7 +133,11 @@ def _judge(base: Period, tried: Period, budgets: Budgets, stage: int) -> tuple[f
         error = _ERRORS * (before.error**2 + after.error**2) ** 0.5
         # Waiting longer makes only the second of the two rates more exact.
         exact = error <= _EXACT or after.error <= before.error
-        if abs(gain - least) >= error or (after.seconds >= _STEADY and exact) or after.seconds >= _LATEST:
+        if (
+            abs(gain - least) >= error
+            or (latest == _LATEST and after.seconds >= _STEADY and exact)
+            or after.seconds >= latest
+        ):
             return gain, gain >= least
     return gain, None
 
@@ -141,29 +148,36 @@ def _has_changed(before: Window, now: Window, limits: Limits, budgets: Budgets) 
     return slower or scarcest(limits, budgets, now)[0] < (1 - _SAME) * scarcest(limits, budgets, before)[0]
 
 
-def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, stage: int, window: Window) -> Decision:
+def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace, window: Window) -> Decision:
     usage, scarce = scarcest(limits, budgets, window)
     if usage > 1 / _ENOUGH:
         return _give_back(periods, limits, budgets, window, scarce)
-    failed = _failed(periods, limits, stage, window.rate)
+    failed = _failed(periods, limits, pace, window.rate)
     if failed and window.seconds < _STEADY:
         return _wait(limits, "More was tried, and was no faster; it is looked at once more.")
     if failed >= len(_FACTORS):
         return _give_back(periods, limits, budgets, window, "More was tried, and was no faster.")
     raised = raise_limits(limits, budgets, window, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
     if raised == limits:
-        return _give_back(periods, limits, budgets, window, "More slots would stay empty: no stage that may have more uses those that it has.")
+        return _give_back(
+            periods,
+            limits,
+            budgets,
+            window,
+            "More slots would stay empty: no stage that may have more uses those that it has.",
+        )
     changes = describe(limits, raised, budgets)
     return Decision(raised, RAISED, f"{changes}: {why(limits, budgets, window)}", settled=False)
 
 
-def _failed(periods: Sequence[Period], limits: Limits, stage: int, rate: float) -> int:
-    """Return how often more was tried from these limits in vain, while the pace was what it is now."""
+def _failed(periods: Sequence[Period], limits: Limits, pace: Pace, rate: float | None) -> int:
+    """Return how often more was tried from these limits in vain, while the rate was what it is now if one is given."""
     failed = 0
     for base, tried, undone in zip(periods, periods[1:], periods[2:], strict=False):
         if tried.move == RAISED and undone.move == UNDONE and base.limits == limits == undone.limits:
-            before = recent_window(base, stage, 0.0)
-            failed += before is not None and abs(before.rate / max(rate, 1e-9) - 1) <= _SAME
+            before = recent_window(base, pace, 0.0)
+            same = rate is None or (before is not None and abs(before.rate / max(rate, 1e-9) - 1) <= _SAME)
+            failed += same
     return failed
 
 

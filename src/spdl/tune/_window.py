@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._history import Observation, Period
     from ._limits import Budgets, Limits
 
-__all__ = ["Window", "finest_stage", "first_windows", "recent_window"]
+__all__ = ["Pace", "Window", "first_windows", "pace_of", "recent_window"]
 
 # A window has to be so long, and to have so many items. After the last of these times it is taken as it is.
 _SHORT = 0.25
@@ -32,7 +32,7 @@ class Window:
     Attributes:
         seconds: How long it is.
         items: How many items the stage of the most items was done with.
-        rate: The same per second.
+        rate: The progress per second; see `Pace`.
         error: The relative standard error of that rate.
         cores: How many cores the process used on average.
         wanted: How many it would have used had there been a core for each thread.
@@ -64,30 +64,56 @@ class Window:
         return sum(busy for busy, stage in zip(self.busy, budgets.stages, strict=True) if stage.on_threads)
 
 
-def finest_stage(observation: Observation) -> int:
-    """Return the stage that was done with the most items: its pace shows soonest."""
+class Pace(NamedTuple):
+    """How the progress of a pipeline is measured.
+
+    What the stages do is added up, an item of each counting as much as its ops usually take. So a step that only lets
+    one stage take the cores from another shows as no progress.
+
+    Attributes:
+        finest: The stage that is done with the most items: it shows soonest whether a window is long enough.
+        weights: What an item of each stage counts.
+    """
+
+    finest: int
+    weights: tuple[float, ...]
+
+
+def pace_of(observation: Observation) -> Pace:
+    """Return how to measure progress, by what the stages have done in all."""
     done = [stage.done for stage in observation.stages]
-    return len(done) - 1 - done[::-1].index(max(done))
+    finest = len(done) - 1 - done[::-1].index(max(done))
+    weights = [stage.busy / stage.done if stage.done else 0.0 for stage in observation.stages]
+    if not any(weights):
+        weights[finest] = 1.0
+    return Pace(finest, tuple(weights))
 
 
-def first_windows(period: Period, stage: int, seconds: float = 0.0) -> Iterator[Window]:
+def _progress(before: Observation, after: Observation, pace: Pace) -> float:
+    return sum(
+        weight * (late.done - early.done)
+        for weight, early, late in zip(pace.weights, before.stages, after.stages, strict=True)
+    )
+
+
+def first_windows(period: Period, pace: Pace, seconds: float = 0.0) -> Iterator[Window]:
     """Yield ever longer windows from the beginning of a period, from the first one that is long enough."""
     observations = period.observations
     begin = _begin(period)
     for end in range(begin + 1, len(observations)):
         if observations[end].time - observations[begin].time < seconds:
             continue
-        if (window := _judged(observations[begin : end + 1], period.limits, stage)) is not None:
+        if (window := _judged(observations[begin : end + 1], period.limits, pace)) is not None:
             yield window
 
 
-def recent_window(period: Period, stage: int, seconds: float) -> Window | None:
+def recent_window(period: Period, pace: Pace, seconds: float) -> Window | None:
     """Return the last window of a period that is long enough, and at least so many seconds; None if there is none."""
     observations = period.observations
     for begin in range(len(observations) - 2, _begin(period) - 1, -1):
         if observations[-1].time - observations[begin].time < seconds:
             continue
-        if (window := _judged(observations[begin:], period.limits, stage)) is not None:
+        if (window := _judged(observations[begin:], period.limits, pace)) is not None:
             return window
     return None
 
@@ -116,16 +142,16 @@ def _service_time(first: Observation, last: Observation) -> float:
     )
 
 
-def _judged(observations: Sequence[Observation], limits: Limits, stage: int) -> Window | None:
+def _judged(observations: Sequence[Observation], limits: Limits, pace: Pace) -> Window | None:
     first, last = observations[0], observations[-1]
     seconds = last.time - first.time
-    items = last.stages[stage].done - first.stages[stage].done
-    if seconds < _SHORT or (seconds < _LONG and items < max(_ITEMS, 2 * limits.concurrency[stage])):
+    items = last.stages[pace.finest].done - first.stages[pace.finest].done
+    if seconds < _SHORT or (seconds < _LONG and items < max(_ITEMS, 2 * limits.concurrency[pace.finest])):
         return None
-    return _measure(observations, limits, stage, seconds, items)
+    return _measure(observations, limits, pace, seconds, items)
 
 
-def _measure(observations: Sequence[Observation], limits: Limits, stage: int, seconds: float, items: int) -> Window:
+def _measure(observations: Sequence[Observation], limits: Limits, pace: Pace, seconds: float, items: int) -> Window:
     first, last = observations[0], observations[-1]
     sampled = sum((after.time - before.time) * after.waits for before, after in itertools.pairwise(observations)) / max(
         1e-9, seconds
@@ -135,8 +161,8 @@ def _measure(observations: Sequence[Observation], limits: Limits, stage: int, se
     return Window(
         seconds=seconds,
         items=items,
-        rate=items / seconds,
-        error=_error(observations, stage),
+        rate=_progress(first, last, pace) / seconds,
+        error=_error(observations, pace),
         cores=(last.cpu - first.cpu) / seconds,
         wanted=(last.cpu - first.cpu + last.coreless - first.coreless) / seconds,
         # A wait is counted when it has ended, which is too late for long ones; short ones are rarely seen.
@@ -156,15 +182,14 @@ def _busy(observations: Sequence[Observation], stage: int, slots: int, seconds: 
     return sum(each.stages[stage].running for each in observations[1:]) / (len(observations) - 1)
 
 
-def _error(observations: Sequence[Observation], stage: int) -> float:
-    parts = min(_PARTS, len(observations) - 1)
-    items = observations[-1].stages[stage].done - observations[0].stages[stage].done
-    if parts < _PARTS or not items:
-        return 1.0 / sqrt(max(1, items))
-    cuts = [observations[round(index * (len(observations) - 1) / parts)] for index in range(parts + 1)]
+def _error(observations: Sequence[Observation], pace: Pace) -> float:
+    first, last = observations[0], observations[-1]
+    if len(observations) <= _PARTS or last.stages[pace.finest].done == first.stages[pace.finest].done:
+        return 1.0 / sqrt(max(1, last.stages[pace.finest].done - first.stages[pace.finest].done))
+    cuts = [observations[round(index * (len(observations) - 1) / _PARTS)] for index in range(_PARTS + 1)]
     rates = [
-        (after.stages[stage].done - before.stages[stage].done) / max(1e-9, after.time - before.time)
+        _progress(before, after, pace) / max(1e-9, after.time - before.time)
         for before, after in itertools.pairwise(cuts)
     ]
-    mean = sum(rates) / parts
-    return sqrt(sum((rate - mean) ** 2 for rate in rates) / (parts - 1) / parts) / mean
+    mean = sum(rates) / _PARTS
+    return sqrt(sum((rate - mean) ** 2 for rate in rates) / (_PARTS - 1) / _PARTS) / max(1e-12, mean)
