@@ -53,7 +53,7 @@ _PACKAGES = {
     "io": {"store"},
     "source": {"io", "store"},
     "store": set[str](),
-    "dataloader": {"io", "pipeline", "source"},
+    "dataloader": {"io", "pipeline", "source", "tune"},
     "testing": {"source"},
     "tune": {"pipeline"},
     "cli": {"io", "pipeline"},
