@@ -19,7 +19,7 @@ MOST = 32
 _LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 # Seconds between two observations, and how long each graph is tuned.
 TICK = 0.05
-SECONDS = 12.0
+SECONDS = 20.0
 # The slowest graphs are tuned until so many results could have come.
 _BATCHES = 200
 # So many results tell a rate.

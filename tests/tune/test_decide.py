@@ -118,10 +118,10 @@ class TestPurity:
             history.add(world.observe())
             one, other = (decide(history, world.limits, budgets_of(graph)) for _ in range(2))
             assert one == other
+            history.note(one)
             if one.move:
                 decided.append(one.move)
                 world.change(one.limits)
-                history.change(one.limits, one.move)
         assert decided[0] == RAISED
         assert set(decided) <= {RAISED, LOWERED, UNDONE}
 
@@ -148,9 +148,9 @@ class TestPurity:
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_random_graphs_come_near_to_their_best(first: int) -> None:
     outcomes = [try_graph(seed) for seed in range(first, first + 20)]
-    assert sum(outcome.share >= 0.95 for outcome in outcomes) >= 18
-    assert min(outcome.share for outcome in outcomes) >= 0.75
-    assert max(outcome.turns for outcome in outcomes) <= 4
+    assert sum(outcome.share >= 0.95 for outcome in outcomes) >= 19
+    assert min(outcome.share for outcome in outcomes) >= 0.85
+    assert max(outcome.turns for outcome in outcomes) <= 2
 
 
 def test_the_history_is_bounded() -> None:

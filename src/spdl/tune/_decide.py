@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ._history import LOWERED, RAISED, UNDONE
 from ._resources import scarcest
 from ._steps import describe, lower_limits, raise_limits, why
-from ._window import first_windows, pace_of, recent_window
+from ._window import pace_of, recent_window, whole_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,12 +53,16 @@ class Decision(NamedTuple):
         move: What kind of change this is, one of those of `History`; empty if nothing is to change.
         reason: Why, in one sentence.
         settled: Whether nothing more is to be gained.
+        kept: Whether the last step was found to be worth it just now, which the history is to note.
+        seen: The window in which nothing was found to do just now, which the history is to note.
     """
 
     limits: Limits
     move: str
     reason: str
-    settled: bool
+    settled: bool = False
+    kept: bool = False
+    seen: Window | None = None
 
 
 def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
@@ -69,7 +73,7 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
     if not.
 
     Args:
-        history: What was observed until now.
+        history: What was observed until now, and what was found by earlier decisions.
         limits: The limits in force.
         budgets: How far they may go.
     """
@@ -78,68 +82,66 @@ def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
     if not period.observations or not any(stage.done for stage in period.observations[-1].stages):
         return _wait(limits, "Nothing has come through yet.")
     pace = pace_of(period.observations[-1])
-    if period.move in (RAISED, LOWERED) and len(periods) > 1:
-        again = _failed(periods, periods[-2].limits, pace, None) > 0
-        gain, kept = _judge(periods[-2], period, budgets, pace, _SURE if again else _LATEST)
-        if kept is None:
-            return _wait(limits, "The effect of the last step is being measured.")
-        if not kept:
-            reason = f"The last step changed the rate by {gain:+.0%}, which is not worth it, so it is undone."
-            return Decision(periods[-2].limits, UNDONE, reason, settled=False)
-    return _look(periods, limits, budgets, pace)
-
-
-def _look(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
-    """Decide by a short first look, by a longer second one, and then only if something has changed since."""
-    period = periods[-1]
-    first = next(first_windows(period, pace), None)
-    if first is None:
-        return _wait(limits, "The rate is being measured.")
-    decision = _next(periods, limits, budgets, pace, first)
-    if decision.move:
-        return decision
-    second = next(first_windows(period, pace, _STEADY), None)
-    if second is None:
-        return decision
-    decision = _next(periods, limits, budgets, pace, second)
-    if decision.move:
-        return decision
-    recent = recent_window(period, pace, _STEADY)
-    if recent is not None and _has_changed(second, recent, limits, budgets):
-        decision = _next(periods, limits, budgets, pace, recent)
-    return decision._replace(settled=not decision.move)
+    if not period.kept:
+        return _judge(periods, limits, budgets, pace)
+    if period.steady is not None:
+        return _watch(periods, period.steady, limits, budgets, pace)
+    # A short first look, and a longer second one.
+    window = whole_window(period, pace, _STEADY if period.looked else 0.0)
+    if window is None:
+        return _wait(limits, period.reason or "The rate is being measured.")
+    decision = _next(periods, limits, budgets, pace, window)
+    return decision if decision.move else decision._replace(seen=window, settled=period.looked)
 
 
 def _wait(limits: Limits, reason: str) -> Decision:
-    return Decision(limits, "", reason, settled=False)
+    return Decision(limits, "", reason)
 
 
-def _judge(base: Period, tried: Period, budgets: Budgets, pace: Pace, latest: float) -> tuple[float, bool | None]:
-    """Return by how much a step has changed the rate, and whether to keep it; None if that is not clear yet."""
-    before = recent_window(base, pace, 0.0)
+def _watch(periods: Sequence[Period], steady: Window, limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
+    """Leave everything as it is unless something has changed since the limits settled."""
+    recent = recent_window(periods[-1], pace, _STEADY)
+    if recent is not None and _has_changed(steady, recent, limits, budgets):
+        decision = _next(periods, limits, budgets, pace, recent)
+        return decision if decision.move else decision._replace(settled=True)
+    return Decision(limits, "", periods[-1].reason, settled=True)
+
+
+def _judge(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
+    """Keep the last step or undo it, or wait if its effect is not clear yet."""
+    base, tried = periods[-2:]
+    measured = _wait(limits, "The effect of the last step is being measured.")
+    before, after = recent_window(base, pace, 0.0), whole_window(tried, pace)
     if before is None or before.rate <= 0:
-        return 0.0, True
+        return measured._replace(kept=True)
+    if after is None:
+        return measured
     if tried.move == LOWERED:
+        if scarcest(limits, budgets, after)[0] > 1 / _ENOUGH:
+            # What limits it still does, so it cannot be slower for this.
+            return measured._replace(kept=True)
         least = -_LOSS
     else:
         usage = scarcest(base.limits, budgets, before)[0]
         least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
-    gain = 0.0
-    for after in first_windows(tried, pace):
-        if tried.move == LOWERED and scarcest(tried.limits, budgets, after)[0] > 1 / _ENOUGH:
-            # What limits it still does, so it cannot be slower for this.
-            return 0.0, True
-        gain = after.rate / before.rate - 1
-        error = _ERRORS * (before.error**2 + after.error**2) ** 0.5
-        # Waiting longer makes only the second of the two rates more exact.
-        exact = error <= _EXACT or after.error <= before.error
-        if (
-            abs(gain - least) >= error
-            or (latest == _LATEST and after.seconds >= _STEADY and exact)
-            or after.seconds >= latest
-        ):
-            return gain, gain >= least
-    return gain, None
+    gain = after.rate / before.rate - 1
+    again = _failed(periods, base.limits, pace, None) > 0
+    if not _is_clear(gain - least, before, after, again=again):
+        return measured
+    if gain >= least:
+        return measured._replace(kept=True)
+    reason = f"The last step changed the rate by {gain:+.0%}, which is not worth it, so it is undone."
+    return Decision(base.limits, UNDONE, reason)
+
+
+def _is_clear(gain: float, before: Window, after: Window, *, again: bool) -> bool:
+    """Return whether a gain differs from 0 for sure, or there was time enough; more if it was tried before."""
+    error = _ERRORS * (before.error**2 + after.error**2) ** 0.5
+    if abs(gain) >= error or after.seconds >= (_SURE if again else _LATEST):
+        return True
+    # Waiting longer makes only the second of the two rates more exact.
+    exact = error <= _EXACT or after.error <= before.error
+    return exact and not again and after.seconds >= _STEADY
 
 
 def _has_changed(before: Window, now: Window, limits: Limits, budgets: Budgets) -> bool:
@@ -167,7 +169,7 @@ def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pac
             "More slots would stay empty: no stage that may have more uses those that it has.",
         )
     changes = describe(limits, raised, budgets)
-    return Decision(raised, RAISED, f"{changes}: {why(limits, budgets, window)}", settled=False)
+    return Decision(raised, RAISED, f"{changes}: {why(limits, budgets, window)}")
 
 
 def _failed(periods: Sequence[Period], limits: Limits, pace: Pace, rate: float | None) -> int:
@@ -186,9 +188,7 @@ def _give_back(periods: Sequence[Period], limits: Limits, budgets: Budgets, wind
     lowered = lower_limits(limits, budgets, window) if window.seconds >= _STEADY else limits
     if lowered == limits or _lowered_in_vain(periods, limits):
         return _wait(limits, reason)
-    return Decision(
-        lowered, LOWERED, f"{describe(limits, lowered, budgets)}: the others are idle. {reason}", settled=False
-    )
+    return Decision(lowered, LOWERED, f"{describe(limits, lowered, budgets)}: the others are idle. {reason}")
 
 
 def _lowered_in_vain(periods: Sequence[Period], limits: Limits) -> bool:

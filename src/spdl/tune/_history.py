@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ._decide import Decision
     from ._limits import Limits
+    from ._window import Window
 
 __all__ = ["LOWERED", "RAISED", "STARTED", "UNDONE", "History", "Observation", "Period", "StageCounts"]
 
@@ -64,18 +66,43 @@ class Observation(NamedTuple):
 
 
 class Period:
-    """A time under unchanged limits."""
+    """A time under unchanged limits.
+
+    Attributes:
+        limits: These limits.
+        move: Why they are what they are.
+        observations: What was observed, the first ones and the last ones.
+        kept: Whether the step that led here was found to be worth it.
+        looked: Whether a first look has found nothing to do.
+        steady: What happened until a second, longer look found nothing to do; None before that.
+        reason: Why there was nothing to do.
+    """
 
     def __init__(self, limits: Limits, move: str) -> None:
         self.limits = limits
         self.move = move
         self.observations: list[Observation] = []
+        self.kept = move not in (RAISED, LOWERED)
+        self.looked = False
+        self.steady: Window | None = None
+        self.reason = ""
 
     def add(self, observation: Observation) -> None:
         """Append an observation; of a long period, only the first and the last ones are kept."""
         self.observations.append(observation)
         if len(self.observations) > _FIRST + _LAST:
             del self.observations[_FIRST]
+
+    def note_kept(self) -> None:
+        """Note that the step was worth it."""
+        self.kept = True
+
+    def note_look(self, window: Window, reason: str, *, steady: bool) -> None:
+        """Note that a look at this window has found nothing to do, and why."""
+        self.looked = True
+        self.reason = reason
+        if steady:
+            self.steady = window
 
 
 class History:
@@ -93,7 +120,16 @@ class History:
         """Note an observation."""
         self._periods[-1].add(observation)
 
-    def change(self, limits: Limits, move: str) -> None:
+    def note(self, decision: Decision) -> None:
+        """Note what was decided by the last observation."""
+        if decision.kept:
+            self._periods[-1].note_kept()
+        if decision.seen is not None:
+            self._periods[-1].note_look(decision.seen, decision.reason, steady=decision.settled)
+        if decision.move:
+            self._change(decision.limits, decision.move)
+
+    def _change(self, limits: Limits, move: str) -> None:
         """Begin a period with other limits, at the moment of the last observation."""
         period = Period(limits, move)
         if self._periods[-1].observations:

@@ -59,11 +59,11 @@ class Session:
             return Decision(self.limits, "", self.reason, self.settled)
         self._history.add(active)
         decision = decide(self._history, self.limits, self.budgets)
+        self._history.note(decision)
         self.reason = decision.reason
         self.settled = decision.settled
         if decision.move:
             self.limits = decision.limits
-            self._history.change(decision.limits, decision.move)
             self.log = [*self.log[1 - _ENTRIES :], Entry(observation.time, decision.limits, decision.reason)]
         return decision
 

@@ -8,17 +8,19 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ._history import Observation, Period
     from ._limits import Budgets, Limits
 
-__all__ = ["Pace", "Window", "first_windows", "pace_of", "recent_window"]
+__all__ = ["Pace", "Window", "pace_of", "recent_window", "whole_window"]
 
 # A window has to be so long, and to have so many items. After the last of these times it is taken as it is.
 _SHORT = 0.25
 _ITEMS = 16
 _LONG = 6.0
+# Ops that run at once may end at once as well: so many times their duration tell a rate.
+_SERVICES = 5
 # After a change, what was under way before has to leave first.
 _SETTLING = 0.1
 # A window is cut in so many parts, whose rates show how uneven the pace is.
@@ -96,15 +98,13 @@ def _progress(before: Observation, after: Observation, pace: Pace) -> float:
     )
 
 
-def first_windows(period: Period, pace: Pace, seconds: float = 0.0) -> Iterator[Window]:
-    """Yield ever longer windows from the beginning of a period, from the first one that is long enough."""
+def whole_window(period: Period, pace: Pace, seconds: float = 0.0) -> Window | None:
+    """Return all of a period but its beginning, if that is long enough, and at least so many seconds."""
     observations = period.observations
     begin = _begin(period)
-    for end in range(begin + 1, len(observations)):
-        if observations[end].time - observations[begin].time < seconds:
-            continue
-        if (window := _judged(observations[begin : end + 1], period.limits, pace)) is not None:
-            yield window
+    if begin + 1 >= len(observations) or observations[-1].time - observations[begin].time < seconds:
+        return None
+    return _judged(observations[begin:], period.limits, pace)
 
 
 def recent_window(period: Period, pace: Pace, seconds: float) -> Window | None:
@@ -146,8 +146,10 @@ def _judged(observations: Sequence[Observation], limits: Limits, pace: Pace) -> 
     first, last = observations[0], observations[-1]
     seconds = last.time - first.time
     items = last.stages[pace.finest].done - first.stages[pace.finest].done
-    if seconds < _SHORT or (seconds < _LONG and items < max(_ITEMS, 2 * limits.concurrency[pace.finest])):
-        return None
+    if seconds < _LONG:
+        least = max(_ITEMS, 2 * limits.concurrency[pace.finest])
+        if items < least or seconds < max(_SHORT, _SERVICES * _service_time(first, last)):
+            return None
     return _measure(observations, limits, pace, seconds, items)
 
 
