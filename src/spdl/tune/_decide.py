@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ._history import LOWERED, RAISED, UNDONE
 from ._resources import scarcest
-from ._steps import describe, lower_limits, raise_limits, why
+from ._steps import describe, lower_limits, raise_buffer, raise_limits, why
 from ._window import pace_of, recent_window, whole_window
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pac
     if failed >= len(_FACTORS):
         return _give_back(periods, limits, budgets, window, "More was tried, and was no faster.")
     raised = raise_limits(limits, budgets, window, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
+    if raised == limits:
+        raised = raise_buffer(limits, budgets, window)
     if raised == limits:
         return _give_back(
             periods,

@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from ._limits import Budgets, Limits
     from ._window import Window
 
-__all__ = ["describe", "lower_limits", "raise_limits", "why"]
+__all__ = ["describe", "lower_limits", "raise_buffer", "raise_limits", "why"]
 
 # So much of its slots a stage is to use: of the rest, some wait for an item at any moment.
 _USED = 0.9
 # A stage that uses no more of its slots than this, once nothing more is to be gained, gives the others back.
 _IDLE = 0.4
-# A stage that uses less of its slots than this is not what holds the others up.
+# A stage that uses less of its slots than this does not hold the others up: what takes time lies between its ops, as
+# with ops of microseconds. For that, so many slots for each core are enough.
 _HALF_FULL = 0.6
+_PER_CORE = 2
+# The pace is uneven if the last stage has no place for its results for such a share of the time, and the consumer waits
+# for results for as much. Then a buffer that is so many times as deep may help.
+_UNEVEN = 0.05
+_DEEPER = 4
 # So few slots are not worth giving back.
 _FEW = 2
 
@@ -59,12 +65,19 @@ def _raise_fullest(limits: Limits, budgets: Budgets, pressure: Sequence[float]) 
     if not free:
         return limits.concurrency
     fullest = max(free, key=pressure.__getitem__)
-    if pressure[fullest] < _HALF_FULL:
+    if pressure[fullest] < _HALF_FULL and limits.concurrency[fullest] >= _PER_CORE * budgets.cores:
         return limits.concurrency
     each = budgets.stages[fullest]
     slots = limits.concurrency[fullest]
     more = min(_most(each.most, limits, budgets, on_threads=each.on_threads), slots + max(1, slots // 2))
     return (*limits.concurrency[:fullest], more, *limits.concurrency[fullest + 1 :])
+
+
+def raise_buffer(limits: Limits, budgets: Budgets, window: Window) -> Limits:
+    """Return the limits with more places in front of the consumer, if at times it waits and at others is waited for."""
+    if budgets.buffer_pinned or min(window.blocked[-1], window.waiting) < _UNEVEN:
+        return limits
+    return replace(limits, buffer_size=min(budgets.buffer_size, _DEEPER * limits.buffer_size))
 
 
 def lower_limits(limits: Limits, budgets: Budgets, window: Window) -> Limits:
