@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from spdl.tune._history import Observation, StageCounts
@@ -223,6 +223,18 @@ class World:
     def consumed(self) -> None:
         self.waiting_since = self.now
         self.settle()
+
+    def pause(self, seconds: float) -> None:
+        """Have the consumer, which waits, do something else for so long once it has its next item."""
+        assert not self.graph.consumer
+        graph = self.graph
+        self.graph = replace(graph, consumer=seconds)
+
+        def end() -> None:
+            self.graph = graph
+
+        # It takes one item within that time.
+        self.at(self.timed, self.now + 0.9 * seconds, end)
 
     # ---- the tuner's view ----
 
