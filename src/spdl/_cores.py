@@ -11,7 +11,7 @@ from spdl import _guard  # noqa: F401 - says so where the reference has overwrit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["available_cores"]
+__all__ = ["available_cores", "cores_per_process"]
 
 # The root of the file system. Tests put another one here.
 _ROOT = "/"
@@ -32,6 +32,19 @@ def available_cores() -> float:
             # The outermost group has no such file; "max" and -1 stand for no quota.
             continue
     return cores
+
+
+def cores_per_process() -> float:
+    """Return the cores that this process may use, shared among the processes that torchrun started on this machine.
+
+    Raises:
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+    """
+    share = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    if not (share.isascii() and share.isdigit() and int(share)):
+        msg = f"the environment variable LOCAL_WORLD_SIZE must be the number of processes on a machine, got {share!r}"
+        raise ValueError(msg)
+    return available_cores() / int(share)
 
 
 def _read(path: str) -> str:

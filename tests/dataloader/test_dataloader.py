@@ -409,7 +409,7 @@ def test_no_length_where_a_preprocessor_generates(preprocessor: Any) -> None:
         ({"batch_size": 2.5}, TypeError, "`batch_size` must be an int of at least 1, got 2.5"),
         ({"drop_last": "no"}, TypeError, "`drop_last` must be True or False, got 'no'"),
         ({"buffer_size": 0}, ValueError, "`buffer_size` must be an int of at least 1, got 0"),
-        ({"num_threads": 0}, ValueError, "`num_threads` must be an int of at least 1, got 0"),
+        ({"num_threads": 0}, ValueError, '`num_threads` must be an int of at least 1, or "auto", got 0'),
         ({"timeout": "1"}, TypeError, "`timeout` must be a number of seconds or None, got '1'"),
         ({"output_order": "random"}, ValueError, "`output_order` must be 'completion' or 'input', got 'random'"),
     ],

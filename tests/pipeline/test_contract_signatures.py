@@ -129,8 +129,8 @@ _PIPE = "(*, retries=0, retry_delay=0.1, on_failure=None, timeout=None, on_timeo
 OURS = {
     "PipelineBuilder.add_source": "(*, dedicated_thread=False)",
     "PipelineBuilder.pipe": _PIPE,
-    "PipelineBuilder.build": "(*, num_threads=None)",
-    "build_pipeline": "(*, num_threads=None)",
+    "PipelineBuilder.build": "(*, num_threads=None, autotune=False)",
+    "build_pipeline": "(*, num_threads=None, autotune=False)",
     "run_pipeline_in_subprocess": "(*, num_threads=None)",
     "ProfileResult": "(flow=1.0, is_async=False)",
     "defs.Pipe": _PIPE,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from inspect import isasyncgenfunction, isgeneratorfunction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from spdl import _guard  # noqa: F401 - says so where the reference has overwritten modules around this one.
-from spdl._check import check_choice, check_flag, check_timeout, positive, refuse
+from spdl._check import check_choice, check_flag, check_int, check_timeout, positive, refuse
+from spdl._locate import callers_line
 from spdl.dataloader._loader_epochs import Epochs
 from spdl.dataloader._loader_iterator import LoaderIterator, reads
 from spdl.dataloader._missing_attribute import missing_attribute
 from spdl.dataloader._one_pass import is_own_iterator, refuse_second_pass
 from spdl.dataloader._transfer_thread import TransferThread
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._declare.left_open import ONE, LeftOpen
 from spdl.pipeline._declare.op import bodies_of, is_async
 
 if TYPE_CHECKING:
@@ -23,11 +25,18 @@ if TYPE_CHECKING:
     from spdl.dataloader._loader_iterator import Read
     from spdl.pipeline import Pipeline, PipelineStatistics
     from spdl.pipeline._declare.records import OutputOrder
+    from spdl.tune import TunedSettings
 
 __all__ = ["DataLoader"]
 
+_AUTO = "auto"
+
 Source = TypeVar("Source")
 Output = TypeVar("Output")
+
+
+def _number(num_threads: object) -> int:
+    return check_int("num_threads", num_threads, least=1, accepted='an int of at least 1, or "auto"')
 
 
 class DataLoader(Generic[Source, Output]):
@@ -62,7 +71,8 @@ class DataLoader(Generic[Source, Output]):
             and take more memory.
         num_threads: How many items and batches the preprocessor and the aggregator together work on at once. More
             threads help as far as the functions release the GIL. An async function takes no thread, and works on as
-            many items by itself.
+            many items by itself. ``"auto"`` lets the loader choose, for each of the two functions, while it runs: an
+            epoch goes on with what the one before has found. `tuned` returns it.
         timeout: Seconds to wait for each item. After that, TimeoutError is raised. Nothing is lost: the next ``next()``
             on the same iterator waits again. A ``for`` loop is left, which ends its iteration unless something else
             holds the iterator. None waits as long as it takes.
@@ -95,7 +105,7 @@ class DataLoader(Generic[Source, Output]):
         aggregator: Callable[[list[T]], Output] | Callable[[list[T]], Awaitable[Output]] | None = None,
         transfer_fn: Callable[[Output], Output] | None = None,
         buffer_size: int = 3,
-        num_threads: int = 8,
+        num_threads: int | Literal["auto"] = 8,
         timeout: float | None = None,
         output_order: OutputOrder = "completion",
     ) -> None:
@@ -106,7 +116,10 @@ class DataLoader(Generic[Source, Output]):
         self._aggregator = aggregator
         self._transfer_fn = transfer_fn
         self._buffer_size = positive("buffer_size", buffer_size)
-        self._num_threads = positive("num_threads", num_threads)
+        self._autotune = isinstance(num_threads, str) and num_threads == _AUTO
+        # Of the preprocessor, and of the aggregator.
+        self._concurrency = (ONE, ONE) if self._autotune else (_number(num_threads),) * 2
+        self._tuned: TunedSettings | None = None
         self._timeout = check_timeout("timeout", timeout)
         self._output_order: OutputOrder = output_order
         # One for each process: a forked child inherits the executor without its thread, and would wait for it for ever.
@@ -152,9 +165,26 @@ class DataLoader(Generic[Source, Output]):
             self._epochs.end(pipeline)
         finally:
             self._epochs.leave(pipeline)
+            if self._autotune:
+                self._keep_tuned(pipeline)
+
+    def _keep_tuned(self, pipeline: Pipeline[Output]) -> None:
+        """Let the next iteration begin where this one has come to."""
+        self._tuned = pipeline.tuned()
+        slots = [stage.concurrency for stage in pipeline.statistics().stages[1:]]
+        first, second = self._concurrency
+        if self._preprocessor is not None:
+            first = LeftOpen(slots.pop(0))
+        if self._batch_size is not None:
+            del slots[0]
+        if self._aggregator is not None:
+            second = LeftOpen(slots[0])
+        self._concurrency = (first, second)
 
     def _build(self) -> Pipeline[Output]:
-        return self._declare().build(num_threads=self._num_threads)
+        if self._autotune:
+            return self._declare().build(autotune=True)
+        return self._declare().build(num_threads=self._concurrency[0])
 
     def statistics(self) -> PipelineStatistics:
         """Return what each stage has done in the iteration that began last, and which one limits the throughput.
@@ -162,6 +192,30 @@ class DataLoader(Generic[Source, Output]):
         It may be called at any time, also between iterations. Before the first one, all counts are 0.
         """
         return self._epochs.statistics(self._build)
+
+    def tuned(self) -> TunedSettings:
+        """Return what an iteration has found to be the best numbers so far: of the last one that has ended.
+
+        Raises:
+            RuntimeError: If the loader was not made with ``num_threads="auto"``, or no iteration has ended yet.
+
+        Example:
+            >>> import time
+            >>> from spdl.dataloader import DataLoader
+            >>> def read(path):
+            ...     time.sleep(0.01)
+            ...     return path
+            >>> loader = DataLoader(range(200), preprocessor=read, batch_size=4, num_threads="auto")
+            >>> len(list(loader)), loader.tuned().concurrency["read"] > 1
+            (50, True)
+        """
+        if not self._autotune:
+            raise RuntimeError(
+                f'The loader does not tune itself: make it with `num_threads="auto"` ({callers_line()}).'
+            )
+        if self._tuned is None:
+            raise RuntimeError(f"No iteration has ended yet, so nothing is known ({callers_line()}).")
+        return self._tuned
 
     def state_dict(self) -> dict[str, Any]:
         """Return which items the loop has received, so that a loader made the same way can go on from there.
@@ -229,11 +283,11 @@ class DataLoader(Generic[Source, Output]):
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(self._src)
         if self._preprocessor is not None:
-            builder.pipe(self._preprocessor, concurrency=self._num_threads, output_order=self._output_order)
+            builder.pipe(self._preprocessor, concurrency=self._concurrency[0], output_order=self._output_order)
         if self._batch_size is not None:
             builder.aggregate(self._batch_size, drop_last=self._drop_last)
         if self._aggregator is not None:
-            builder.pipe(self._aggregator, concurrency=self._num_threads, output_order=self._output_order)
+            builder.pipe(self._aggregator, concurrency=self._concurrency[1], output_order=self._output_order)
         if self._transfer_fn is not None:
             builder.pipe(self._transfer_fn, executor=self._find_transfer_thread())
         return builder.add_sink(self._buffer_size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from spdl._cores import available_cores
+from spdl._cores import cores_per_process
 from spdl.source._samplers.world import find_in_torch, find_rank
 
 __all__ = ["World", "default_threads", "find_world", "may_find_world"]
@@ -38,13 +38,9 @@ def may_find_world() -> bool:
 
 
 def default_threads() -> int:
-    """Return the cores that this process may use, shared among the processes that torchrun started on this machine.
+    """Return the cores that this process may use, as a number of threads.
 
     Raises:
         ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
     """
-    share = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    if not (share.isascii() and share.isdigit() and int(share)):
-        msg = f"the environment variable LOCAL_WORLD_SIZE must be the number of processes on a machine, got {share!r}"
-        raise ValueError(msg)
-    return max(1, int(available_cores() / int(share) + 0.5))
+    return max(1, int(cores_per_process() + 0.5))

@@ -10,11 +10,12 @@ from inspect import iscoroutinefunction
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias
 
-from spdl._check import check_flag, check_str, positive, refuse
+from spdl._check import check_flag, check_str, refuse
 
 from .aggregator import Aggregator
 from .context_parameter import context_parameter
 from .item_context import ItemContext
+from .left_open import ONE, positive_or_open
 from .op import called_function, is_async, place_of
 from .policy import DEFAULT_POLICY, FailurePolicy, check_policy
 from .type_vars import T, U
@@ -149,7 +150,7 @@ class PipeConfig(Generic[T, U]):
 
     name: str
     op: Callable[[T], U]
-    concurrency: int = 1
+    concurrency: int = ONE
     executor: Executor | None = None
     output_order: OutputOrder = "completion"
     policy: FailurePolicy = DEFAULT_POLICY
@@ -172,7 +173,7 @@ class PipeConfig(Generic[T, U]):
             self,
             name=check_str("name", self.name),
             op=op,
-            concurrency=positive("concurrency", self.concurrency),
+            concurrency=positive_or_open("concurrency", self.concurrency),
             policy=check_policy(self.policy),
         )
 
@@ -283,7 +284,7 @@ class SinkConfig(Generic[T]):
     buffer_size: int
 
     def __post_init__(self) -> None:
-        _set(self, buffer_size=positive("buffer_size", self.buffer_size, wrong_type=ValueError))
+        _set(self, buffer_size=positive_or_open("buffer_size", self.buffer_size, wrong_type=ValueError))
 
     def __repr__(self) -> str:
         return f"sink(buffer_size={self.buffer_size})"

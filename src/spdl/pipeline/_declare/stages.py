@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._check import check_flag, check_int, check_str
 
 from .aggregator import Aggregator, Collate
+from .left_open import ONE
 from .op import name_of
 from .policy import FailurePolicy
 from .records import AggregateConfig, DisaggregateConfig, MergeConfig, PathVariantsConfig, PipeConfig, as_function
@@ -27,7 +28,7 @@ def Pipe(  # noqa: N802 - part of the public contract: it is used like a class n
     op: Op,
     /,
     *,
-    concurrency: int = 1,
+    concurrency: int = ONE,
     executor: Executor | None = None,
     name: str | None = None,
     output_order: OutputOrder = "completion",

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from .start import useful_workers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .engine import Engine
     from .node import Node
 
-__all__ = ["set_concurrency", "set_num_threads", "set_queue_capacity"]
+__all__ = ["set_concurrency", "set_limits", "set_num_threads", "set_queue_capacity"]
 
 
 def set_concurrency(engine: Engine, node: Node, concurrency: int) -> None:
@@ -42,6 +44,20 @@ def set_queue_capacity(engine: Engine, node: Node | None, capacity: int) -> None
         engine.made_room(stage)
     for source in engine.sources:
         engine.made_room(source)
+    _apply(engine)
+
+
+def set_limits(engine: Engine, concurrency: Mapping[Node, int], num_threads: int, sink_capacity: int) -> None:
+    """Change several limits at once: of stages, the number of threads, and how many items may wait to be read."""
+    if engine.is_over():
+        return
+    for node, slots in concurrency.items():
+        if not (node.cancelled or node.finished) and slots != node.concurrency:
+            node.set_concurrency(slots)
+    if num_threads != engine.workers.num_threads:
+        engine.workers.set_num_threads(num_threads)
+    if sink_capacity != engine.sink.capacity:
+        set_queue_capacity(engine, None, sink_capacity)
     _apply(engine)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._declare.left_open import LeftOpen
 from spdl.pipeline._metrics.counters import BLOCKED, StageCounters
 from spdl.pipeline._metrics.page_columns import IDLE
 from spdl.pipeline._metrics.task_record import NO_TASKS
@@ -46,6 +47,7 @@ class Node:
         "finished",
         "info",
         "input",
+        "left_open",
         "name",
         "next",
         "op",
@@ -87,8 +89,10 @@ class Node:
         # Where a thread notes on the page that it has begun to run the op.
         self.column = IDLE
         # The number of items it may work on at once, and the number it works on: each of these holds a slot.
-        self.concurrency = concurrency
+        self.concurrency = int(concurrency)
         self.running = 0
+        # Nobody chose that number.
+        self.left_open = isinstance(concurrency, LeftOpen)
         self.counters = StageCounters()
         # Where its items wait. A stage that merges has several such channels; this is the first.
         self.input = Channel()

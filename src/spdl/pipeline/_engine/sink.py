@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spdl.pipeline._declare.left_open import LeftOpen
 from spdl.pipeline._world import perf_counter
 
 from .channel import Channel
@@ -27,10 +28,12 @@ class Sink(Channel):
     when it finds nothing, or the engine is held up by a full sink, does it need the lock.
     """
 
-    __slots__ = ("full", "readers", "told_at")
+    __slots__ = ("full", "left_open", "readers", "told_at")
 
     def __init__(self, capacity: int) -> None:
-        super().__init__(capacity)
+        super().__init__(int(capacity))
+        # Nobody chose that number.
+        self.left_open = isinstance(capacity, LeftOpen)
         # Set by whoever found no room; whoever pops an entry and sees it tells the engine.
         self.full = False
         # When the consumer told that it took something.

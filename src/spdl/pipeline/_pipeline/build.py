@@ -44,6 +44,7 @@ def build_pipeline(
     stage_id: int = 0,
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
+    autotune: bool = False,
 ) -> Pipeline[T]:
     """Build a pipeline from its declaration. No thread is started yet.
 
@@ -65,6 +66,7 @@ def build_pipeline(
             that return a `BackgroundTask`, such as subclasses of it. The default tasks of the process
             (`spdl.pipeline.config.set_default_background_tasks`) precede them.
         use_thread_output_queue: As for `PipelineBuilder.build`.
+        autotune: As for `PipelineBuilder.build`.
 
     Returns:
         The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.
@@ -94,6 +96,7 @@ def build_pipeline(
     limit = check_max_failures(max_failures)
     first_id = check_int("stage_id", stage_id, least=0)
     check_flag("use_thread_output_queue", use_thread_output_queue)
+    autotune = check_flag("autotune", autotune)
     tasks = defaults.get_default_background_tasks() or []
     if background_tasks is not None:
         tasks += defaults.check_background_tasks("background_tasks", background_tasks)
@@ -126,7 +129,12 @@ def build_pipeline(
         from spdl.pipeline._profiling.diagnosis import Diagnosis  # noqa: PLC0415 - rarely needed.
 
         return Diagnosis(engine, pipeline_cfg)
-    return Pipeline(engine, description, stages_of(pipeline_cfg))
+    tuner = None
+    if autotune:
+        from spdl.tune._tuner import Tuner  # noqa: PLC0415 - others have no use for it.
+
+        tuner = Tuner(engine, threads_pinned=num_threads is not None)
+    return Pipeline(engine, description, stages_of(pipeline_cfg), tuner)
 
 
 def _call_back(config: PipelineConfig[Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from spdl._locate import callers_line
+from spdl.pipeline._declare.left_open import ONE, THREE
 from spdl.pipeline._declare.records import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 from spdl.pipeline._declare.stages import Aggregate, Disaggregate, PathVariants, Pipe
 from spdl.pipeline._declare.type_vars import T, U
@@ -123,7 +124,7 @@ class PipelineBuilder(Generic[T, U]):
         op: Op,
         /,
         *,
-        concurrency: int = 1,
+        concurrency: int = ONE,
         executor: Executor | None = None,
         name: str | None = None,
         output_order: OutputOrder = "completion",
@@ -248,7 +249,7 @@ class PipelineBuilder(Generic[T, U]):
         self._stages.append(PathVariants(router, paths, name, batched))
         return self
 
-    def add_sink(self, buffer_size: int = 3) -> Self:
+    def add_sink(self, buffer_size: int = THREE) -> Self:
         """Add the buffer that the consumer reads from.
 
         Args:
@@ -285,6 +286,7 @@ class PipelineBuilder(Generic[T, U]):
         task_hook_factory: TaskHookFactory | None = None,
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
+        autotune: bool = False,
     ) -> Pipeline[Any]:
         """Build the pipeline. No thread is started yet.
 
@@ -317,6 +319,10 @@ class PipelineBuilder(Generic[T, U]):
                 stage number, name and concurrency.
             use_thread_output_queue: Accepted for compatibility, without effect: the consumer always reads from its own
                 thread.
+            autotune: Whether the pipeline chooses its limits while it runs: the ``concurrency`` of each stage that has
+                none given, and ``num_threads`` if that is None. What you give stays as it is; give a ``concurrency`` of
+                1 to a stage that must not run twice at once, and ``output_order="input"`` to one that must keep the
+                order. See `Pipeline.tuned`.
 
         Returns:
             The pipeline. It starts at `Pipeline.start`, at `Pipeline.auto_stop`, or at the first read.
@@ -334,6 +340,7 @@ class PipelineBuilder(Generic[T, U]):
             task_hook_factory=task_hook_factory,
             stage_id=stage_id,
             use_thread_output_queue=use_thread_output_queue,
+            autotune=autotune,
         )
 
 

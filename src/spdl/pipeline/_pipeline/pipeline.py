@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from spdl.pipeline._declare.failed_item import FailedItem
     from spdl.pipeline._engine.engine import Engine
     from spdl.pipeline._metrics.statistics import PipelineStatistics
+    from spdl.tune import TunedSettings, TuningStep
+    from spdl.tune._tuner import Tuner
 
 __all__ = ["Pipeline"]
 
@@ -66,8 +68,9 @@ class Pipeline(Generic[T]):
     # Told to what would iterate it again from another position, as a source of another pipeline.
     _runs_once = True
 
-    def __init__(self, engine: Engine, description: str, graph: Sequence[str] = ()) -> None:
+    def __init__(self, engine: Engine, description: str, graph: Sequence[str] = (), tuner: Tuner | None = None) -> None:
         self._engine = engine
+        self._tuner = tuner
         self._description = description
         self._graph = list(graph)
         self._sources: list[Any] | None = None
@@ -120,6 +123,8 @@ class Pipeline(Generic[T]):
             for source in self._engine.sources:
                 source.note_state()
             start(self._engine)
+            if self._tuner is not None:
+                self._tuner.begin()
         except BaseException as error:
             if claims.get("start") is claim:
                 # The caller sees it now. Others are told at their reads.
@@ -406,6 +411,8 @@ class Pipeline(Generic[T]):
         self._check_usable("changed")
         with engine.lock:
             limits.set_concurrency(engine, node, concurrency)
+            if self._tuner is not None:
+                self._tuner.pin_stage(stage)
 
     def set_num_threads(self, num_threads: int) -> None:
         """Change how many synchronous ops may run at once, while the pipeline runs or before.
@@ -426,6 +433,8 @@ class Pipeline(Generic[T]):
         engine = self._engine
         with engine.lock:
             limits.set_num_threads(engine, num_threads)
+            if self._tuner is not None:
+                self._tuner.pin_threads()
 
     def set_queue_capacity(self, stage: str, capacity: int) -> None:
         """Change how many items may wait in front of a stage, while the pipeline runs or before.
@@ -454,6 +463,42 @@ class Pipeline(Generic[T]):
         self._check_usable("changed")
         with engine.lock:
             limits.set_queue_capacity(engine, found[0] if found else None, capacity)
+            if self._tuner is not None and not found:
+                self._tuner.pin_buffer()
+
+    def tuned(self) -> TunedSettings:
+        """Return the settings that the tuner has chosen until now, to be written into the program.
+
+        Once ``settled`` is True, nothing more is to be gained from other settings on this machine. It may be asked for
+        at any time, also after the end.
+
+        Raises:
+            RuntimeError: If the pipeline was not built with ``autotune=True``.
+
+        Example:
+            >>> from spdl.pipeline import PipelineBuilder
+            >>> builder = PipelineBuilder().add_source(range(4)).pipe(str, concurrency=2).add_sink(3)
+            >>> with builder.build(autotune=True).auto_stop() as pipeline:
+            ...     items = list(pipeline)
+            >>> print(pipeline.tuned())
+            pipe(..., name='str', concurrency=2)
+            add_sink(3)
+            build(num_threads=2)
+        """
+        return self._asked_to_tune().settings()
+
+    def tuning_log(self) -> list[TuningStep]:
+        """Return the changes that the tuner has made, oldest first, each with its reason: at most the last 200.
+
+        Raises:
+            RuntimeError: If the pipeline was not built with ``autotune=True``.
+        """
+        return self._asked_to_tune().log()
+
+    def _asked_to_tune(self) -> Tuner:
+        if self._tuner is None:
+            raise RuntimeError(f"The pipeline does not tune itself: build it with `autotune=True` ({callers_line()}).")
+        return self._tuner
 
     def failures(self) -> list[FailedItem]:
         """Return the failed items, oldest first: at most the 100 most recent ones.

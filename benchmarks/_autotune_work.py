@@ -1,0 +1,155 @@
+"""The planted workloads for pipelines that tune themselves: ops that sleep, compute, or hold the GIL."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Op = Callable[[Any], Any]
+
+__all__ = ["WORKLOADS", "Workload"]
+
+_BLOCK = bytes(1 << 22)
+
+
+class Workload(NamedTuple):
+    """A pipeline to be tuned.
+
+    Attributes:
+        title: What it is.
+        make: Makes its ops.
+        levels: The concurrencies of the grid, the same for all stages.
+        consumer: Seconds that the loop takes for each item.
+        beside: How many others of the kind run in the same process.
+    """
+
+    title: str
+    make: Callable[[], Sequence[Op]]
+    levels: Sequence[int]
+    consumer: float = 0.0
+    beside: int = 0
+
+
+def _sleeping(seconds: float) -> Op:
+    def op(item: Any) -> Any:
+        time.sleep(seconds)
+        return item
+
+    return op
+
+
+def _calibrate(work: Callable[[int], object], amount: int) -> float:
+    """Return how much of some work a core does in a second."""
+    begin = time.thread_time()
+    work(amount)
+    return amount / (time.thread_time() - begin)
+
+
+def _hash(size: int) -> None:
+    hashlib.sha256(memoryview(_BLOCK)[:size]).digest()
+
+
+def _loop(turns: int) -> None:
+    for _ in range(turns):
+        pass
+
+
+def _hashing(seconds: float) -> Op:
+    """Return an op that computes for so long, without the GIL."""
+    size = int(seconds * _calibrate(_hash, len(_BLOCK)))
+
+    def op(item: Any) -> Any:
+        _hash(size)
+        return item
+
+    return op
+
+
+def _looping(seconds: float) -> Op:
+    """Return an op that computes for so long, with the GIL."""
+    turns = int(seconds * _calibrate(_loop, 1_000_000))
+
+    def op(item: Any) -> Any:
+        _loop(turns)
+        return item
+
+    return op
+
+
+def _straggling() -> Op:
+    numbers = itertools.count()
+
+    def op(item: Any) -> Any:
+        time.sleep(1.0 if next(numbers) % 100 == 99 else 0.02)  # noqa: PLR2004 - one in a hundred.
+        return item
+
+    return op
+
+
+def _threaded() -> Op:
+    """Return an op that has two threads of its own, which all of its calls share."""
+    pool = ThreadPoolExecutor(2)
+    half = _hashing(0.004)
+
+    def op(item: Any) -> Any:
+        list(pool.map(half, (item, item)))
+        return item
+
+    return op
+
+
+class _Cores:
+    """So many cores that nobody else uses: ops hold one of them while they sleep.
+
+    On a machine that others use as well, this shows what the tuner does with a machine of its own.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = threading.Semaphore(count)
+
+    def computing(self, seconds: float) -> Op:
+        def op(item: Any) -> Any:
+            with self._free:
+                time.sleep(seconds)
+            return item
+
+        return op
+
+
+def _on_cores(count: int, *seconds: float) -> list[Op]:
+    cores = _Cores(count)
+    return [cores.computing(each) for each in seconds]
+
+
+_FEW, _MANY = (1, 2, 4, 8), (1, 4, 16, 32, 64)
+
+WORKLOADS = {
+    "cpu_1_1": Workload("two stages of 4 ms of native code", lambda: [_hashing(0.004), _hashing(0.004)], _FEW),
+    "cpu_1_8": Workload("1 ms and 8 ms of native code", lambda: [_hashing(0.001), _hashing(0.008)], _FEW),
+    "cores_1_1": Workload("two stages of 10 ms on 4 simulated cores", lambda: _on_cores(4, 0.01, 0.01), _FEW),
+    "cores_1_8": Workload("4 ms and 32 ms on 4 simulated cores", lambda: _on_cores(4, 0.004, 0.032), _FEW),
+    "gil": Workload("3 ms of Python", lambda: [_looping(0.003)], _FEW),
+    "io": Workload("20 ms of waiting", lambda: [_sleeping(0.02)], _MANY),
+    "stragglers": Workload("20 ms of waiting, 1 % of the items 1 s", lambda: [_straggling()], _MANY),
+    "threaded": Workload("8 ms of native code on two threads of its own", lambda: [_threaded()], _FEW),
+    "slow_consumer": Workload(
+        "5 ms of waiting and 1 ms of native code; the loop takes 20 ms",
+        lambda: [_sleeping(0.005), _hashing(0.001)],
+        _FEW,
+        consumer=0.02,
+    ),
+    "tiny": Workload("10 microseconds of Python", lambda: [_looping(1e-5)], _FEW),
+    "two_pipelines": Workload(
+        "20 ms of waiting and 1 ms of native code, with a second such pipeline in the process",
+        lambda: [_sleeping(0.02), _hashing(0.001)],
+        (1, 4, 16, 32),
+        beside=1,
+    ),
+}

@@ -1,0 +1,200 @@
+"""The decision: from what was observed to the limits that come next. It knows no clock and no threads."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+from ._history import LOWERED, RAISED, UNDONE
+from ._resources import scarcest
+from ._steps import describe, lower_limits, raise_buffer, raise_limits, why
+from ._window import pace_of, recent_window, whole_window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._history import History, Period
+    from ._limits import Budgets, Limits
+    from ._window import Pace, Window
+
+__all__ = ["Decision", "decide"]
+
+# A resource is the limit if what it has left would make the pipeline faster by no more than this.
+_ENOUGH = 1.035
+# How much faster a step tries to make the pipeline, first and if that has failed.
+_FACTORS = (2.0, 1.5)
+# A step that goes as far as another resource allows goes a little further: items come unevenly, and a stage that could
+# just keep up does not.
+_ROOM = 1.15
+# A step is kept if it has made the pipeline faster by such a share of what was to be gained, within bounds. More
+# threads for less are not worth their contention. It is judged once the gain differs from that by so many standard
+# errors.
+_SHARE = 0.2
+_LEAST_GAIN, _MOST_GAIN = 0.02, 0.08
+# Giving back must not cost more than this.
+_LOSS = 0.03
+_ERRORS = 2.0
+# It is judged in any case once the comparison is so exact, or after so many seconds.
+_EXACT = 0.1
+_LATEST = 2.5
+# What is tried again is judged by a longer time.
+_SURE = 4.0
+# The two rates have another cause than the limits if they are further apart than this.
+_SAME = 0.3
+# Seconds that tell for sure.
+_STEADY = 1.5
+
+
+class Decision(NamedTuple):
+    """What to do now.
+
+    Attributes:
+        limits: The limits that come next; the ones in force if nothing is to change.
+        move: What kind of change this is, one of those of `History`; empty if nothing is to change.
+        reason: Why, in one sentence.
+        settled: Whether nothing more is to be gained.
+        kept: Whether the last step was found to be worth it just now, which the history is to note.
+        seen: The window in which nothing was found to do just now, which the history is to note.
+    """
+
+    limits: Limits
+    move: str
+    reason: str
+    settled: bool = False
+    kept: bool = False
+    seen: Window | None = None
+
+
+def decide(history: History, limits: Limits, budgets: Budgets) -> Decision:
+    """Return the limits that come next.
+
+    A step raises the limits that hold the pipeline up by as much as the stages' own times call for, to make it twice as
+    fast or as fast as the scarcest of the other resources allows. It is kept if the pipeline became faster, and undone
+    if not.
+
+    Args:
+        history: What was observed until now, and what was found by earlier decisions.
+        limits: The limits in force.
+        budgets: How far they may go.
+    """
+    periods = history.periods
+    period = periods[-1]
+    if not period.observations or not any(stage.done for stage in period.observations[-1].stages):
+        return _wait(limits, "Nothing has come through yet.")
+    pace = pace_of(period.observations[-1])
+    if not period.kept:
+        return _judge(periods, limits, budgets, pace)
+    if period.steady is not None:
+        return _watch(periods, period.steady, limits, budgets, pace)
+    # A short first look, and a longer second one.
+    window = whole_window(period, pace, _STEADY if period.looked else 0.0)
+    if window is None:
+        return _wait(limits, period.reason or "The rate is being measured.")
+    decision = _next(periods, limits, budgets, pace, window)
+    return decision if decision.move else decision._replace(seen=window, settled=period.looked)
+
+
+def _wait(limits: Limits, reason: str) -> Decision:
+    return Decision(limits, "", reason)
+
+
+def _watch(periods: Sequence[Period], steady: Window, limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
+    """Leave everything as it is unless something has changed since the limits settled."""
+    recent = recent_window(periods[-1], pace, _STEADY)
+    if recent is not None and _has_changed(steady, recent, limits, budgets):
+        decision = _next(periods, limits, budgets, pace, recent)
+        return decision if decision.move else decision._replace(settled=True)
+    return Decision(limits, "", periods[-1].reason, settled=True)
+
+
+def _judge(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace) -> Decision:
+    """Keep the last step or undo it, or wait if its effect is not clear yet."""
+    base, tried = periods[-2:]
+    measured = _wait(limits, "The effect of the last step is being measured.")
+    before, after = recent_window(base, pace, 0.0), whole_window(tried, pace)
+    if before is None or before.rate <= 0:
+        return measured._replace(kept=True)
+    if after is None:
+        return measured
+    if tried.move == LOWERED:
+        if scarcest(limits, budgets, after)[0] > 1 / _ENOUGH:
+            # What limits it still does, so it cannot be slower for this.
+            return measured._replace(kept=True)
+        least = -_LOSS
+    else:
+        usage = scarcest(base.limits, budgets, before)[0]
+        least = max(_LEAST_GAIN, min(_MOST_GAIN, _SHARE * (1 / max(usage, 1e-9) - 1)))
+    gain = after.rate / before.rate - 1
+    again = _failed(periods, base.limits, pace, None) > 0
+    if not _is_clear(gain - least, before, after, again=again):
+        return measured
+    if gain >= least:
+        return measured._replace(kept=True)
+    reason = f"The last step changed the rate by {gain:+.0%}, which is not worth it, so it is undone."
+    return Decision(base.limits, UNDONE, reason)
+
+
+def _is_clear(gain: float, before: Window, after: Window, *, again: bool) -> bool:
+    """Return whether a gain differs from 0 for sure, or there was time enough; more if it was tried before."""
+    error = _ERRORS * (before.error**2 + after.error**2) ** 0.5
+    if abs(gain) >= error or after.seconds >= (_SURE if again else _LATEST):
+        return True
+    # Waiting longer makes only the second of the two rates more exact.
+    exact = error <= _EXACT or after.error <= before.error
+    return exact and not again and after.seconds >= _STEADY
+
+
+def _has_changed(before: Window, now: Window, limits: Limits, budgets: Budgets) -> bool:
+    """Return whether the pipeline has become slower, or what limited it does so no more."""
+    slower = now.rate < (1 - _SAME) * before.rate
+    return slower or scarcest(limits, budgets, now)[0] < (1 - _SAME) * scarcest(limits, budgets, before)[0]
+
+
+def _next(periods: Sequence[Period], limits: Limits, budgets: Budgets, pace: Pace, window: Window) -> Decision:
+    usage, scarce = scarcest(limits, budgets, window)
+    if usage > 1 / _ENOUGH:
+        return _give_back(periods, limits, budgets, window, scarce)
+    failed = _failed(periods, limits, pace, window.rate)
+    if failed and window.seconds < _STEADY:
+        return _wait(limits, "More was tried, and was no faster; it is looked at once more.")
+    if failed >= len(_FACTORS):
+        return _give_back(periods, limits, budgets, window, "More was tried, and was no faster.")
+    raised = raise_limits(limits, budgets, window, min(_FACTORS[failed], _ROOM / max(usage, 1e-9)))
+    if raised == limits:
+        raised = raise_buffer(limits, budgets, window)
+    if raised == limits:
+        return _give_back(
+            periods,
+            limits,
+            budgets,
+            window,
+            "More slots would stay empty: no stage that may have more uses those that it has.",
+        )
+    changes = describe(limits, raised, budgets)
+    return Decision(raised, RAISED, f"{changes}: {why(limits, budgets, window)}")
+
+
+def _failed(periods: Sequence[Period], limits: Limits, pace: Pace, rate: float | None) -> int:
+    """Return how often more was tried from these limits in vain, while the rate was what it is now if one is given."""
+    failed = 0
+    for base, tried, undone in zip(periods, periods[1:], periods[2:], strict=False):
+        if tried.move == RAISED and undone.move == UNDONE and base.limits == limits == undone.limits:
+            before = recent_window(base, pace, 0.0)
+            same = rate is None or (before is not None and abs(before.rate / max(rate, 1e-9) - 1) <= _SAME)
+            failed += same
+    return failed
+
+
+def _give_back(periods: Sequence[Period], limits: Limits, budgets: Budgets, window: Window, reason: str) -> Decision:
+    """Return the decision to leave the limits as they are, or to give back what is not used."""
+    lowered = lower_limits(limits, budgets, window) if window.seconds >= _STEADY else limits
+    if lowered == limits or _lowered_in_vain(periods, limits):
+        return _wait(limits, reason)
+    return Decision(lowered, LOWERED, f"{describe(limits, lowered, budgets)}: the others are idle. {reason}")
+
+
+def _lowered_in_vain(periods: Sequence[Period], limits: Limits) -> bool:
+    return any(
+        tried.move == LOWERED and undone.move == UNDONE and undone.limits == limits
+        for tried, undone in itertools.pairwise(periods)
+    )

@@ -1,0 +1,115 @@
+"""What the tuner sees of a running engine: how far its limits may go, and its counters."""
+
+from __future__ import annotations
+
+import time
+from math import ceil
+from typing import TYPE_CHECKING
+
+from spdl._cores import cores_per_process
+
+from ._history import Observation, StageCounts
+from ._limits import Budgets, Limits, StageBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spdl.pipeline._engine.engine import Engine
+    from spdl.pipeline._engine.node import Node
+
+    from ._core_waits import CoreWaits
+
+__all__ = ["budgets_of", "limits_of", "observe", "stages_of"]
+
+# Ops that wait take no core: so many threads, or this many for each core if that is more, may wait at once. Each holds
+# an item, so this bounds the memory as well.
+_THREADS = 64
+_THREADS_PER_CORE = 4
+# An async op that waits takes no thread.
+_REQUESTS = 256
+# So many finished items may wait for the consumer.
+_BUFFER = 16
+
+
+def stages_of(engine: Engine) -> list[Node]:
+    """Return the declared stages."""
+    return [node for node in engine.nodes if node.is_stage]
+
+
+def limits_of(engine: Engine) -> Limits:
+    """Return the limits in force."""
+    slots = tuple(node.concurrency for node in stages_of(engine))
+    return Limits(engine.workers.num_threads, slots, engine.sink.capacity)
+
+
+def budgets_of(engine: Engine, *, threads_pinned: bool) -> Budgets:
+    """Return how far the limits may go.
+
+    Args:
+        engine: The engine.
+        threads_pinned: Whether the number of threads was set by hand.
+
+    Raises:
+        ValueError: If the environment variable LOCAL_WORLD_SIZE is no number.
+    """
+    cores = cores_per_process()
+    threads = engine.workers.num_threads if threads_pinned else max(_THREADS, _THREADS_PER_CORE * ceil(cores))
+    buffer_pinned = not engine.sink.left_open
+    return Budgets(
+        cores=cores,
+        stages=tuple(_stage(node, threads) for node in stages_of(engine)),
+        num_threads=threads,
+        threads_pinned=threads_pinned,
+        buffer_size=engine.sink.capacity if buffer_pinned else _BUFFER,
+        buffer_pinned=buffer_pinned,
+    )
+
+
+def _stage(node: Node, threads: int) -> StageBudget:
+    served = node.for_workers()
+    on_threads = served is not None and served.on_workers
+    executor = getattr(node, "executor", None) or getattr(getattr(node, "elsewhere", None), "executor", None)
+    most = threads if on_threads else _REQUESTS
+    if executor is not None:
+        # More would wait there.
+        most = getattr(executor, "_max_workers", 0) or node.concurrency
+    pinned = not (node.adjustable and node.left_open)
+    return StageBudget(node.name, node.concurrency if pinned else most, pinned=pinned, on_threads=on_threads)
+
+
+def observe(engine: Engine, stages: Sequence[Node], waits: CoreWaits, now: float) -> Observation:
+    """Read the counters, without the engine's lock."""
+    return Observation(
+        time=now,
+        cpu=_cpu_seconds(stages),
+        coreless=waits.read(engine.workers.threads),
+        read=_read(engine),
+        waited=engine.sink.counters.get_seconds,
+        waits=bool(engine.sink.readers),
+        source=max((source.busy_seconds(now) for source in engine.sources), default=0.0),
+        stages=tuple(_counts(node, now) for node in stages),
+    )
+
+
+def _cpu_seconds(stages: Sequence[Node]) -> float:
+    """Return the CPU seconds of this process, and of the processes that run ops of its stages."""
+    elsewhere = sum(node.counters.cpu_seconds for node in stages if _in_processes(node))
+    return time.process_time() + elsewhere
+
+
+def _in_processes(node: Node) -> bool:
+    executor = getattr(node, "executor", None)
+    return executor is not None and hasattr(executor, "_processes")
+
+
+def _read(engine: Engine) -> int:
+    given = (
+        engine.nodes[-1].counters.emitted if engine.nodes else sum(source.counters.emitted for source in engine.sources)
+    )
+    return given - len(engine.sink.entries)
+
+
+def _counts(node: Node, now: float) -> StageCounts:
+    counters = node.counters
+    _, blocked, held = counters.waited(now)
+    return StageCounts(counters.completed + counters.failed, counters.busy_seconds, held, blocked, node.running)

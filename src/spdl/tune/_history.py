@@ -1,0 +1,137 @@
+"""What was observed, and under which limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._decide import Decision
+    from ._limits import Limits
+    from ._window import Window
+
+__all__ = ["LOWERED", "RAISED", "STARTED", "UNDONE", "History", "Observation", "Period", "StageCounts"]
+
+# Why the limits of a period are what they are.
+STARTED, RAISED, LOWERED, UNDONE = "started", "raised", "lowered", "undone"
+
+# So many observations of a period are kept from its beginning, by which a change is judged, and from its end.
+_FIRST = 64
+_LAST = 64
+# So many periods are kept.
+_PERIODS = 24
+
+
+class StageCounts(NamedTuple):
+    """What a stage has counted since the start.
+
+    Attributes:
+        done: Items that it is done with, failed ones included.
+        busy: Seconds in ops that have ended, summed over concurrent ones.
+        held: Seconds in which a slot was free, but too many results waited for an earlier one.
+        blocked: Seconds in which a slot was free, but a result would have had no place.
+        running: On how many items it works now.
+    """
+
+    done: int
+    busy: float
+    held: float
+    blocked: float
+    running: int
+
+
+class Observation(NamedTuple):
+    """The counters at one moment. All seconds are totals since the start.
+
+    Attributes:
+        time: Seconds on any clock.
+        cpu: CPU seconds of the process.
+        coreless: Seconds in which its threads waited for a core, summed over them.
+        read: Items that the consumer has read.
+        waited: Seconds that the consumer has waited for items.
+        waits: Whether the consumer waits now.
+        source: Seconds in the ``next()`` of the busiest source.
+        stages: The stages' counts.
+    """
+
+    time: float
+    cpu: float
+    coreless: float
+    read: int
+    waited: float
+    waits: bool
+    source: float
+    stages: tuple[StageCounts, ...]
+
+
+class Period:
+    """A time under unchanged limits.
+
+    Attributes:
+        limits: These limits.
+        move: Why they are what they are.
+        observations: What was observed, the first ones and the last ones.
+        kept: Whether the step that led here was found to be worth it.
+        looked: Whether a first look has found nothing to do.
+        steady: What happened until a second, longer look found nothing to do; None before that.
+        reason: Why there was nothing to do.
+    """
+
+    def __init__(self, limits: Limits, move: str) -> None:
+        self.limits = limits
+        self.move = move
+        self.observations: list[Observation] = []
+        self.kept = move not in (RAISED, LOWERED)
+        self.looked = False
+        self.steady: Window | None = None
+        self.reason = ""
+
+    def add(self, observation: Observation) -> None:
+        """Append an observation; of a long period, only the first and the last ones are kept."""
+        self.observations.append(observation)
+        if len(self.observations) > _FIRST + _LAST:
+            del self.observations[_FIRST]
+
+    def note_kept(self) -> None:
+        """Note that the step was worth it."""
+        self.kept = True
+
+    def note_look(self, window: Window, reason: str, *, steady: bool) -> None:
+        """Note that a look at this window has found nothing to do, and why."""
+        self.looked = True
+        self.reason = reason
+        if steady:
+            self.steady = window
+
+
+class History:
+    """The periods since the start, the last one still going on. It is bounded."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._periods = [Period(limits, STARTED)]
+
+    @property
+    def periods(self) -> Sequence[Period]:
+        """The periods that are kept, oldest first."""
+        return self._periods
+
+    def add(self, observation: Observation) -> None:
+        """Note an observation."""
+        self._periods[-1].add(observation)
+
+    def note(self, decision: Decision) -> None:
+        """Note what was decided by the last observation."""
+        if decision.kept:
+            self._periods[-1].note_kept()
+        if decision.seen is not None:
+            self._periods[-1].note_look(decision.seen, decision.reason, steady=decision.settled)
+        if decision.move:
+            self._change(decision.limits, decision.move)
+
+    def _change(self, limits: Limits, move: str) -> None:
+        """Begin a period with other limits, at the moment of the last observation."""
+        period = Period(limits, move)
+        if self._periods[-1].observations:
+            period.add(self._periods[-1].observations[-1])
+        self._periods = [*self._periods[1 - _PERIODS :], period]

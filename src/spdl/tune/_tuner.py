@@ -1,0 +1,118 @@
+"""Tunes a running pipeline: looks at its counters from time to time, and changes its limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._engine.limits import set_limits
+from spdl.pipeline._world import perf_counter
+
+from ._core_waits import CoreWaits
+from ._engine_view import budgets_of, limits_of, observe, stages_of
+from ._records import TunedSettings, TuningStep
+from ._session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from spdl.pipeline._engine.engine import Engine
+
+    from ._limits import Limits
+
+__all__ = ["Tuner"]
+
+# Seconds between two looks: while it changes things, and once nothing more is to be gained.
+_SOON = 0.05
+_LATER = 0.25
+
+
+class Tuner:
+    """The tuner of one pipeline. It runs on the engine's timer thread, so it ends with the engine.
+
+    Args:
+        engine: The engine, which was not started.
+        threads_pinned: Whether the number of threads was set by hand.
+    """
+
+    def __init__(self, engine: Engine, *, threads_pinned: bool) -> None:
+        self._engine = engine
+        self._stages = stages_of(engine)
+        self._core_waits = CoreWaits()
+        budgets = budgets_of(engine, threads_pinned=threads_pinned)
+        limits = limits_of(engine)
+        self._session = Session(
+            replace(limits, num_threads=budgets.needed_threads(limits.concurrency, limits.num_threads)), budgets
+        )
+
+    def begin(self) -> None:
+        """Begin to tune. Called when the engine has started."""
+        with self._engine.lock:
+            self._apply(self._session.limits)
+            self._engine.timer.after(_SOON, self._act)
+
+    def _act(self) -> None:
+        """Look, and change what is to be changed. Called with the lock held."""
+        engine, session = self._engine, self._session
+        if engine.is_over() or engine.ending:
+            # What drains says nothing about the limits.
+            return
+        engine.lock.release()
+        try:
+            decision = session.observe(observe(engine, self._stages, self._core_waits, perf_counter()))
+        finally:
+            engine.lock.acquire()
+        if decision.move and session.limits is decision.limits:
+            self._apply(decision.limits)
+        engine.timer.after(_LATER if decision.settled else _SOON, self._act)
+
+    def _apply(self, limits: Limits) -> None:
+        slots = dict(zip(self._stages, limits.concurrency, strict=True))
+        changed = {
+            node: each
+            for (node, each), stage in zip(slots.items(), self._session.budgets.stages, strict=True)
+            if not stage.pinned
+        }
+        set_limits(self._engine, changed, limits.num_threads, limits.buffer_size)
+
+    # ---- limits that are set by hand; called with the lock held, when they are in force ----
+
+    def pin_stage(self, stage: str) -> None:
+        """Leave a stage's concurrency alone from now on."""
+        limits = limits_of(self._engine)
+        index = [node.name for node in self._stages].index(stage)
+        self._session.pin(limits, self._session.budgets.pin(stage, limits.concurrency[index]))
+
+    def pin_threads(self) -> None:
+        """Leave the number of threads alone from now on."""
+        limits = limits_of(self._engine)
+        budgets = replace(self._session.budgets, num_threads=limits.num_threads, threads_pinned=True)
+        self._session.pin(limits, budgets)
+
+    def pin_buffer(self) -> None:
+        """Leave the buffer in front of the consumer alone from now on."""
+        limits = limits_of(self._engine)
+        budgets = replace(self._session.budgets, buffer_size=limits.buffer_size, buffer_pinned=True)
+        self._session.pin(limits, budgets)
+
+    # ---- what came out ----
+
+    def settings(self) -> TunedSettings:
+        """Return the settings in force."""
+        session = self._session
+        limits = session.limits
+        return TunedSettings(
+            limits.num_threads, self._by_name(limits), limits.buffer_size, session.settled, session.reason
+        )
+
+    def log(self) -> list[TuningStep]:
+        """Return the changes, oldest first."""
+        begin = self._engine.started_at
+        return [
+            TuningStep(time - begin, limits.num_threads, self._by_name(limits), limits.buffer_size, reason)
+            for time, limits, reason in self._session.log
+        ]
+
+    def _by_name(self, limits: Limits) -> Mapping[str, int]:
+        pairs = zip(self._stages, limits.concurrency, strict=True)
+        return {node.name: slots for node, slots in pairs if node.adjustable}

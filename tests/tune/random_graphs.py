@@ -1,0 +1,186 @@
+"""Random graphs, and how near the tuner comes to the best settings of each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from dataclasses import dataclass
+
+from tests.tune.simulator import Graph, Machine, Stage, World, run
+
+from spdl.tune._limits import Budgets, Limits, StageBudget
+from spdl.tune._session import Session
+
+__all__ = ["MOST", "Outcome", "best_rate", "budgets_of", "draw", "start_of", "try_graph", "tune"]
+
+# The highest number of threads, and the highest concurrency.
+MOST = 32
+_LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# Seconds between two observations, and how long each graph is tuned.
+TICK = 0.05
+SECONDS = 20.0
+# The slowest graphs are tuned until so many results could have come.
+_BATCHES = 200
+# So many results tell a rate.
+_RESULTS = 600
+
+
+def draw(seed: int) -> Graph:
+    """Return a random graph: one to four stages that wait, compute, or hold the GIL."""
+    rng = random.Random(seed)
+    machine = Machine(cores=rng.choice([1.0, 2.0, 2.0, 4.0, 8.0, 16.0]))
+    stages = tuple(_draw_stage(rng) for _ in range(rng.choice([1, 2, 2, 3, 4])))
+    if rng.random() < 0.3:
+        stages = (*stages[:-1], _batched(stages[-1], rng.choice([2, 4, 8])))
+    slow = rng.random()
+    return Graph(
+        stages,
+        source=_log_uniform(rng, 1e-3, 1e-2) if rng.random() < 0.3 else 0.0,
+        consumer=_log_uniform(rng, 2e-3, 5e-2) if slow < 0.4 else 0.0,
+        machine=machine,
+    )
+
+
+def _draw_stage(rng: random.Random) -> Stage:
+    seconds = _log_uniform(rng, 4e-3, 8e-2)
+    kind = rng.random()
+    # Never 0: ops of exactly the same duration would run in step for ever.
+    sigma = rng.choice([0.1, 0.25, 0.5])
+    pinned = rng.choice([1, 2, 4, 8]) if rng.random() < 0.2 else None
+    if kind < 0.4:
+        return Stage(io=seconds, sigma=sigma, pinned=pinned, on_threads=rng.random() < 0.75)
+    if kind < 0.65:
+        return Stage(native=seconds, sigma=sigma, pinned=pinned)
+    if kind < 0.75:
+        return Stage(gil=seconds, sigma=sigma, pinned=pinned)
+    share = rng.random()
+    return Stage(io=share * seconds, native=(1 - share) * seconds, sigma=sigma, pinned=pinned)
+
+
+def _batched(stage: Stage, size: int) -> Stage:
+    return Stage(stage.io, stage.native, stage.gil, stage.on_threads, size, stage.sigma, stage.pinned)
+
+
+def _log_uniform(rng: random.Random, low: float, high: float) -> float:
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+
+def start_of(graph: Graph) -> Limits:
+    """Return the limits that a pipeline has by default."""
+    slots = tuple(stage.pinned or 1 for stage in graph.stages)
+    threads = sum(each for each, stage in zip(slots, graph.stages, strict=True) if stage.on_threads)
+    return Limits(max(1, min(MOST, threads)), slots, 3)
+
+
+def budgets_of(graph: Graph) -> Budgets:
+    """Return how far the limits of a graph may go."""
+    stages = tuple(
+        StageBudget(f"stage {index}", stage.pinned or MOST, stage.pinned is not None, stage.on_threads)
+        for index, stage in enumerate(graph.stages)
+    )
+    return Budgets(graph.machine.cores, stages, MOST, threads_pinned=False, buffer_size=3, buffer_pinned=True)
+
+
+def tune(graph: Graph, seconds: float, seed: int = 0) -> tuple[World, Session]:
+    """Run a graph for so long with the tuner at work."""
+    start = start_of(graph)
+    world, session = World(graph, start, seed), Session(start, budgets_of(graph))
+    go_on(world, session, seconds)
+    return world, session
+
+
+def go_on(world: World, session: Session, seconds: float) -> None:
+    """Go on for so long."""
+    for _ in range(round(seconds / TICK)):
+        world.advance(world.now + TICK)
+        decision = session.observe(world.observe())
+        if decision.move:
+            world.change(decision.limits)
+
+
+# ---- the best settings ----
+
+
+def _bound(graph: Graph, limits: Limits) -> float:
+    """Return the rate of results that no resource allows to be exceeded."""
+    sizes = [1]
+    for stage in reversed(graph.stages):
+        sizes.append(sizes[-1] * stage.batch)
+    # So many items each stage, and the source, handles for one result.
+    visits = sizes[::-1]
+    stages = list(zip(graph.stages, visits, limits.concurrency, strict=False))
+    takes = [
+        *(visit * stage.seconds / min(slots, stage.inner) for stage, visit, slots in stages),
+        sum(visit * stage.seconds for stage, visit, _ in stages if stage.on_threads) / limits.num_threads,
+        sum(visit * (stage.native + stage.gil) for stage, visit, _ in stages) / graph.machine.cores,
+        sum(visit * stage.gil for stage, visit, _ in stages),
+        visits[0] * graph.source,
+        graph.consumer,
+    ]
+    return 1 / max(takes)
+
+
+def best_rate(graph: Graph, seed: int) -> float:
+    """Return the best simulated rate: of the settings that the bounds call best among all, of the leanest and fullest.
+
+    All settings are ranked by the bounds, which takes microseconds each; those that come first are simulated.
+    """
+    levels = [(stage.pinned,) if stage.pinned else _LEVELS for stage in graph.stages]
+    settings = []
+    for slots in itertools.product(*levels):
+        wanted = sum(each for each, stage in zip(slots, graph.stages, strict=True) if stage.on_threads)
+        settings.append(Limits(max(1, min(MOST, wanted)), slots, 3))
+    ranked = sorted(settings, key=lambda limits: (-round(_bound(graph, limits), 6), sum(limits.concurrency)))
+    roomy = [limits for limits in ranked if _bound(graph, limits) >= 0.999 * _bound(graph, ranked[0])]
+    candidates = {roomy[0], roomy[len(roomy) // 4], roomy[len(roomy) // 2], roomy[-1]}
+    return max(_rate(graph, limits, seed) for limits in sorted(candidates, key=repr))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a graph was tuned.
+
+    Attributes:
+        seed: What it was drawn from.
+        share: The rate in the end, as a share of the best.
+        turns: The changes of direction after it had settled first.
+        settled_after: Seconds until it had settled first; infinite if it never had.
+        limits: The limits in the end.
+        reason: What was decided last.
+    """
+
+    seed: int
+    share: float
+    turns: int
+    settled_after: float
+    limits: Limits
+    reason: str
+
+
+def try_graph(seed: int) -> Outcome:
+    """Draw a graph, tune it, and compare it with its best settings."""
+    graph = draw(seed)
+    start = start_of(graph)
+    world, session = World(graph, start, seed), Session(start, budgets_of(graph))
+    settled_after, turns, last = math.inf, 0, ""
+    best = best_rate(graph, seed)
+    for _ in range(round(max(SECONDS, _BATCHES / best) / TICK)):
+        world.advance(world.now + TICK)
+        decision = session.observe(world.observe())
+        if decision.settled:
+            settled_after = min(settled_after, world.now)
+        if decision.move:
+            world.change(decision.limits)
+            if last and settled_after < world.now and (decision.move == "raised") != (last == "raised"):
+                turns += 1
+            last = decision.move
+    return Outcome(
+        seed, _rate(graph, session.limits, seed) / best, turns, settled_after, session.limits, session.reason
+    )
+
+
+def _rate(graph: Graph, limits: Limits, seed: int) -> float:
+    """Return the simulated rate of results, over so many of them that it is exact to some percent."""
+    seconds = _RESULTS / _bound(graph, limits)
+    return run(graph, limits, seconds, seed, settling=max(0.5, 0.1 * seconds))

@@ -1,0 +1,261 @@
+"""The scheduler in virtual time: stages with slots, shared threads, cores and one GIL, a source and a consumer."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from spdl.tune._history import Observation, StageCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.tune._limits import Limits
+
+__all__ = ["Graph", "Machine", "Stage", "run"]
+
+# As the engine's channels.
+_CAPACITY = 2
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What an op of a stage takes: mean seconds of each kind."""
+
+    io: float = 0.0
+    native: float = 0.0
+    gil: float = 0.0
+    on_threads: bool = True
+    # So many items make one result.
+    batch: int = 1
+    # The deviation of the logarithm of a duration.
+    sigma: float = 0.0
+    pinned: int | None = None
+    # How many ops at once have an effect: beyond it, they wait for each other inside, as for a disk.
+    inner: int = 1000
+
+    @property
+    def seconds(self) -> float:
+        return self.io + self.native + self.gil
+
+
+@dataclass(frozen=True)
+class Machine:
+    cores: float = 2.0
+    # By so much each thread more that waits for the GIL slows down the one that holds it.
+    convoy: float = 0.01
+
+
+@dataclass(frozen=True)
+class Graph:
+    stages: tuple[Stage, ...]
+    source: float = 0.0
+    consumer: float = 0.0
+    machine: Machine = field(default_factory=Machine)
+
+
+class World:
+    """The state of a run. Time passes in `advance`."""
+
+    def __init__(self, graph: Graph, limits: Limits, seed: int) -> None:
+        self.graph = graph
+        self.limits = limits
+        self.random = random.Random(seed)
+        self.now = self.cpu = 0.0
+        count = len(graph.stages)
+        # In front of each stage, and of the consumer.
+        self.queues = [0] * (count + 1)
+        self.running = [0] * count
+        self.done = [0] * count
+        self.busy = [0.0] * count
+        self.gathered = [0] * count
+        self.permits = limits.num_threads
+        self.read = 0
+        self.waited = self.source_seconds = 0.0
+        self.waiting_since: float | None = 0.0
+        # What ends at a time, at so much native work, at so much work under the GIL.
+        self.timed: list[tuple[float, int, Callable[[], None]]] = []
+        self.native: list[tuple[float, int, Callable[[], None]]] = []
+        self.gil: list[tuple[float, int, Callable[[], None]]] = []
+        self.native_work = self.gil_work = 0.0
+        self.numbers = 0
+        self.pulling = False
+        self.slowed = [1.0] * count
+        self.inner = [0] * count
+        self.queued_inside: list[list[Callable[[], None]]] = [[] for _ in graph.stages]
+        self.settle()
+
+    # ---- time ----
+
+    def at(self, heap: list[tuple[float, int, Callable[[], None]]], when: float, action: Callable[[], None]) -> None:
+        self.numbers += 1
+        heapq.heappush(heap, (when, self.numbers, action))
+
+    def advance(self, until: float) -> None:
+        machine = self.graph.machine
+        while self.now < until:
+            native, held = len(self.native), len(self.gil)
+            demand = native + min(1, held)
+            share = min(1.0, machine.cores / demand) if demand else 1.0
+            gil_rate = share / held / (1 + machine.convoy * (held - 1)) if held else 0.0
+            next_time = self.timed[0][0] if self.timed else math.inf
+            step = min(until, next_time) - self.now
+            heap = self.timed if next_time <= until else None
+            if native and (left := (self.native[0][0] - self.native_work) / share) < step:
+                step, heap = left, self.native
+            if held and (left := (self.gil[0][0] - self.gil_work) / gil_rate) < step:
+                step, heap = left, self.gil
+            step = max(0.0, step)
+            self.now += step
+            self.cpu += step * share * demand
+            self.native_work += step * share if native else 0.0
+            self.gil_work += step * gil_rate
+            if heap is None:
+                self.now = until
+                return
+            heapq.heappop(heap)[2]()
+
+    # ---- the scheduler ----
+
+    def settle(self) -> None:
+        """Start everything that can start, nearest the sink first."""
+        self.consume()
+        again = True
+        while again:
+            again = False
+            for index in reversed(range(len(self.running))):
+                while self.ready(index):
+                    self.start(index)
+                    again = True
+            if self.pull():
+                again = True
+
+    def ready(self, index: int) -> bool:
+        slots = self.limits.concurrency[index]
+        capacity = self.limits.buffer_size if index + 1 == len(self.running) else _CAPACITY
+        return (
+            self.queues[index] > 0
+            and self.running[index] < slots
+            and self.running[index] + self.queues[index + 1] < capacity + slots
+            and (self.permits > 0 or not self.graph.stages[index].on_threads)
+        )
+
+    def start(self, index: int) -> None:
+        stage = self.graph.stages[index]
+        self.queues[index] -= 1
+        self.running[index] += 1
+        self.permits -= stage.on_threads
+        began = self.now
+        if self.inner[index] >= stage.inner:
+            self.queued_inside[index].append(lambda: self.phases(index, began))
+        else:
+            self.inner[index] += 1
+            self.phases(index, began)
+
+    def phases(self, index: int, began: float) -> None:
+        stage = self.graph.stages[index]
+        factor = self.slowed[index]
+        if stage.sigma:
+            factor *= math.exp(self.random.gauss(-(stage.sigma**2) / 2, stage.sigma))
+        parts = [(0, stage.io * factor), (1, stage.native * factor), (2, stage.gil * factor)]
+
+        def go_on() -> None:
+            while parts:
+                kind, seconds = parts.pop(0)
+                if seconds <= 0:
+                    continue
+                if kind == 0:
+                    self.at(self.timed, self.now + seconds, go_on)
+                elif kind == 1:
+                    self.at(self.native, self.native_work + seconds, go_on)
+                else:
+                    self.at(self.gil, self.gil_work + seconds, go_on)
+                return
+            self.end(index, began)
+
+        go_on()
+
+    def end(self, index: int, began: float) -> None:
+        stage = self.graph.stages[index]
+        self.inner[index] -= 1
+        if self.queued_inside[index]:
+            self.inner[index] += 1
+            self.queued_inside[index].pop(0)()
+        self.running[index] -= 1
+        self.permits += stage.on_threads
+        self.done[index] += 1
+        self.busy[index] += self.now - began
+        self.gathered[index] += 1
+        if self.gathered[index] >= stage.batch:
+            self.gathered[index] = 0
+            self.queues[index + 1] += 1
+        self.settle()
+
+    def pull(self) -> bool:
+        if self.pulling or self.queues[0] >= _CAPACITY:
+            return False
+        if not self.graph.source:
+            self.queues[0] += 1
+            return True
+        self.pulling = True
+        self.at(self.timed, self.now + self.graph.source, self.pulled)
+        return False
+
+    def pulled(self) -> None:
+        self.pulling = False
+        self.source_seconds += self.graph.source
+        self.queues[0] += 1
+        self.settle()
+
+    def consume(self) -> None:
+        while self.waiting_since is not None and self.queues[-1]:
+            self.queues[-1] -= 1
+            self.read += 1
+            self.waited += self.now - self.waiting_since
+            self.waiting_since = self.now
+            if self.graph.consumer:
+                self.waiting_since = None
+                self.at(self.timed, self.now + self.graph.consumer, self.consumed)
+
+    def consumed(self) -> None:
+        self.waiting_since = self.now
+        self.settle()
+
+    def pause(self, seconds: float) -> None:
+        """Have the consumer, which waits, do something else for so long once it has its next item."""
+        assert not self.graph.consumer
+        graph = self.graph
+        self.graph = replace(graph, consumer=seconds)
+
+        def end() -> None:
+            self.graph = graph
+
+        # It takes one item within that time.
+        self.at(self.timed, self.now + 0.9 * seconds, end)
+
+    # ---- the tuner's view ----
+
+    def change(self, limits: Limits) -> None:
+        self.permits += limits.num_threads - self.limits.num_threads
+        self.limits = limits
+        self.settle()
+
+    def observe(self) -> Observation:
+        stages = [
+            StageCounts(done, busy, 0.0, 0.0, running)
+            for done, busy, running in zip(self.done, self.busy, self.running, strict=True)
+        ]
+        waits = self.waiting_since is not None
+        return Observation(self.now, self.cpu, 0.0, self.read, self.waited, waits, self.source_seconds, tuple(stages))
+
+
+def run(graph: Graph, limits: Limits, seconds: float, seed: int = 0, settling: float = 0.5) -> float:
+    """Return the rate at which results come out under these limits."""
+    world = World(graph, limits, seed)
+    world.advance(settling)
+    read, now = world.read, world.now
+    world.advance(settling + seconds)
+    return (world.read - read) / (world.now - now)

@@ -1,0 +1,161 @@
+"""What the tuner decides, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tune.random_graphs import MOST, budgets_of, go_on, start_of, try_graph, tune
+from tests.tune.simulator import Graph, Machine, Stage, World
+
+from spdl.tune._decide import decide
+from spdl.tune._history import LOWERED, RAISED, UNDONE, History
+from spdl.tune._session import Session
+
+
+def io(seconds: float, **options: object) -> Stage:
+    return Stage(io=seconds, sigma=0.1, **options)  # type: ignore[arg-type]
+
+
+def native(seconds: float, **options: object) -> Stage:
+    return Stage(native=seconds, sigma=0.1, **options)  # type: ignore[arg-type]
+
+
+class TestRaising:
+    def test_a_stage_that_waits_gets_all_threads(self) -> None:
+        _, session = tune(Graph((io(0.02),)), 6)
+        assert session.settled
+        assert session.limits.concurrency == (MOST,)
+        assert "threads are the limit" in session.reason
+
+    def test_it_takes_a_few_seconds(self) -> None:
+        _, session = tune(Graph((io(0.02),)), 3)
+        assert session.limits.concurrency == (MOST,)
+
+    def test_a_chain_is_raised_together(self) -> None:
+        _, session = tune(Graph((io(0.005), io(0.01), io(0.02))), 6)
+        first, second, third = session.limits.concurrency
+        assert first < second < third
+        assert session.limits.num_threads == MOST
+
+    def test_computing_takes_as_many_slots_as_cores(self) -> None:
+        _, session = tune(Graph((native(0.002), native(0.016)), machine=Machine(cores=4)), 8)
+        assert sum(session.limits.concurrency) <= 8
+        assert "CPU is the limit" in session.reason
+
+    def test_no_more_than_the_source_gives(self) -> None:
+        _, session = tune(Graph((io(0.02),), source=0.004), 8)
+        assert 5 <= session.limits.concurrency[0] <= 8
+
+    def test_no_more_than_a_pinned_stage_passes_on(self) -> None:
+        _, session = tune(Graph((io(0.02), io(0.01, pinned=2))), 8)
+        assert session.limits.concurrency[1] == 2
+        assert 4 <= session.limits.concurrency[0] <= 8
+
+    def test_async_stages_take_no_threads(self) -> None:
+        _, session = tune(Graph((io(0.05, on_threads=False),)), 6)
+        assert session.limits.concurrency == (MOST,)
+        assert session.limits.num_threads == 1
+
+
+class TestLeavingAlone:
+    def test_a_slow_consumer(self) -> None:
+        _, session = tune(Graph((io(0.02),), consumer=0.03), 10)
+        assert session.log == []
+        assert "consumer is the limit" in session.reason
+
+    def test_the_gil(self) -> None:
+        _, session = tune(Graph((Stage(gil=0.01, sigma=0.1),)), 10)
+        assert session.limits.concurrency == (1,)
+        assert session.settled
+
+    def test_what_does_not_help_is_undone(self) -> None:
+        world, session = tune(Graph((Stage(gil=0.01, sigma=0.1),)), 10)
+        raised, undone, *_ = session.log
+        assert raised.limits.concurrency == (2,)
+        assert undone.limits.concurrency == (1,)
+        assert "undone" in undone.reason
+        assert world.limits == session.limits
+
+    def test_nothing_changes_once_it_has_settled(self) -> None:
+        for graph in (
+            Graph((io(0.02),)),
+            Graph((Stage(gil=0.01, sigma=0.1),)),
+            Graph((native(0.004), native(0.004))),
+            Graph((io(0.02),), consumer=0.03),
+        ):
+            world, session = tune(graph, 10)
+            changes = len(session.log)
+            assert session.settled
+            go_on(world, session, 60)
+            assert len(session.log) == changes
+
+
+class TestChanges:
+    def test_a_stage_that_becomes_slower_is_raised_again(self) -> None:
+        world, session = tune(Graph((io(0.01),), consumer=0.004), 8)
+        before = session.limits.concurrency[0]
+        assert before < 8
+        world.slowed[0] = 4.0
+        go_on(world, session, 5)
+        assert session.limits.concurrency[0] >= 3 * before
+
+    def test_a_consumer_that_becomes_slower_gives_back(self) -> None:
+        world, session = tune(Graph((io(0.02),), consumer=0.001), 8)
+        assert session.limits.concurrency[0] >= 16
+        world.graph = Graph(world.graph.stages, consumer=0.02)
+        go_on(world, session, 8)
+        assert session.limits.concurrency[0] <= 4
+        assert session.log[-1].limits.concurrency[0] <= 4
+
+
+class TestPurity:
+    def test_the_same_counters_lead_to_the_same_decision(self) -> None:
+        graph = Graph((io(0.02), native(0.004)))
+        start = start_of(graph)
+        world, history = World(graph, start, 0), History(start)
+        decided = []
+        for _ in range(60):
+            world.advance(world.now + 0.05)
+            history.add(world.observe())
+            one, other = (decide(history, world.limits, budgets_of(graph)) for _ in range(2))
+            assert one == other
+            history.note(one)
+            if one.move:
+                decided.append(one.move)
+                world.change(one.limits)
+        assert decided[0] == RAISED
+        assert set(decided) <= {RAISED, LOWERED, UNDONE}
+
+    def test_a_run_is_repeatable(self) -> None:
+        graph = Graph((io(0.02), native(0.004)))
+        assert tune(graph, 5)[1].log == tune(graph, 5)[1].log
+
+    def test_nothing_is_decided_before_anything_came(self) -> None:
+        graph = Graph((io(30.0),))
+        world, session = tune(graph, 5)
+        assert session.log == []
+        assert not session.settled
+        assert world.read == 0
+
+    def test_a_limit_set_by_hand_stays(self) -> None:
+        graph = Graph((io(0.02),))
+        world, session = tune(graph, 1)
+        world.change(type(world.limits)(3, (3,), 3))
+        session.pin(world.limits, session.budgets.pin("stage 0", 3))
+        go_on(world, session, 6)
+        assert session.limits.concurrency == (3,)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_graphs_come_near_to_their_best(first: int) -> None:
+    outcomes = [try_graph(seed) for seed in range(first, first + 20)]
+    assert sum(outcome.share >= 0.95 for outcome in outcomes) >= 19
+    assert min(outcome.share for outcome in outcomes) >= 0.85
+    assert max(outcome.turns for outcome in outcomes) <= 2
+
+
+def test_the_history_is_bounded() -> None:
+    graph = Graph((io(0.02),), consumer=0.03)
+    start = start_of(graph)
+    world, session = World(graph, start, 0), Session(start, budgets_of(graph))
+    go_on(world, session, 60)
+    assert all(len(period.observations) <= 128 for period in session._history.periods)
