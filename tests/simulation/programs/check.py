@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from spdl.pipeline import FailedItem, PipelineStatistics, StageStatistics
 
+from .expected import Expected, FailureKey, Flow
 from .item import Key
 from .lab import Lab
-from .model import Expected, FailureKey, Flow
 from .program import Aggregate, Fork, Pipe, Program, Stage, all_pipes, all_stages
 
 # So many failed items are listed at most.
@@ -72,6 +72,8 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
     ]
     if len(seen.failures) > REMEMBERED:
         findings.append(f"failures() lists {len(seen.failures)} items")
+    if whole and lab.cancelled:
+        findings.append(f"ops were cancelled although they were not overdue: {lab.cancelled[:3]}")
     if lab.background:
         findings.append(f"{lab.background} tasks that ops have started run after stop()")
     if seen.threads:
@@ -353,6 +355,8 @@ def _check_tallies(by_name: Mapping[str, StageStatistics], expected: Expected) -
         wanted = (tally.completed, tally.emitted, tally.failed, tally.dropped, tally.retried)
         if tally.exact and got != wanted:
             findings.append(f"{name}: (completed, emitted, failed, dropped, retried) is {got}, not {wanted}")
+        if tally.exact and expected.overdue_known and stage.num_overdue != tally.overdue:
+            findings.append(f"{name}: {stage.num_overdue} ops took too long, not {tally.overdue}")
     return findings
 
 

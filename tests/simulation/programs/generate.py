@@ -1,6 +1,6 @@
 """Draws random programs: small ones, with a few features each, so that all pairs of features meet often."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -24,45 +24,24 @@ from .program import (
     Stage,
     all_pipes,
 )
+from .themes import PACED, Theme, draw_theme
 
 _TIMEOUT = 0.03
 # A program of so many stages gets no further forks and batches, which bring more.
 _MANY_STAGES = 8
 
 
-# What a program is about: the chance of each feature.
-_ANY = {
-    "continuous": 0.25, "merge": 0.2, "async": 0.4, "generator": 0.35, "thread": 0.2, "process": 0.07, "batch": 0.4,
-    "fork": 0.3, "fail": 0.4, "limit": 0.2, "fatal": 0.04, "ordered": 0.4, "retry": 0.2, "timeout": 0.06,
-    "sleep": 0.4, "drop": 0.3, "on_failure": 0.2, "queue": 0.08, "hooks": 0.08, "meddle": 0.25, "bad source": 0.08,
-}  # fmt: skip
-# Programs that mostly wait, so that it shows who waits for what, and for how long.
-_PACED = {
-    "pace": 1.0, "merge": 0.35, "async": 0.4, "generator": 0.35, "thread": 0.3, "batch": 0.2, "fork": 0.05,
-    "fail": 0.25, "ordered": 0.4, "retry": 0.3, "sleep": 1.0, "drop": 0.3, "on_failure": 0.1, "meddle": 0.3,
-    "bad source": 0.05, "fatal": 0.04,
-}  # fmt: skip
-
-# Programs of many items, of which many fail.
-_MANY = {
-    "many": 1.0, "continuous": 0.1, "async": 0.2, "thread": 0.1, "batch": 0.1, "fail": 0.9, "limit": 0.6, "retry": 0.1,
-    "drop": 0.1, "ordered": 0.2, "on_failure": 0.1,
-}  # fmt: skip
-
-
 def draw(random: Random) -> Program:
     """Return a random program."""
-    return _Draw(
-        random, random.choice((_ANY, _ANY, _ANY, _PACED, _PACED, _MANY if random.random() < 0.4 else _PACED))
-    ).program()
+    return _Draw(random, draw_theme(random)).program()
 
 
 class _Draw:
-    def __init__(self, random: Random, chances: Mapping[str, float]) -> None:
+    def __init__(self, random: Random, chances: Theme) -> None:
         self.random = random
         self.names = 0
         # Whether sources that are merged have no stages of their own.
-        self.plain_branches = chances is _PACED and random.random() < 0.6
+        self.plain_branches = chances is PACED and random.random() < 0.6
         # What this program is about. Everything at once would hide one thing behind the other.
         self.features = {feature for feature, chance in chances.items() if random.random() < chance}
 
@@ -212,6 +191,9 @@ class _Draw:
             forms += ["coroutine", "async"] if "async" in self.features else []
             forms += ["async_generator"] if {"async", "generator"} <= self.features else []
         forms += ["generator"] * 2 if "generator" in self.features else []
+        if "mixed" in self.features and pool != "process":
+            forms += ["mixed"] * 3
+            forms += ["mixed_async"] * 3 if "async" in self.features and not pool else []
         form = random.choice(forms)
         return Pipe(
             self._name("p"),
@@ -230,7 +212,7 @@ class _Draw:
     def _op(self, form: Form, *, batch: bool, pool: str, timed: bool) -> Op:
         random = self.random
         failing = "fail" in self.features and self._chance(0.7)
-        generates = form in ("generator", "async_generator")
+        generates = form in ("generator", "async_generator", "mixed", "mixed_async")
         flaky = (failing or "retry" in self.features) and pool != "process" and not generates
         # Whether the composition of a batch is known is the model's to find out: such ops are given up there.
         by_batch = batch and self._chance(0.2)
@@ -248,7 +230,9 @@ class _Draw:
             if self._has("sleep", 0.8 if "pace" in self.features else 0.6) and pool != "process"
             else 0,
             random.choice((0.001, 0.003, 0.03) if "pace" in self.features else (0.001, 0.003)),
-            random.choice((3, 10)) if timed else 0,
+            random.choice((3, 10, 20) if "overdue" in self.features else (3, 10)) if timed else 0,
+            random.choice((0, 0, 0, 30)) if timed and "overdue" in self.features else 0,
+            -1,
             by_batch,
         )
 
@@ -258,11 +242,14 @@ class _Draw:
         reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
         if reading == "break" and self._chance(0.3) and "meddle" not in self.features:
             reading = "forget"
+        pauses = (0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)
+        if "overdue" in self.features:
+            pauses = (0, 8, 40)
         return Consumer(
             reading,
             random.randint(2, 3) if reading == "readers" else random.randint(0 if reading == "break" else 1, 12),
             random.randint(1, 3) if continuous else 1,
-            random.choice((0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)) if "sleep" in self.features else 0,
+            random.choice(pauses) if "sleep" in self.features else 0,
         )
 
     def _meddled(self, program: Program) -> Program:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 SourceKind: TypeAlias = Literal["list", "generator", "iterator", "async_generator", "async_iterator", "pipeline"]
-Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator"]
+Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_generator", "mixed", "mixed_async"]
 Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep"]
 Hooks: TypeAlias = Literal["", "count", "raise", "late"]
 Pool: TypeAlias = Literal["", "thread", "process"]
@@ -34,7 +34,7 @@ class Op:
     """What the op of a stage does with an item.
 
     Attributes:
-        form: How it is written.
+        form: How it is written. Mixed ones return a generator for some items, and a value for the others.
         seed: Decides, together with the item's identity, what happens to an item.
         fatal: The percentage of items on which it raises a `BaseException`.
         fail: That on which it raises every time.
@@ -46,6 +46,8 @@ class Op:
         sleep: The percentage of items on which it sleeps.
         sleep_seconds: How long.
         slow: The percentage of items on which it takes much longer than the stage's timeout.
+        edge: That on which it takes exactly as long as the timeout, so that either may come first.
+        fail_epoch: The epoch of which it fails all items; -1 for none.
         by_batch: Whether it decides on batches as a whole. If not, it treats all batches alike, and drops elements.
     """
 
@@ -61,6 +63,8 @@ class Op:
     sleep: int = 0
     sleep_seconds: float = 0.001
     slow: int = 0
+    edge: int = 0
+    fail_epoch: int = -1
     by_batch: bool = False
 
     @property
@@ -70,7 +74,12 @@ class Op:
 
     @property
     def is_generator(self) -> bool:
-        return self.form in ("generator", "async_generator")
+        """Whether it has several results for some items."""
+        return self.form in ("generator", "async_generator", "mixed", "mixed_async")
+
+    @property
+    def is_mixed(self) -> bool:
+        return self.form.startswith("mixed")
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,10 @@ class Rest:
             or limited
             or "shut_pool" in deeds
             or any(
-                place.pipe.drop_overdue or place.pipe.op.by_batch or place.pipe.op.begins_in_thread
+                place.pipe.drop_overdue
+                or place.pipe.op.by_batch
+                or place.pipe.op.begins_in_thread
+                or place.pipe.op.is_mixed
                 for place in self.pipes.values()
             )
         )
@@ -122,7 +125,9 @@ class Rest:
         """Note that an op begins with an item."""
         elements: list[Item] = value if isinstance(value, list) else [value]
         place = self.pipes[stage]
-        lowered = self.seen and place.lowered_at is not None and self.now() > place.lowered_at + MOMENT
+        # A generator that was made before begins when it is asked for its first result.
+        lowered = self.seen and not place.pipe.op.is_generator
+        lowered = lowered and place.lowered_at is not None and self.now() > place.lowered_at + MOMENT
         if lowered and len(place.tasks) >= place.concurrency and id(value) not in place.tasks:
             self.report(f"{stage} begins another item; it works on {len(place.tasks)} of {place.concurrency}")
         for element in elements:

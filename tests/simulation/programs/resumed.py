@@ -11,9 +11,10 @@ from spdl.pipeline import PipelineFailure
 
 from .build import Built
 from .check import Value, compare_epoch
+from .expected import Expected
 from .host import Host
 from .lab import Lab
-from .model import Expected, expect
+from .model import expect
 from .program import Consumer, Program, all_pipes
 from .run import checked, value_of
 

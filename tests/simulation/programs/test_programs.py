@@ -59,7 +59,7 @@ def test_all_kinds_of_parts_are_drawn() -> None:
     pipes = [pipe for program in programs for pipe in all_pipes(program)]
     assert {type(stage) for stage in stages} == {Pipe, Aggregate, Disaggregate, Fork}
     assert len({source.kind for program in programs for source in program.sources}) == 6
-    assert len({pipe.op.form for pipe in pipes}) == 5
+    assert len({pipe.op.form for pipe in pipes}) == 7
     assert {pipe.pool for pipe in pipes} == {"", "thread", "process"}
     assert len({program.consumer.reading for program in programs}) == 7
     assert len({deed.deed for program in programs for deed in program.meddling}) == 9
