@@ -56,6 +56,9 @@ class SimulatedHost(Host):
         scheduler.active.interrupt(decisions, within="_iterate")
         return True
 
+    def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
+        scheduler.active.finalize(steps, finalizer)
+
     def thread_pool(self, workers: int) -> Executor:
         self._pools.append(ThreadPool(workers))
         return self._pools[-1]

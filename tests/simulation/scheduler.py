@@ -30,6 +30,8 @@ _BEGIN = 1000.0
 
 # How long a clock takes to be read.
 _TICK = 1e-7
+# Alarms that are no further apart than this are due at the same time, in seconds.
+_SAME = 2e-5
 
 
 class Fiber:
@@ -98,6 +100,9 @@ class Scheduler:
         # The decision at which the first fiber is interrupted, and in which function of its alone.
         self._interrupt_at: int | None = None
         self._within = ""
+        # What is called in whichever fiber runs at a decision, as finalizers are that the cyclic collector calls.
+        self._finalizer_at = 0
+        self._finalizer: Callable[[], None] | None = None
         self.main: Fiber | None = None
         # Called with the seconds for which everybody will wait, before they pass.
         self.at_rest: Callable[[float], None] | None = None
@@ -155,6 +160,9 @@ class Scheduler:
         if self.hung:
             self.hub.switch()
         self._send_interrupt()
+        if self._finalizer is not None and self.decisions >= self._finalizer_at:
+            finalizer, self._finalizer = self._finalizer, None
+            finalizer()
         self.policy.jump(self)
         following = self.policy.choose(self.runnable, fiber)
         self._decided(following)
@@ -175,6 +183,11 @@ class Scheduler:
         """Raise KeyboardInterrupt in the first fiber at a decision, if it is within a function of this name then."""
         self._interrupt_at = decision
         self._within = within
+
+    def finalize(self, decision: int, finalizer: Callable[[], None]) -> None:
+        """Have something called at a decision, in the fiber that runs then."""
+        self._finalizer_at = self.decisions + decision
+        self._finalizer = finalizer
 
     def _send_interrupt(self) -> None:
         main = self.main
@@ -212,6 +225,9 @@ class Scheduler:
             if self.at_rest is not None:
                 self.at_rest(max(0.0, due - self.now))
             self.ring()
+            # Those that are due at about the same time may come in any order.
+            while self.policy.together and self.ring(_SAME):
+                pass
         return self.policy.choose(self.runnable, None) if self.runnable else None
 
     def ring(self, within: float = inf) -> bool:

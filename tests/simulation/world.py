@@ -53,6 +53,11 @@ class Lock:
             self._waiters.append(fiber)
             try:
                 world.block("a lock", None if deadline is None else deadline - world.now)
+            except BaseException:
+                # An interrupt, of the one that was woken for the lock: another one has it then.
+                if not self._locked and fiber not in self._waiters and self._waiters:
+                    world.wake(self._waiters.popleft())
+                raise
             finally:
                 if fiber in self._waiters:
                     self._waiters.remove(fiber)

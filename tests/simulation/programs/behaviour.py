@@ -11,6 +11,9 @@ from zlib import crc32
 from .item import Key
 from .program import Aggregate, Fork, Op, Source
 
+# The percentage of tasks that a hook cancels, if it cancels any.
+_CANCELLED = 15
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -82,6 +85,11 @@ def decide(op: Op, keys: tuple[Key, ...], *, batch: bool) -> Outcome:
 def keeps(op: Op, key: Key) -> bool:
     """Return whether an op that treats all batches alike keeps an element."""
     return op.by_batch or _roll(op.seed, "fate", (key,)) >= op.drop
+
+
+def hook_cancels(stage: str, keys: tuple[Key, ...]) -> bool:
+    """Return whether a hook cancels the task of an item."""
+    return bool(keys) and _roll(len(stage), "cancel", keys) < _CANCELLED
 
 
 def step_of(name: str, number: int, op: Op) -> str:

@@ -6,6 +6,9 @@ from typing import TypeAlias
 
 from .item import Key
 
+# After so many items a queue or a hook of the program is at fault.
+RAISE_AFTER = 5
+
 Batch: TypeAlias = tuple[Key, ...]
 Root: TypeAlias = tuple[int, int]
 

@@ -1,9 +1,10 @@
 """Draws random programs: small ones, with a few features each, so that all pairs of features meet often."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
+from .model import expect
 from .program import (
     Aggregate,
     Consumer,
@@ -23,6 +24,7 @@ from .program import (
     SourceKind,
     Stage,
     all_pipes,
+    change_pipes,
 )
 from .themes import PACED, Theme, draw_theme
 
@@ -74,16 +76,73 @@ class _Draw:
             self._pick_hooks(),
             self._consumer(continuous=continuous),
         )
-        return self._meddled(program)
+        if number > 1 and "own merge" in self.features:
+            program = self._merged(program)
+        if continuous and number == 1 and "bad epoch" in self.features:
+            program = self._with_bad_epoch(program)
+        if "limit" in self.features and self._chance(0.6):
+            program = self._tightened(program)
+        program = self._meddled(program)
+        return replace(program, twice=self._chance(0.1), resumed=self._chance(0.06))
+
+    def _with_bad_epoch(self, program: Program) -> Program:
+        """Return a program of which one epoch fails as a whole."""
+        if not program.stages or self._chance(0.4):
+            source = program.sources[0]
+            return replace(program, sources=(replace(source, kind="once"),))
+        first = program.stages[0]
+        if not isinstance(first, Pipe) or first.pool == "process":
+            return program
+        first = replace(first, op=replace(first.op, fail_epoch=1))
+        return replace(program, stages=(first, *program.stages[1:]))
+
+    def _tightened(self, program: Program) -> Program:
+        """Return a program with a limit that its failures just exceed, or just do not."""
+        tallies = expect(program, exact_time=True).tallies
+        failed = sum(tally.failed for tally in tallies.values())
+        if not failed:
+            return program
+        pipes = [pipe for pipe in all_pipes(program) if tallies[pipe.name].failed]
+        if len(pipes) > 1 and self._chance(0.5):
+            # They count together if none of them has a limit of its own.
+            program = self._replace_pipes(program, lambda pipe: replace(pipe, max_failures=""))
+            return replace(program, max_failures=str(failed - self.random.randint(0, 1)))
+        chosen = self.random.choice(pipes)
+        failed, tried = tallies[chosen.name].failed, tallies[chosen.name].tried
+        limit = str(failed - self.random.randint(0, 1))
+        if tried >= 100 and self._chance(0.7):
+            limit = f"{2 * failed - 1}/{2 * tried}"
+        return self._replace_pipes(
+            program, lambda pipe: replace(pipe, max_failures=limit) if pipe.name == chosen.name else pipe
+        )
+
+    def _replace_pipes(self, program: Program, change: Callable[[Pipe], Pipe]) -> Program:
+        sources = tuple(replace(source, stages=change_pipes(source.stages, change)) for source in program.sources)
+        return replace(program, sources=sources, stages=change_pipes(program.stages, change))
+
+    def _merged(self, program: Program) -> Program:
+        """Return a program whose merge is not the engine's."""
+        if program.continuous or self._chance(0.4):
+            return replace(program, merge="own")
+        total = sum(source.size for source in program.sources)
+        sources = program.sources
+        if self._chance(0.5):
+            # One of them blocks when it is not wanted any more.
+            last = sources[-1]
+            sources = (*sources[:-1], replace(last, blocks_at=self.random.randint(0, min(4, last.size))))
+        return replace(program, sources=sources, merge="early", merge_count=self.random.randint(0, total // 2))
 
     def _pick_queue(self) -> Queue:
         if "queue" not in self.features:
             return ""
-        kinds: tuple[Queue, ...] = ("pass", "pass", "pass", "pass", "raise", "lose", "double", "keep")
+        kinds: list[Queue] = ["pass", "pass", "wrap", "wrap", "hoard", "hoard"]
+        kinds += ["raise", "lose", "double", "keep", "swap", "swap", "overtake"]
+        if "continuous" in self.features:
+            kinds += ["overtake"] * 5
         return self.random.choice(kinds)
 
     def _pick_hooks(self) -> Hooks:
-        kinds: tuple[Hooks, ...] = ("count", "count", "count", "raise", "late")
+        kinds: tuple[Hooks, ...] = ("count", "count", "count", "raise", "late", "cancel", "cancel", "timeout")
         return self.random.choice(kinds) if "hooks" in self.features else ""
 
     def _source(self, *, merged: bool, continuous: bool) -> Source:
@@ -238,7 +297,8 @@ class _Draw:
 
     def _consumer(self, *, continuous: bool) -> Consumer:
         random = self.random
-        readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item", "interrupt"]
+        readings: list[Reading] = ["all", "all", "all", "all", "break", "break", "late", "get_item"]
+        readings += ["interrupt", "interrupt" if continuous else "interrupt_readers"]
         reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
         if reading == "break" and self._chance(0.3) and "meddle" not in self.features:
             reading = "forget"
@@ -256,7 +316,7 @@ class _Draw:
         if "meddle" not in self.features:
             return program
         pipes = all_pipes(program)
-        deeds: list[Deed] = ["stop", "statistics", "failures", "threads", "capacity"]
+        deeds: list[Deed] = ["stop", "stop_in_finalizer", "statistics", "failures", "threads", "capacity"]
         if pipes:
             deeds += ["stop_in_op", "concurrency", "concurrency"]
         if any(pipe.pool == "thread" for pipe in pipes):
@@ -274,6 +334,8 @@ class _Draw:
             inside = [pipe for pipe in pipes if pipe.pool != "process"] or pipes
             stage = random.choice(inside).name if deed == "stop_in_op" else ""
             return Meddling(deed, random.randint(1, 8), stage)
+        if deed == "stop_in_finalizer":
+            return Meddling(deed, int(random.expovariate(1 / random.choice((10, 100, 500)))))
         stage = random.choice(pipes).name if deed == "concurrency" else ""
         if deed == "shut_pool":
             stage = random.choice([pipe for pipe in pipes if pipe.pool == "thread"]).name

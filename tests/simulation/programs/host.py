@@ -46,6 +46,10 @@ class Host(ABC):
         """
         return False
 
+    def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
+        """Have something called in whichever thread runs after so many steps. Without a simulation it comes at once."""
+        finalizer()
+
     def now(self) -> float:
         """Return the time. In simulated worlds it does not pass by asking."""
         return _world.monotonic()

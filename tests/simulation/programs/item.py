@@ -47,6 +47,12 @@ class Item:
         """Return what an op makes of it."""
         return Item(self.source, self.position, self.epoch, (*self.trail, step))
 
+    def copy(self) -> "Item":
+        """Return another object for the same item."""
+        copied = Item(self.source, self.position, self.epoch, self.trail)
+        copied.watched = False
+        return copied
+
     def __del__(self) -> None:
         if self.watched:
             dropped()

@@ -11,12 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from .behaviour import Outcome, decide, ends_batch, keeps, path_of, step_of
-from .expected import Batch, Expected, FailureKey, Flow, Root, Tally, merge_flows
+from .expected import RAISE_AFTER, Batch, Expected, FailureKey, Flow, Root, Tally, merge_flows
 from .item import Key
 from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes, all_stages
-
-# After so many items a queue of the program is at fault.
-RAISE_AFTER = 5
 
 
 def expect(program: Program, *, exact_time: bool) -> Expected:
@@ -56,20 +53,17 @@ class _Walk:
         if self.program.hooks == "late":
             # Stages without an op have hooks, too.
             (self.must if self.tallies else self.may).append("a stage's hook raises at its end")
-        if self.program.queue in ("lose", "double", "keep"):
+        if self.program.merge == "early":
+            self.uncertain.append("the merge returns early")
+            self.failures_known = False
+            self.may += [*self.must, "fewer items come than there are"]
+            self.must.clear()
+        if self.program.queue in ("lose", "double", "keep", "swap", "overtake"):
             self.uncertain.append("a queue is at fault")
             self.failures_known = False
             # The queue behind the first source: what it loses is missed at the end of the epoch.
-            due = self.program.queue == "keep" or (
-                self.program.sources[0].size >= RAISE_AFTER and not 0 <= self.program.sources[0].raise_at < RAISE_AFTER
-            )
-            due = (
-                due
-                and len(self.program.sources) == 1
-                and not (self.program.continuous and self.program.queue != "keep")
-            )
-            (self.must if due else self.may).append("a queue is at fault")
-        if self.program.hooks == "raise":
+            (self.must if self._loss_is_noticed() else self.may).append("a queue is at fault")
+        if self.program.hooks in ("raise", "cancel", "timeout"):
             self.uncertain.append("a hook raises")
             self.may.append("a hook raises")
             self.failures_known = False
@@ -88,6 +82,16 @@ class _Walk:
             self.uncertain,
         )
 
+    def _loss_is_noticed(self) -> bool:
+        """Return whether the fault of the queue behind the first source has to fail the pipeline."""
+        source, kind = self.program.sources[0], self.program.queue
+        if len(self.program.sources) > 1:
+            return False
+        if kind in ("keep", "overtake"):
+            return kind == "keep" or (self.program.continuous and source.size > 0)
+        least = RAISE_AFTER + (kind == "swap")
+        return source.size >= least and not 0 <= source.raise_at < least and not self.program.continuous
+
     def _source(self, number: int, source: Source) -> Flow:
         size = source.size
         if 0 <= source.raise_at <= size and source.kind != "list":
@@ -97,6 +101,8 @@ class _Walk:
             # The others are closed only if they end early.
             always = source.kind in ("generator", "async_generator", "async_iterator")
             (self.must if always else self.may).append(f"close of source {number} raises")
+        if source.kind == "once" and self.program.continuous:
+            (self.must if self.epochs > 1 else self.may).append(f"source {number} does not begin anew")
         if size == 0 and self.program.continuous:
             self.may.append(f"source {number} is empty")
         return Flow([(number, position, ()) for position in range(size)])
@@ -115,6 +121,9 @@ class _Walk:
 
     def _pipe(self, pipe: Pipe, flow: Flow) -> Flow:
         self._watch(pipe)
+        if pipe.op.fail_epoch >= 0 and self.program.continuous:
+            due = self.epochs > pipe.op.fail_epoch and flow.size
+            (self.must if due else self.may).append(f"{pipe.name} fails on all of epoch {pipe.op.fail_epoch}")
         if flow.unknown:
             self._is_unknown(pipe)
             return flow
@@ -260,8 +269,8 @@ class _Walk:
         if (
             flow.order == "all"
             and not flow.missing
-            and self.program.hooks != "raise"
-            and self.program.queue in ("", "pass")
+            and self.program.hooks not in ("raise", "cancel", "timeout")
+            and self.program.queue in ("", "pass", "wrap", "hoard")
         ):
             batches: list[Batch] = []
             batch: Batch = ()

@@ -76,6 +76,8 @@ class Instrumented:
         if outcome.slow:
             # On a busy machine, the thread that sees to timeouts may be late itself.
             seconds = max(seconds, 4 * self.pipe.timeout if self.lab.host.simulated else self.pipe.timeout + 0.5)
+            if self.pipe.drop_overdue:
+                self.lab.rest.doom(self.name, value)
         elif outcome.edge:
             seconds = max(seconds, self.pipe.timeout)
         return outcome, seconds
@@ -85,11 +87,14 @@ class Instrumented:
         # Batches without elements are told apart by nothing else.
         key = self.name, tuple(element.epoch for element in elements), keys_of(value) or id(value)
         attempt = self.lab.attempt(key)
-        again = attempt < min(outcome.failing_attempts, self.pipe.retries) and outcome.end != "fatal"
+        failing = outcome.failing_attempts
+        if elements and elements[0].epoch == self.op.fail_epoch:
+            failing = 1 << 30
+        again = attempt < min(failing, self.pipe.retries) and outcome.end != "fatal"
         again = again and not outcome.generates
         if not elements and not again:
             self.lab.forget_attempts(key)
-        if attempt < outcome.failing_attempts:
+        if attempt < failing:
             if again:
                 self.lab.rest.try_again(self.name, value, self.pipe.retry_delay * 2**attempt)
             self._finish(outcome)

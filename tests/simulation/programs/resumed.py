@@ -86,7 +86,7 @@ class _Work:
     def _part(self, state: dict[str, Any] | None, steps: int | None) -> dict[str, Any]:
         """Read so many steps in a new pipeline, or all, and return its state."""
         lab = Lab(self.program, self.host)
-        built = Built(lab)
+        built = Built(lab, {})
         pipeline = built.pipeline
         if state is not None:
             pipeline.load_state_dict(state)

@@ -6,12 +6,12 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineFailure, PipelineStatistics, _world
 
-from .build import Built
+from .build import Aggregators, Built
 from .check import Seen, Value, check
 from .host import Host
 from .item import Item, forget_items, live_items
@@ -61,19 +61,33 @@ def _silent_log() -> Iterator[None]:
 
 
 def _run(program: Program, host: Host) -> list[str]:
+    aggregators: Aggregators = {}
+    findings, complete = _run_once(program, host, aggregators)
+    if program.twice and complete and not findings:
+        findings, _ = _run_once(program, host, aggregators)
+        findings = [f"the second time, {finding}" for finding in findings]
+    return findings
+
+
+def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[list[str], bool]:
+    """Return what was wrong, and whether it was read to its end."""
     lab = Lab(program, host)
     lab.rest.exact = host.call_at_rest(lab.rest.look) and all(source.kind != "pipeline" for source in program.sources)
     seen = Seen()
-    work = _Run(lab, seen)
+    work = _Run(lab, seen, aggregators)
     stacks = host.watch(work)
+    complete = bool(seen.complete) and not (seen.failure or seen.stopped_early or program.continuous)
+    if not complete:
+        # What they hold is nobody's.
+        aggregators.clear()
     if stacks:
-        return [*lab.findings, f"hang: {seen.doing}\n{stacks}"]
+        return [*lab.findings, f"hang: {seen.doing}\n{stacks}"], False
     if seen.crash is not None:
-        return [*lab.findings, seen.crash]
+        return [*lab.findings, seen.crash], False
     findings = check(program, lab, seen, expect(program, exact_time=host.simulated))
     if lab.rest.exact and seen.statistics is not None and seen.complete and not (seen.failure or seen.stopped_early):
         findings += lab.rest.compare(seen.statistics)
-    return [*lab.findings, *findings, *_check_freed(lab)]
+    return [*lab.findings, *findings, *_check_freed(lab)], complete
 
 
 def _check_freed(lab: Lab) -> list[str]:
@@ -92,6 +106,9 @@ class _Run:
 
     lab: Lab
     seen: Seen
+    aggregators: Aggregators
+    # What is called within so many steps after the start.
+    finalizers: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
 
     def __call__(self) -> None:
         try:
@@ -104,13 +121,13 @@ class _Run:
 
     def _run(self) -> None:
         lab, seen = self.lab, self.seen
-        built = Built(lab)
+        built = Built(lab, self.aggregators)
         pipeline = built.pipeline
         self._arm(pipeline)
         meddlers = [
             _world.Thread(target=self._meddle, args=(built, meddling), name=f"meddler {n}", daemon=True)
             for n, meddling in enumerate(lab.program.meddling)
-            if meddling.deed not in ("stop_in_op", "stop_in_on_failure")
+            if meddling.deed not in ("stop_in_op", "stop_in_on_failure", "stop_in_finalizer")
         ]
         if lab.program.consumer.reading == "forget":
             del pipeline, meddlers
@@ -121,6 +138,8 @@ class _Run:
                 for meddler in meddlers:
                     meddler.start()
                 lab.rest.started = True
+                for steps, finalizer in self.finalizers:
+                    lab.host.call_within(steps, finalizer)
                 try:
                     self._read(pipeline)
                 finally:
@@ -193,20 +212,29 @@ class _Run:
                 running.stop()
 
         for meddling in self.lab.program.meddling:
-            if meddling.deed == "stop_in_op":
+            self._arm_for(meddling, stop)
 
-                def on_call(stage: str, number: int, meddling: Meddling = meddling) -> None:
-                    if stage == meddling.stage and number == meddling.after:
-                        stop()
+    def _arm_for(self, meddling: Meddling, stop: Callable[[], None]) -> None:
+        """Have the pipeline stopped where a program stops it from within."""
 
-                self.lab.on_call = on_call
-            elif meddling.deed == "stop_in_on_failure":
+        def on_call(stage: str, number: int) -> None:
+            if stage == meddling.stage and number == meddling.after:
+                stop()
 
-                def on_give_up(number: int, meddling: Meddling = meddling) -> None:
-                    if number == meddling.after:
-                        stop()
+        def on_give_up(number: int) -> None:
+            if number == meddling.after:
+                stop()
 
-                self.lab.on_give_up = on_give_up
+        def finalize() -> None:
+            with contextlib.suppress(PipelineFailure):
+                stop()
+
+        if meddling.deed == "stop_in_op":
+            self.lab.on_call = on_call
+        elif meddling.deed == "stop_in_on_failure":
+            self.lab.on_give_up = on_give_up
+        elif meddling.deed == "stop_in_finalizer":
+            self.finalizers.append((meddling.after, finalize))
 
     def _meddle(self, built: Built, meddling: Meddling) -> None:
         lab, pipeline = self.lab, built.pipeline
@@ -252,16 +280,20 @@ class _Run:
             seen.epochs.append(values)
             if reading == "readers":
                 self._read_together(pipeline, values)
+            elif reading == "interrupt_readers":
+                self._read_beside_another(pipeline, values)
             elif reading == "get_item":
                 self._get(pipeline, values)
             elif not self._iterate(pipeline, values):
                 return
             seen.complete = epoch + 1
+            seen.ended_at = self.lab.host.now()
 
     def _iterate(self, pipeline: Pipeline[Any], values: list[Value]) -> bool:
         """Read an epoch. Return whether it was read to its end."""
         consumer = self.lab.program.consumer
-        ours = consumer.reading == "interrupt" and not self.lab.host.interrupt_at(consumer.count)
+        interrupted = consumer.reading in ("interrupt", "interrupt_readers")
+        ours = interrupted and not self.lab.host.interrupt_at(consumer.count)
         if consumer.reading == "break" and not consumer.count:
             return False
         sink = self.lab.rest.sink
@@ -283,6 +315,24 @@ class _Run:
                 return False
 
     def _read_together(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        threads = [self._reader(pipeline, values) for _ in range(max(1, self.lab.program.consumer.count))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _read_beside_another(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        """Read in two threads, of which this one may be interrupted. The other one reads the rest."""
+        thread = self._reader(pipeline, values)
+        thread.start()
+        try:
+            self._iterate(pipeline, values)
+        finally:
+            # What it was about to take when the interrupt came.
+            self.lab.rest.sink.lost = 1
+            thread.join()
+
+    def _reader(self, pipeline: Pipeline[Any], values: list[Value]) -> _world.Thread:
         sink = self.lab.rest.sink
 
         def read() -> None:
@@ -304,11 +354,7 @@ class _Run:
             except PipelineFailure as failure:
                 self._failed(failure)
 
-        threads = [_world.Thread(target=read, daemon=True) for _ in range(max(1, self.lab.program.consumer.count))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        return _world.Thread(target=read, daemon=True)
 
     def _get(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
         while True:

@@ -11,7 +11,7 @@ ANY: Theme = {
     "continuous": 0.25, "merge": 0.2, "async": 0.4, "generator": 0.35, "thread": 0.2, "process": 0.07, "batch": 0.4,
     "fork": 0.3, "fail": 0.4, "limit": 0.2, "fatal": 0.04, "ordered": 0.4, "retry": 0.2, "timeout": 0.06,
     "sleep": 0.4, "drop": 0.3, "on_failure": 0.2, "queue": 0.08, "hooks": 0.08, "meddle": 0.25, "bad source": 0.08,
-    "mixed": 0.15,
+    "mixed": 0.15, "own merge": 0.15, "bad epoch": 0.1,
 }  # fmt: skip
 
 # They mostly wait, so that it shows who waits for what, and for how long.
@@ -33,9 +33,23 @@ TIMED: Theme = {
     "retry": 0.2, "fail": 0.2, "sleep": 0.5, "drop": 0.2, "meddle": 0.2, "continuous": 0.15, "merge": 0.1,
 }  # fmt: skip
 
-_THEMES = (ANY, PACED, MANY, TIMED)
+# Code of the program's own runs between their stages, and around their tasks.
+HOOKED: Theme = {
+    "hooks": 1.0, "async": 0.6, "generator": 0.6, "batch": 0.4, "sleep": 0.6, "drop": 0.2, "ordered": 0.3,
+    "thread": 0.15, "meddle": 0.4, "fail": 0.2, "retry": 0.2, "timeout": 0.15,
+}  # fmt: skip
+QUEUED: Theme = {
+    "queue": 1.0, "continuous": 0.4, "async": 0.4, "generator": 0.2, "batch": 0.2, "sleep": 0.4, "drop": 0.2,
+    "fail": 0.3, "ordered": 0.3, "meddle": 0.2, "bad source": 0.1,
+}  # fmt: skip
+MERGED: Theme = {
+    "merge": 1.0, "own merge": 0.7, "continuous": 0.2, "async": 0.4, "generator": 0.2, "sleep": 0.5, "drop": 0.2,
+    "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.2,
+}  # fmt: skip
+
+_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED)
 # How often each of them is drawn.
-_WEIGHTS = (50, 37, 6, 7)
+_WEIGHTS = (38, 32, 6, 7, 6, 5, 6)
 
 
 def draw_theme(random: Random) -> Theme:
