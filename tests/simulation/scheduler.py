@@ -103,6 +103,8 @@ class Scheduler:
         # What is called in whichever fiber runs at a decision, as finalizers are that the cyclic collector calls.
         self._finalizer_at = 0
         self._finalizer: Callable[[], None] | None = None
+        # Whether the engine's lock has to be waited for from time to time.
+        self.slow_lock = False
         self.main: Fiber | None = None
         # Called with the seconds for which everybody will wait, before they pass.
         self.at_rest: Callable[[float], None] | None = None
@@ -254,6 +256,18 @@ class Scheduler:
         asyncio._set_running_loop(loop)
         sys.set_asyncgen_hooks(*hooks)
 
+    def fork(self) -> None:
+        """Go on as a forked child does: no thread is there but the one that forks."""
+        current = self.current
+        assert current is not None
+        others = [fiber for fiber in self.fibers if fiber is not current]
+        # They are never ended, as in a process that is gone.
+        _left.extend(others)
+        for fiber in others:
+            # Nothing wakes them.
+            fiber.done, fiber.waits_for = True, ""
+        self.fibers, self.runnable, self._alarms = [current], [current], []
+
     # ---- waiting ----
 
     def block(self, waits_for: str, seconds: float | None = None) -> bool:
@@ -301,6 +315,7 @@ class _Idle(Scheduler):
         self.left = sys.maxsize
         self.current = None
         self.now = 0.0
+        self.slow_lock = False
 
     def decide(self) -> None:
         self.left = sys.maxsize

@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 TIMEOUT_MAX = 1e9
+# How often, and for how many seconds, a slow lock has to be waited for.
+_LATE, _LATE_SECONDS = 0.02, 0.01
 
 
 class Lock:
@@ -97,6 +99,10 @@ class RLock:
         if self._owner == me:
             self._count += 1
             return True
+        world = scheduler.active
+        if world.slow_lock and world.current is not world.main and world.policy.random.random() < _LATE:
+            # Somebody else has had it.
+            world.block("time", _LATE_SECONDS)
         taken = self._lock.acquire(blocking, timeout)
         if taken:
             self._owner, self._count = me, 1
@@ -123,6 +129,10 @@ class RLock:
 
     def _is_owned(self) -> bool:
         return self._owner == get_ident()
+
+    def _at_fork_reinit(self) -> None:
+        self._lock = Lock()
+        self._owner = self._count = 0
 
     def __enter__(self) -> bool:
         return self.acquire()

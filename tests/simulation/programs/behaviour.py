@@ -109,6 +109,11 @@ def ends_batch(aggregate: Aggregate, size: int, key: Key) -> bool:
     return size >= aggregate.n
 
 
+def is_unsendable(source: Source, number: int, position: int) -> bool:
+    """Return whether an item cannot be sent to another process."""
+    return _roll(1, "send", ((number, position, ()),)) < source.unsendable
+
+
 def source_sleeps(source: Source, number: int, position: int) -> bool:
     """Return whether a source sleeps before an item."""
     return _roll(0, "source", ((number, position, ()),)) < source.sleep

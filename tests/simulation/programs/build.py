@@ -1,10 +1,12 @@
 """Makes the pipeline that a program describes."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from spdl.pipeline import FailedItem, Pipeline, StageInfo, TaskHook, build_pipeline
+from spdl.pipeline._shared_executors.pool import PriorityPool
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -26,11 +28,10 @@ from .ops import make_op
 from .queues import Passing
 from .sources import make_source
 
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
 # How long an aggregator takes that hooks do not wait for.
 _SLOW = 0.0015
+# How long the other work takes that a pool does.
+_OTHER_WORK = 0.05
 
 
 class Gathering(Aggregator[Any, Any]):
@@ -97,6 +98,7 @@ class Built:
         pipeline: The pipeline.
         inner: The pipelines that are its sources.
         pools: The pools of its stages, by the stages' names.
+        ranked: The pool that several stages share.
     """
 
     def __init__(self, lab: Lab, aggregators: Aggregators) -> None:
@@ -104,7 +106,15 @@ class Built:
         self.aggregators = aggregators
         self.inner: list[Pipeline[Any]] = []
         self.pools: dict[str, Executor] = {}
+        self.ranked: PriorityPool | None = None
         self.pipeline: Pipeline[Any] = self._build(lab.program)
+
+    def release(self) -> None:
+        """Take the pools back that are not needed any more."""
+        for pool in self.pools.values():
+            self.lab.host.release(pool)
+        if self.ranked is not None:
+            self.ranked.shutdown(wait=False)
 
     def _build(self, program: described.Program) -> Pipeline[Any]:
         sink = SinkConfig[Any](program.buffer_size)
@@ -155,10 +165,10 @@ class Built:
 
     def _pipe(self, pipe: described.Pipe) -> Any:
         executor = None
-        if pipe.pool:
-            make = self.lab.host.thread_pool if pipe.pool == "thread" else self.lab.host.process_pool
-            executor = make(pipe.concurrency)
-            self.pools[pipe.name] = executor
+        if pipe.pool == "ranked":
+            executor = self._ranked().get_executor()
+        elif pipe.pool:
+            executor = self.pools[pipe.name] = self._pool(pipe)
 
         return Pipe(
             make_op(self.lab, pipe),
@@ -173,6 +183,21 @@ class Built:
             timeout=pipe.timeout or None,
             on_timeout="drop" if pipe.drop_overdue else "report",
         )
+
+    def _ranked(self) -> PriorityPool:
+        if self.ranked is None:
+            self.ranked = self.lab.host.ranked_pool(self.lab.program.ranked_workers)
+        return self.ranked
+
+    def _pool(self, pipe: described.Pipe) -> Executor:
+        host, program = self.lab.host, self.lab.program
+        if pipe.pool == "process":
+            # Fewer than items that may be under way, so that some wait next to those that are worked on.
+            return host.process_pool(-(-pipe.concurrency // 3))
+        executor = host.thread_pool(pipe.concurrency, fails_at=program.pools_fail_at)
+        if program.busy_pools and pipe.concurrency > 1:
+            executor.submit(host.sleep, _OTHER_WORK)
+        return executor
 
     def _queue(self, info: StageInfo, *, buffer_size: int = 1, **_: Any) -> Any:
         return Passing(self.lab, info, buffer_size)

@@ -16,7 +16,7 @@ REMEMBERED = 100
 # A source that nobody wants is not waited for: half as long as one blocks, and longer than ops take.
 _BLOCKED = 0.15
 # Consumers that may end before the items do.
-EARLY = ("break", "interrupt", "interrupt_readers", "forget")
+EARLY = ("break", "interrupt", "interrupt_readers", "forget", "exit", "fork")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Seen:
         failures: The records of failed items at the end.
         threads: The names of threads that were left.
         ended_at: When the consumer saw the end.
+        forked: Whether the process has forked, and this is the child.
         crash: What went wrong with the runner itself.
     """
 
@@ -58,6 +59,7 @@ class Seen:
     failures: list[FailedItem] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
     ended_at: float = 0.0
+    forked: bool = False
     crash: str | None = None
 
 

@@ -82,8 +82,21 @@ class _Draw:
             program = self._with_bad_epoch(program)
         if "limit" in self.features and self._chance(0.6):
             program = self._tightened(program)
+        first = program.stages[0] if program.stages else None
+        if isinstance(first, Pipe) and first.pool == "process" and not program.hooks and self._chance(0.4):
+            program = replace(program, sources=tuple(replace(source, unsendable=15) for source in program.sources))
         program = self._meddled(program)
-        return replace(program, twice=self._chance(0.1), resumed=self._chance(0.06))
+        paced = "pace" in self.features
+        return replace(
+            program,
+            ranked_workers=random.choice((1, 1, 2, 3)),
+            busy_pools="thread" in self.features and self._chance(0.2),
+            pools_fail_at=random.choice((0, 1, 3)) if "thread" in self.features and self._chance(0.06) else -1,
+            twice=self._chance(0.1),
+            resumed=self._chance(0.06),
+            listens=paced and self._chance(0.3),
+            slow_lock=paced and self._chance(0.06),
+        )
 
     def _with_bad_epoch(self, program: Program) -> Program:
         """Return a program of which one epoch fails as a whole."""
@@ -244,6 +257,8 @@ class _Draw:
     def _pipe(self, *, batch: bool = False) -> Pipe:
         random = self.random
         pool: Pool = "process" if self._has("process", 0.5) else "thread" if self._has("thread", 0.5) else ""
+        if self._has("ranked", 0.8):
+            pool = "ranked"
         timed = pool != "process" and self._has("timeout", 0.6)
         forms: list[Form] = ["sync", "sync"]
         if not pool:
@@ -258,7 +273,7 @@ class _Draw:
             self._name("p"),
             self._op(form, batch=batch, pool=pool, timed=timed),
             pool,
-            random.choice((1, 1, 2, 3, 4)),
+            random.choice((1, 2, 4, 6, 9) if pool == "process" else (1, 1, 2, 3, 4)),
             self._has("ordered", 0.6),
             random.randint(1, 3) if self._has("retry", 0.7) else 0,
             random.choice((0.0, 0.001, 0.004)),
@@ -301,7 +316,7 @@ class _Draw:
         readings += ["interrupt", "interrupt" if continuous else "interrupt_readers"]
         reading: Reading = random.choice([*readings, "all" if continuous else "readers"])
         if reading == "break" and self._chance(0.3) and "meddle" not in self.features:
-            reading = "forget"
+            reading = random.choice(("forget", "forget", "exit", "fork", "fork"))
         pauses = (0, 0, 1, 8) if "pace" in self.features else (0, 0, 1)
         if "overdue" in self.features:
             pauses = (0, 8, 40)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from .behaviour import Outcome, decide, ends_batch, keeps, path_of, step_of
+from .behaviour import Outcome, decide, ends_batch, is_unsendable, keeps, path_of, step_of
 from .expected import RAISE_AFTER, Batch, Expected, FailureKey, Flow, Root, Tally, merge_flows
 from .item import Key
 from .program import Aggregate, Disaggregate, Fork, Pipe, Program, Source, Stage, all_pipes, all_stages
@@ -66,6 +66,10 @@ class _Walk:
         if self.program.hooks in ("raise", "cancel", "timeout"):
             self.uncertain.append("a hook raises")
             self.may.append("a hook raises")
+            self.failures_known = False
+        if self.program.pools_fail_at >= 0 and any(pipe.pool == "thread" for pipe in all_pipes(self.program)):
+            self.may.append("a pool has no thread for a call")
+            self.uncertain.append("a pool has no thread for a call")
             self.failures_known = False
         if any(deed.deed == "shut_pool" for deed in self.program.meddling):
             self.may.append("a pool is shut down")
@@ -188,6 +192,10 @@ class _Walk:
     def _begins(self, pipe: Pipe, keys: Batch, outcome: Outcome) -> bool:
         """Return whether the op gets as far as to its first result, after as many attempts as it may have."""
         tally, in_process = self.tallies[pipe.name], pipe.pool == "process"
+        if in_process and any(self._is_unsendable(key) for key in keys):
+            tally.retried += pipe.retries
+            self._fails(pipe, keys, pipe.retries + 1)
+            return False
         if outcome.slow and pipe.timeout and pipe.drop_overdue and not in_process:
             self._fails(pipe, keys, 1)
             tally.overdue += 1
@@ -216,6 +224,10 @@ class _Walk:
             self._fails(pipe, keys, pipe.retries + 1)
             return False
         return True
+
+    def _is_unsendable(self, key: Key) -> bool:
+        number, position, trail = key
+        return not trail and is_unsendable(self.program.sources[number], number, position)
 
     def _fails(self, pipe: Pipe, keys: Batch, attempts: int | None) -> None:
         self.tallies[pipe.name].failed += 1

@@ -17,8 +17,10 @@ Form: TypeAlias = Literal["sync", "coroutine", "async", "generator", "async_gene
 Queue: TypeAlias = Literal["", "pass", "raise", "lose", "double", "keep", "wrap", "hoard", "swap", "overtake"]
 Hooks: TypeAlias = Literal["", "count", "raise", "late", "cancel", "timeout"]
 Merging: TypeAlias = Literal["", "own", "early"]
-Pool: TypeAlias = Literal["", "thread", "process"]
-Reading: TypeAlias = Literal["all", "break", "readers", "late", "get_item", "interrupt", "interrupt_readers", "forget"]
+Pool: TypeAlias = Literal["", "thread", "process", "ranked"]
+Reading: TypeAlias = Literal[
+    "all", "break", "readers", "late", "get_item", "interrupt", "interrupt_readers", "forget", "exit", "fork"
+]
 Deed: TypeAlias = Literal[
     "stop",
     "stop_in_op",
@@ -166,6 +168,7 @@ class Source:
         sleep: The percentage of items before which it sleeps.
         stages: The stages of its branch.
         blocks_at: The position before which it sleeps for long; -1 for none.
+        unsendable: The percentage of its items that cannot be sent to another process.
     """
 
     kind: SourceKind = "list"
@@ -176,6 +179,7 @@ class Source:
     sleep: int = 0
     stages: tuple[Stage, ...] = ()
     blocks_at: int = -1
+    unsendable: int = 0
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,8 @@ class Consumer:
     Attributes:
         reading: ``all``: to the end. ``break``: ``count`` items. ``readers``: ``count`` threads to the end. ``late``:
             to the end, after a while. ``get_item``: to the end, with short timeouts. ``interrupt``: a
-            KeyboardInterrupt comes after ``count`` items. ``interrupt_readers``: it comes to one of two threads.
+            KeyboardInterrupt comes after ``count`` items. ``forget``, ``exit``, ``fork``: nobody refers to the
+            pipeline any more, the interpreter exits or the process forks after ``count`` items. ``interrupt_readers``: it comes to one of two threads.
         count: See ``reading``.
         epochs: How many epochs are read of a continuous source.
         pause: Milliseconds for which it works on some of the items.
@@ -234,6 +239,11 @@ class Program:
         merge_count: The number of items after which it does.
         twice: Whether another pipeline is made of it when it has been read, with the same aggregators.
         resumed: Whether it is cut at random steps, and gone on with in new pipelines.
+        ranked_workers: The threads of the pool that its stages share.
+        busy_pools: Whether the other pools do other work as well, and are shut down when all items were read.
+        pools_fail_at: The call that pools of threads cannot make; -1 for none.
+        listens: Whether it listens to what is logged of queues.
+        slow_lock: Whether the pipeline's threads have to wait for its lock from time to time.
     """
 
     sources: tuple[Source, ...]
@@ -250,6 +260,11 @@ class Program:
     merge_count: int = 0
     twice: bool = False
     resumed: bool = False
+    ranked_workers: int = 1
+    busy_pools: bool = False
+    pools_fail_at: int = -1
+    listens: bool = False
+    slow_lock: bool = False
 
     def to_json(self) -> str:
         """Return it as one line of JSON."""

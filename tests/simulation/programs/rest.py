@@ -7,6 +7,7 @@ is an item for it. What a stage is said to have waited for must be what it has w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .places import PipePlace, Place, SourcePlace, connect, rank_of
@@ -34,6 +35,26 @@ SHORT = 20e-6
 TOLERANCE, INEXACT = 2.5e-3, 0.05
 # How many items a merge may take from one source more than from another one that always has some: those on their way.
 UNFAIR = 6
+# The percentage of items on which an op sleeps that never takes several in one call of a shared pool.
+ALL = 100
+
+
+@dataclass
+class QueueSeen:
+    """What has lain in a queue.
+
+    Attributes:
+        occupied: For how many seconds something has.
+        late: For how long results have waited for a place in it, all together.
+    """
+
+    occupied: float = 0.0
+    late: float = 0.0
+
+    def add(self, seconds: float, waiting: int, capacity: int) -> None:
+        """Note how many items wait, and will for so many seconds."""
+        self.occupied += seconds * (waiting > 0)
+        self.late += seconds * max(0, waiting - capacity)
 
 
 class Rest:
@@ -69,6 +90,10 @@ class Rest:
         # Whether time passes only when everybody waits.
         self.exact = False
         self.pipes, self.sources, self.sink = connect(program, records)
+        # The stages that share a pool, the least urgent first.
+        self.ranked = [place for place in self.pipes.values() if place.pipe.pool == "ranked"]
+        # What has lain in front of each place.
+        self.queues: dict[Place, QueueSeen] = {place: QueueSeen() for place in (*self.pipes.values(), self.sink)}
         self.num_threads = program.num_threads
         # Synchronous ops that run, and those among them whose items were given up and whose threads were replaced.
         self.sync_running = 0
@@ -84,6 +109,8 @@ class Rest:
             or program.queue
             or program.hooks
             or program.merge
+            or program.busy_pools
+            or program.pools_fail_at >= 0
             or limited
             or "shut_pool" in deeds
             or any(
@@ -98,7 +125,7 @@ class Rest:
         self.timed = self.timed and not any(place.pipe.drop_overdue for place in self.pipes.values())
         # What waits for nothing but a thread is not said to wait for anything.
         threads = sum(place.pipe.concurrency for place in self.pipes.values() if place.in_worker)
-        self.waits_timed = threads <= program.num_threads
+        self.waits_timed = threads <= program.num_threads and not self.ranked
         # How many items of each source have come to a stage: now, when time passed last, and when turns began to count.
         self._begun = [0] * len(program.sources)
         self._begun_before = list(self._begun)
@@ -138,6 +165,8 @@ class Rest:
         elements: list[Item] = value if isinstance(value, list) else [value]
         place = self.pipes[stage]
         self._abandon(place)
+        if place in self.ranked and self.program.ranked_workers == 1:
+            self._look_at_rank(place)
         # A generator that was made before begins when it is asked for its first result.
         lowered = self.seen and not place.pipe.op.is_generator
         lowered = lowered and place.lowered_at is not None and self.now() > place.lowered_at + MOMENT
@@ -153,6 +182,22 @@ class Rest:
         else:
             self._begun[elements[0].source] += 1
         place.begin(id(value), rank_of(elements[0].key) if elements else (), self.now())
+
+    def _look_at_rank(self, place: PipePlace) -> None:
+        """Look whether a shared pool's only thread begins an item while something more urgent waits for it."""
+        if not self.seen or self.over or not self.exact or id(place) == id(self.ranked[-1]):
+            return
+        for other in self.ranked[self.ranked.index(place) + 1 :]:
+            engaged, pending = other.engaged(), other.pending()
+            if other.pipe.op.sleep < ALL or place.pipe.op.sleep < ALL or other.pipe.retries or pending is None:
+                continue
+            if other.pipe.ordered or other.pipe.op.is_generator or place.pipe.op.is_generator or self.changed:
+                continue
+            room = engaged + pending < self._capacity(other.following) + other.concurrency
+            if (other.waiting() or 0) > 0 and engaged < other.concurrency and room:
+                self.report(
+                    f"{place.name} begins an item in a shared pool while more urgent ones wait for {other.name}"
+                )
 
     def _abandon(self, place: PipePlace) -> None:
         if place.pipe.drop_overdue:
@@ -215,10 +260,12 @@ class Rest:
         for place in self.pipes.values():
             self._abandon(place)
             place.settle()
-        if not (self.over or unsettled) and seconds > MOMENT:
+        if not (self.over or unsettled or self.program.slow_lock) and seconds > MOMENT:
             self._look_around()
         for source in self.sources:
             source.seconds += seconds * bool(source.record.pull.inside)
+        for reader, queue in self.queues.items():
+            queue.add(seconds, reader.waiting() or 0, self._capacity(reader))
         for place in self.pipes.values():
             self._add_up(place, seconds)
             place.began = place.began and seconds <= MOMENT
@@ -266,7 +313,9 @@ class Rest:
         engaged, limit = place.engaged(), place.concurrency
         capacity = self._capacity(place.following)
         threads = not place.in_worker or self._threads_taken() < self.num_threads
-        if place.pipe.pool:
+        if place.pipe.pool == "ranked":
+            threads = sum(other.inside() for other in self.ranked) < self.program.ranked_workers
+        elif place.pipe.pool:
             threads = place.inside() < place.pipe.concurrency
         if threads:
             self._look_at_tasks(place, pending, capacity)
@@ -365,7 +414,8 @@ class Rest:
             findings += [
                 f"{place.name} tells of {told[what]:.4f} s {what}, not {seen:.4f} s"
                 for what, seen in place.seconds.items()
-                if (seen - told[what] if what == "starved" else abs(told[what] - seen)) > TOLERANCE + INEXACT * seen
+                if not (self.program.slow_lock and what != "busy")
+                and (seen - told[what] if what == "starved" else abs(told[what] - seen)) > TOLERANCE + INEXACT * seen
                 and not (unknown and what != "busy")
             ]
         return findings

@@ -103,8 +103,7 @@ class _Work:
             with contextlib.suppress(PipelineFailure):
                 inner.stop()
         lab.stopped = True
-        for pool in built.pools.values():
-            lab.host.release(pool)
+        built.release()
         self.findings += lab.findings
         return left if self.random.random() < 0.5 else json.loads(json.dumps(early))  # type: ignore[no-any-return]
 

@@ -13,6 +13,7 @@ from spdl.pipeline import Pipeline, PipelineFailure, PipelineStatistics, _world
 
 from .build import Aggregators, Built
 from .check import Seen, Value, check
+from .figures import compare_queues, listening
 from .host import Host
 from .item import Item, forget_items, live_items
 from .lab import Lab
@@ -75,7 +76,10 @@ def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[l
     lab.rest.exact = host.call_at_rest(lab.rest.look) and all(source.kind != "pipeline" for source in program.sources)
     seen = Seen()
     work = _Run(lab, seen, aggregators)
-    stacks = host.watch(work)
+    if program.slow_lock:
+        host.make_lock_slow()
+    with listening() if program.listens else contextlib.nullcontext([]) as lines:
+        stacks = host.watch(work)
     complete = bool(seen.complete) and not (seen.failure or seen.stopped_early or program.continuous)
     if not complete:
         # What they hold is nobody's.
@@ -84,9 +88,14 @@ def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[l
         return [*lab.findings, f"hang: {seen.doing}\n{stacks}"], False
     if seen.crash is not None:
         return [*lab.findings, seen.crash], False
+    if seen.forked:
+        # The rest is the parent's.
+        return lab.findings, False
     findings = check(program, lab, seen, expect(program, exact_time=host.simulated))
     if lab.rest.exact and seen.statistics is not None and seen.complete and not (seen.failure or seen.stopped_early):
         findings += lab.rest.compare(seen.statistics)
+        if lab.rest.timed and not program.slow_lock:
+            findings += compare_queues(lines, lab.rest)
     return [*lab.findings, *findings, *_check_freed(lab)], complete
 
 
@@ -129,9 +138,9 @@ class _Run:
             for n, meddling in enumerate(lab.program.meddling)
             if meddling.deed not in ("stop_in_op", "stop_in_on_failure", "stop_in_finalizer")
         ]
-        if lab.program.consumer.reading == "forget":
+        if lab.program.consumer.reading in ("forget", "exit", "fork"):
             del pipeline, meddlers
-            self._forget(built)
+            self._leave(built)
             return
         try:
             with pipeline.auto_stop():
@@ -142,6 +151,9 @@ class _Run:
                     lab.host.call_within(steps, finalizer)
                 try:
                     self._read(pipeline)
+                    if lab.program.busy_pools and seen.complete and not lab.program.continuous:
+                        for pool in built.pools.values():
+                            pool.shutdown(wait=False, cancel_futures=True)
                 finally:
                     lab.rest.stop()
                 seen.doing = "stop"
@@ -163,11 +175,13 @@ class _Run:
         seen.statistics = pipeline.statistics()
         seen.failures = pipeline.failures()
         seen.threads = lab.host.threads_left()
-        for pool in built.pools.values():
-            lab.host.release(pool)
+        built.release()
 
-    def _forget(self, built: Built) -> None:
-        """Read some items, and let go of the pipeline without a word to it: its threads end on their own."""
+    def _leave(self, built: Built) -> None:
+        """Read some items, and let go of the pipeline without a word to it: its threads end on their own.
+
+        Or do not even let go of it, but end the program, or go on in a forked child.
+        """
         lab, seen = self.lab, self.seen
         values: list[Value] = []
         seen.epochs.append(values)
@@ -182,6 +196,11 @@ class _Run:
             self._failed(failure)
         seen.failures = built.pipeline.failures()
         lab.rest.stop()
+        if lab.program.consumer.reading == "fork" and lab.host.fork():
+            self._go_on_in_child(built)
+            return
+        if lab.program.consumer.reading == "exit" and lab.host.exit():
+            lab.stopped = True
         lab.on_call = lambda _stage, _number: None
         lab.on_give_up = lambda _number: None
         del built.pipeline
@@ -193,8 +212,20 @@ class _Run:
         lab.host.sleep(_FORGOTTEN_SECONDS if lab.host.simulated else 0.5)
         lab.stopped = True
         seen.threads = lab.host.threads_left()
-        for pool in built.pools.values():
-            lab.host.release(pool)
+        built.release()
+
+    def _go_on_in_child(self, built: Built) -> None:
+        """Look at the pipeline in a forked child, where it is dead."""
+        self.seen.forked = True
+        try:
+            item = built.pipeline.get_item()
+            self.lab.report(f"a forked child has got {item}")
+        except RuntimeError as error:
+            if "forked" not in str(error):
+                self.lab.report(f"a forked child is told: {error}")
+        except EOFError:
+            self.lab.report("a forked child is told that there are no more items")
+        built.pipeline.stop()
 
     def _failed(self, failure: PipelineFailure) -> None:
         # No exception is kept, since its traceback would keep items.

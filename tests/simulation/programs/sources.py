@@ -6,7 +6,7 @@ from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineBuilder
 
-from .behaviour import source_sleeps
+from .behaviour import is_unsendable, source_sleeps
 from .item import Item
 from .lab import Lab, ProvokedError, SourceRecord
 from .program import Source
@@ -48,6 +48,7 @@ class _Maker:
             return None
         item = Item(self.record.number, self.position, self.epoch)
         item.watched = self.lab.sees_drops
+        item.sendable = not is_unsendable(self.source, self.record.number, self.position)
         self.position += 1
         self.record.pulled += 1
         return item
@@ -173,6 +174,7 @@ def _list(lab: Lab, source: Source, record: SourceRecord) -> Iterator[Item]:
     items = [Item(record.number, position, epoch) for position in range(source.size)]
     for item in items:
         item.watched = lab.sees_drops
+        item.sendable = not is_unsendable(source, record.number, item.position)
     return map(record.count, items)
 
 

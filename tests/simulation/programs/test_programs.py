@@ -60,8 +60,8 @@ def test_all_kinds_of_parts_are_drawn() -> None:
     assert {type(stage) for stage in stages} == {Pipe, Aggregate, Disaggregate, Fork}
     assert len({source.kind for program in programs for source in program.sources}) == 7
     assert len({pipe.op.form for pipe in pipes}) == 7
-    assert {pipe.pool for pipe in pipes} == {"", "thread", "process"}
-    assert len({program.consumer.reading for program in programs}) == 8
+    assert {pipe.pool for pipe in pipes} == {"", "thread", "process", "ranked"}
+    assert len({program.consumer.reading for program in programs}) == 10
     assert len({program.queue for program in programs}) == 10
     assert len({program.hooks for program in programs}) == 6
     assert {program.merge for program in programs} == {"", "own", "early"}

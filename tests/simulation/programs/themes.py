@@ -47,9 +47,15 @@ MERGED: Theme = {
     "fail": 0.2, "ordered": 0.2, "meddle": 0.2, "bad source": 0.2,
 }  # fmt: skip
 
-_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED)
+# Their stages share a pool, or go to processes.
+POOLED: Theme = {
+    "pace": 0.7, "ranked": 0.6, "process": 0.4, "thread": 0.5, "sleep": 1.0, "fail": 0.2, "drop": 0.2, "generator": 0.1,
+    "ordered": 0.1, "retry": 0.1, "meddle": 0.1,
+}  # fmt: skip
+
+_THEMES = (ANY, PACED, MANY, TIMED, HOOKED, QUEUED, MERGED, POOLED)
 # How often each of them is drawn.
-_WEIGHTS = (38, 32, 6, 7, 6, 5, 6)
+_WEIGHTS = (36, 28, 6, 7, 6, 5, 6, 6)
 
 
 def draw_theme(random: Random) -> Theme:
