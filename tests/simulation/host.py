@@ -20,6 +20,11 @@ __all__ = ["SimulatedHost"]
 
 # How many calls a stage hands over at once for each process: what does not wait there may share a call.
 MOST_HAND_OVERS = 2
+# The engine's functions in which a finalizer may be called; an empty one stands for all of them.
+_WITHIN = (
+    "", "", "_wait", "_wait", "carry", "_idle", "start_event_loop", "adopt", "await_results", "serve", "attempt",
+    "advance", "turn", "_look", "step", "settle", "concluded", "_close", "run_awaited",
+)  # fmt: skip
 
 
 class SimulatedHost(Host):
@@ -58,11 +63,12 @@ class SimulatedHost(Host):
     def interrupt_at(self, count: int) -> bool:
         # At any line that it runs meanwhile, and not only between two items.
         decisions = scheduler.active.decisions + 1 + int(self._random.expovariate(1 / (20 * (count + 1))))
-        scheduler.active.interrupt(decisions, within="_iterate")
+        within = self._random.choice(("_iterate", "_iterate", "room_in_sink", "_wait"))
+        scheduler.active.interrupt(decisions, within=within, narrow=within != "_iterate")
         return True
 
     def call_within(self, steps: int, finalizer: Callable[[], None]) -> None:
-        scheduler.active.finalize(steps, finalizer)
+        scheduler.active.finalize(steps, finalizer, within=self._random.choice(_WITHIN))
 
     def thread_pool(self, workers: int, *, fails_at: int = -1) -> Executor:
         return self._keep(ThreadPool(workers, fails_at=fails_at))

@@ -164,7 +164,7 @@ class Built:
         return self.aggregators[stage.name]
 
     def _pipe(self, pipe: described.Pipe) -> Any:
-        executor = None
+        executor: Executor | None = None
         if pipe.pool == "ranked":
             executor = self._ranked().get_executor()
         elif pipe.pool:

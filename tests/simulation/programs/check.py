@@ -44,6 +44,7 @@ class Seen:
         failures: The records of failed items at the end.
         threads: The names of threads that were left.
         ended_at: When the consumer saw the end.
+        still_open: Stages whose generators were not closed when ``stop()`` returned.
         forked: Whether the process has forked, and this is the child.
         crash: What went wrong with the runner itself.
     """
@@ -60,13 +61,14 @@ class Seen:
     threads: list[str] = field(default_factory=list)
     ended_at: float = 0.0
     forked: bool = False
+    still_open: set[str] = field(default_factory=set)
     crash: str | None = None
 
 
 def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[str]:
     """Return what is wrong."""
-    if program.consumer.reading in ("readers", "interrupt_readers"):
-        # Between an item's delivery and its record, another reader may get the next one.
+    if program.consumer.reading in ("readers", "interrupt_readers") or lab.rest.sink.lost:
+        # Between an item's delivery and its record, another reader may get the next one, or an interrupt comes.
         expected = replace(expected, flow=replace(expected.flow, order=""))
     epochs = program.consumer.epochs if program.continuous else 1
     whole = seen.complete == epochs and not seen.failure and not seen.stopped_early
@@ -86,6 +88,7 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
         findings.append(f"{lab.background} tasks that ops have started run after stop()")
     if seen.threads:
         findings.append(f"threads are left after stop(): {seen.threads}")
+    findings += _check_open(program, seen)
     if running := {name: count for name, count in lab.running.items() if count}:
         findings.append(f"ops still run, or generators are open, after stop(): {running}")
     if any(lab.hook_balance.values()):
@@ -102,6 +105,14 @@ def check(program: Program, lab: Lab, seen: Seen, expected: Expected) -> list[st
             for text in _difference(_elements(seen.epochs[0]), expected.flow.elements)
         ]
     return findings
+
+
+def _check_open(program: Program, seen: Seen) -> list[str]:
+    """Check that generators are closed when ``stop()`` returns, but for those that it cannot wait for."""
+    abandoned = program.hooks == "timeout" or any(pipe.drop_overdue for pipe in all_pipes(program))
+    if seen.still_open and not abandoned:
+        return [f"generators are open when stop() returns: {seen.still_open}"]
+    return []
 
 
 def _check_ways(program: Program, lab: Lab, seen: Seen) -> list[str]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["compare_queues", "listening"]
 
 _LINE = re.compile(
-    r"\[[^\]]*:(?P<name>[^:\[\]]+)(\[\d+\])?_queue\]\tProcessed +(?P<items>\d+) items in +(?P<elapsed>\S+ \[ ?\w+\]) .*?"
+    r"\[[^\]]*:(?P<name>[^:\[\]]+)(\[\d+\])?_queue\]\t"
+    r"Processed +(?P<items>\d+) items in +(?P<elapsed>\S+ \[ ?\w+\]) .*?"
     r"put: +(?P<put>\S+ \[ ?\w+\]), .*Occupancy rate: (?P<rate>\d+)%"
 )
 _UNITS = {"us": 1e-6, "ms": 1e-3, "sec": 1.0}
@@ -28,9 +29,8 @@ _ROUNDED, _FULL = 6e-5, 97
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[list[str]]:
+def listening(lines: list[str]) -> Iterator[None]:
     """Collect the lines on queues."""
-    lines: list[str] = []
     logger = logging.getLogger("spdl.pipeline.queues")
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign] # The only use.
@@ -40,7 +40,7 @@ def listening() -> Iterator[list[str]]:
     logger.propagate = False
     logging.disable(logging.NOTSET)
     try:
-        yield lines
+        yield
     finally:
         logging.disable(disabled)
         logger.propagate = True

@@ -24,6 +24,7 @@ from .program import (
     SourceKind,
     Stage,
     all_pipes,
+    all_stages,
     change_pipes,
 )
 from .themes import PACED, Theme, draw_theme
@@ -70,7 +71,7 @@ class _Draw:
             stages,
             continuous,
             random.randint(1, 4),
-            random.randint(1, 4),
+            random.choice((1, 2, 3, 4, 6, 12) if "pace" in self.features else (1, 2, 3, 4)),
             self._limit(0.5),
             self._pick_queue(),
             self._pick_hooks(),
@@ -92,8 +93,8 @@ class _Draw:
             ranked_workers=random.choice((1, 1, 2, 3)),
             busy_pools="thread" in self.features and self._chance(0.2),
             pools_fail_at=random.choice((0, 1, 3)) if "thread" in self.features and self._chance(0.06) else -1,
-            twice=self._chance(0.1),
-            resumed=self._chance(0.06),
+            twice=self._chance(0.3 if _drops_last(program) else 0.04),
+            resumed=self._chance(0.09),
             listens=paced and self._chance(0.3),
             slow_lock=paced and self._chance(0.06),
         )
@@ -155,7 +156,18 @@ class _Draw:
         return self.random.choice(kinds)
 
     def _pick_hooks(self) -> Hooks:
-        kinds: tuple[Hooks, ...] = ("count", "count", "count", "raise", "late", "cancel", "cancel", "timeout")
+        kinds: tuple[Hooks, ...] = (
+            "count",
+            "count",
+            "count",
+            "raise",
+            "late",
+            "cancel",
+            "cancel",
+            "timeout",
+            "timeout",
+            "late",
+        )
         return self.random.choice(kinds) if "hooks" in self.features else ""
 
     def _source(self, *, merged: bool, continuous: bool) -> Source:
@@ -205,7 +217,7 @@ class _Draw:
 
     def _batched(self, *, close: bool) -> list[Stage]:
         """Return an aggregate, stages that take batches, and perhaps a disaggregate."""
-        own = self._chance(0.3)
+        own = self._chance(0.7 if "hooks" in self.features else 0.3)
         stages: list[Stage] = [
             Aggregate(
                 self._name("a"),
@@ -331,8 +343,18 @@ class _Draw:
         if "meddle" not in self.features:
             return program
         pipes = all_pipes(program)
-        deeds: list[Deed] = ["stop", "stop_in_finalizer", "statistics", "failures", "threads", "capacity"]
-        if pipes:
+        deeds: list[Deed] = [
+            "stop",
+            "stop_in_finalizer",
+            "stop_in_finalizer",
+            "statistics",
+            "failures",
+            "threads",
+            "capacity",
+        ]
+        if "stop" in self.features:
+            deeds = ["stop", *["stop_in_finalizer"] * 5]
+        elif pipes:
             deeds += ["stop_in_op", "concurrency", "concurrency"]
         if any(pipe.pool == "thread" for pipe in pipes):
             deeds += ["shut_pool"]
@@ -357,3 +379,8 @@ class _Draw:
         if deed == "capacity":
             stage = random.choice(["sink", *(pipe.name for pipe in pipes)])
         return Meddling(deed, random.choice((0, 1, 2, 5, 10, 20)), stage, random.randint(1, 6))
+
+
+def _drops_last(program: Program) -> bool:
+    """Return whether an aggregator of the program's has its last batch dropped."""
+    return any(isinstance(stage, Aggregate) and stage.seed and stage.drop_last for stage in all_stages(program))

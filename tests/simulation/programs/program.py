@@ -207,8 +207,9 @@ class Consumer:
     Attributes:
         reading: ``all``: to the end. ``break``: ``count`` items. ``readers``: ``count`` threads to the end. ``late``:
             to the end, after a while. ``get_item``: to the end, with short timeouts. ``interrupt``: a
-            KeyboardInterrupt comes after ``count`` items. ``forget``, ``exit``, ``fork``: nobody refers to the
-            pipeline any more, the interpreter exits or the process forks after ``count`` items. ``interrupt_readers``: it comes to one of two threads.
+            KeyboardInterrupt comes after ``count`` items. ``interrupt_readers``: it comes to one of two threads.
+            ``forget``, ``exit``, ``fork``: after ``count`` items nobody refers to the pipeline any more, the
+            interpreter exits, or the process forks.
         count: See ``reading``.
         epochs: How many epochs are read of a continuous source.
         pause: Milliseconds for which it works on some of the items.

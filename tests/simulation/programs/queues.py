@@ -7,6 +7,9 @@ from spdl.pipeline import AsyncQueue, StageInfo, is_eof, is_epoch_end
 from .expected import RAISE_AFTER
 from .lab import Lab, ProvokedError
 
+# How many items a queue keeps to itself before it gives any: more than may wait in front of it.
+_HOARD = 5
+
 
 class Passing(AsyncQueue[Any]):
     """A queue that passes everything on, each object as it is or another one that stands for it."""
@@ -28,7 +31,7 @@ class Passing(AsyncQueue[Any]):
             item = list(item) if isinstance(item, list) else item.copy()
         if self.kind == "hoard":
             self.hoard.append(item)
-            if len(self.hoard) == 2:
+            if len(self.hoard) == _HOARD:
                 await self._put_hoard()
             return
         if self.items == RAISE_AFTER:

@@ -18,7 +18,7 @@ from .host import Host
 from .item import Item, forget_items, live_items
 from .lab import Lab
 from .model import expect
-from .program import Meddling, Program
+from .program import Meddling, Program, all_pipes
 
 _LATE_SECONDS = 0.02
 _GRACE_SECONDS = 0.002
@@ -78,7 +78,8 @@ def _run_once(program: Program, host: Host, aggregators: Aggregators) -> tuple[l
     work = _Run(lab, seen, aggregators)
     if program.slow_lock:
         host.make_lock_slow()
-    with listening() if program.listens else contextlib.nullcontext([]) as lines:
+    lines: list[str] = []
+    with listening(lines) if program.listens else contextlib.nullcontext():
         stacks = host.watch(work)
     complete = bool(seen.complete) and not (seen.failure or seen.stopped_early or program.continuous)
     if not complete:
@@ -142,6 +143,26 @@ class _Run:
             del pipeline, meddlers
             self._leave(built)
             return
+        self._run_to_end(built, meddlers)
+        generators = [pipe.name for pipe in all_pipes(lab.program) if pipe.op.is_generator]
+        seen.still_open = {name for name in generators if lab.running[name]}
+        seen.doing = "stop of the sources' pipelines"
+        for inner in built.inner:
+            with contextlib.suppress(PipelineFailure):
+                inner.stop()
+        lab.stopped = True
+        seen.doing = "meddlers' end"
+        for meddler in meddlers:
+            meddler.join()
+        lab.host.sleep(_GRACE_SECONDS)
+        seen.statistics = pipeline.statistics()
+        seen.failures = pipeline.failures()
+        seen.threads = lab.host.threads_left()
+        built.release()
+
+    def _run_to_end(self, built: Built, meddlers: list[_world.Thread]) -> None:
+        """Start, read and stop the pipeline."""
+        lab, seen, pipeline = self.lab, self.seen, built.pipeline
         try:
             with pipeline.auto_stop():
                 for meddler in meddlers:
@@ -163,19 +184,6 @@ class _Run:
             seen.interrupted = True
         except TimeoutError as error:
             lab.report(f"stop() timed out: {error}")
-        seen.doing = "stop of the sources' pipelines"
-        for inner in built.inner:
-            with contextlib.suppress(PipelineFailure):
-                inner.stop()
-        lab.stopped = True
-        seen.doing = "meddlers' end"
-        for meddler in meddlers:
-            meddler.join()
-        lab.host.sleep(_GRACE_SECONDS)
-        seen.statistics = pipeline.statistics()
-        seen.failures = pipeline.failures()
-        seen.threads = lab.host.threads_left()
-        built.release()
 
     def _leave(self, built: Built) -> None:
         """Read some items, and let go of the pipeline without a word to it: its threads end on their own.
@@ -315,10 +323,40 @@ class _Run:
                 self._read_beside_another(pipeline, values)
             elif reading == "get_item":
                 self._get(pipeline, values)
-            elif not self._iterate(pipeline, values):
+            elif not self._iterate_again(pipeline, values):
                 return
+            if not (program.continuous or seen.stopped_early) and any(self.lab.hook_balance.values()):
+                self.lab.report("the end comes before the stage hooks are left")
             seen.complete = epoch + 1
             seen.ended_at = self.lab.host.now()
+
+    def _iterate_again(self, pipeline: Pipeline[Any], values: list[Value]) -> bool:
+        """Read an epoch; some consumers go on after a Ctrl-C. Return whether it was read to its end."""
+        consumer = self.lab.program.consumer
+        try:
+            return self._iterate(pipeline, values)
+        except KeyboardInterrupt:
+            if consumer.reading != "interrupt" or consumer.count % 2:
+                raise
+            self.lab.rest.sink.lost = 1
+            # It never ends with all items: one may be gone.
+            self._read_rest(pipeline, values)
+            return False
+
+    def _read_rest(self, pipeline: Pipeline[Any], values: list[Value]) -> None:
+        sink = self.lab.rest.sink
+        items = iter(pipeline)
+        while True:
+            sink.readers += 1
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                sink.readers -= 1
+            sink.delivered += 1
+            values.append(value_of(item))
+            del item
 
     def _iterate(self, pipeline: Pipeline[Any], values: list[Value]) -> bool:
         """Read an epoch. Return whether it was read to its end."""
