@@ -353,7 +353,7 @@ class _Draw:
             "capacity",
         ]
         if "stop" in self.features:
-            deeds = ["stop", *["stop_in_finalizer"] * 5]
+            deeds = ["stop", "stop_in_finalizer", "stop_in_finalizer", "stop_in_finalizer", "stop_in_finalizer"]
         elif pipes:
             deeds += ["stop_in_op", "concurrency", "concurrency"]
         if any(pipe.pool == "thread" for pipe in pipes):
