@@ -62,8 +62,8 @@ def compare_queues(lines: list[str], rest: Rest) -> list[str]:
         share_known = int(match["rate"]) < _FULL and seen.occupied < _FULL / 100 * elapsed
         if share_known and abs(occupied - seen.occupied) > _SECONDS + 0.01 * elapsed + _SHARE * seen.occupied:
             findings.append(f"something lay in a queue for {seen.occupied:.4f} s: {match[0]}")
-        # The consumer need not say at once that it has made room, and what comes after the end does not count.
-        if put < seen.late / 2 - _SECONDS - _ROUNDED * items:
+        # The consumer need not say at once that it has made room, and what waits for it after the end does not count.
+        if isinstance(reader, PipePlace) and put < seen.late / 2 - _SECONDS - _ROUNDED * items:
             findings.append(f"results waited for a place in a queue for {seen.late:.4f} s: {match[0]}")
     return findings
 

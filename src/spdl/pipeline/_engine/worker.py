@@ -75,6 +75,7 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
     workers.permits -= 1
     cpu = 0.0
     ticket: Any = None
+    entry: Any = None
     queued = False
     while True:
         if node.plain and not (root is None and node.queue[0] is MARK):
@@ -188,6 +189,8 @@ def carry(engine: Engine, node: Node, root: Root | None, hand: list[Any]) -> Non
             else:
                 for entry in order.finish(ticket, (root, value)):
                     engine.emit(node, entry)
+                # The next ops may take long, and another thread may be done with it before.
+                entry = None
                 if following is None:
                     break
         else:
